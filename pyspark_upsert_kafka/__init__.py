@@ -1,0 +1,1 @@
+"""Kafka topics as tables for PySpark."""

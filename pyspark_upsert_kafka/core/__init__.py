@@ -1,0 +1,1 @@
+"""Pure decisions: no broker, no Spark session."""

@@ -1,0 +1,137 @@
+"""Every error of this package.
+
+UpsertKafkaError
+├── OptionError          an option is missing, unknown, malformed or contradicts another
+├── SchemaError          columns, key or types do not fit the table or the format
+├── DecodeError          a message cannot be read: topic, partition, offset, stage, reason
+├── EncodeError          a row cannot be written: column, reason
+├── DeliveryError        the broker did not take a message: topic, partition, key, reason
+├── DataLossError        offsets are gone: topic, partition, wanted, earliest
+└── BrokerError          no broker, no topic, or not allowed: what was tried
+
+Spark shows the text of what a Python source raises and not the object, so each text says everything.
+"""
+
+from __future__ import annotations
+
+_SHOWN_BYTES = 200
+
+
+class UpsertKafkaError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class OptionError(UpsertKafkaError, ValueError):
+    """An option is missing, unknown, malformed or contradicts another."""
+
+
+class SchemaError(UpsertKafkaError, ValueError):
+    """Columns, key or types do not fit the table or the format."""
+
+
+class DecodeError(UpsertKafkaError):
+    """A message cannot be read.
+
+    Args:
+        topic: Topic of the message.
+        partition: Its partition.
+        offset: Its offset.
+        stage: What could not be read: ``key``, ``value`` or ``null-key``.
+        reason: Why not.
+    """
+
+    def __init__(self, topic: str, partition: int, offset: int, stage: str, reason: str) -> None:
+        self.topic, self.partition, self.offset = topic, partition, offset
+        self.stage, self.reason = stage, reason
+        super().__init__(
+            f"The message at topic {topic!r}, partition {partition}, offset {offset} cannot be "
+            f"decoded (stage: {stage}): {reason}. To go on past such messages, set "
+            "'error-handling.mode' to 'ignore', 'log' or 'column'."
+        )
+
+
+class EncodeError(UpsertKafkaError):
+    """A row cannot be written.
+
+    Args:
+        column: The column at fault, as the table names it.
+        reason: What is wrong with its value.
+    """
+
+    def __init__(self, column: str, reason: str) -> None:
+        self.column, self.reason = column, reason
+        super().__init__(f"Column {column!r} cannot be written: {reason}")
+
+
+class DeliveryError(UpsertKafkaError):
+    """The broker did not take a message.
+
+    Args:
+        topic: Topic the message was for.
+        partition: Its partition, or None when it never got one.
+        key: The message key.
+        reason: What the client or the broker said.
+        failed: How many messages of this task were refused, when more than one is known.
+    """
+
+    def __init__(
+        self, topic: str, partition: int | None, key: bytes | None, reason: str, failed: int = 1
+    ) -> None:
+        self.topic, self.partition, self.key, self.reason = topic, partition, key, reason
+        self.failed = failed
+        where = "not assigned" if partition is None else str(partition)
+        more = f" ({failed} messages of this task failed; this was the first)" if failed > 1 else ""
+        super().__init__(
+            f"A message to topic {topic!r}, partition {where}, key {shown(key)} was not delivered: "
+            f"{reason}{more}. The batch is not done; nothing of it was reported as written."
+        )
+
+
+class DataLossError(UpsertKafkaError):
+    """Offsets that the query still had to read are gone.
+
+    Args:
+        topic: The topic.
+        partition: The partition, or None for the whole topic.
+        wanted: The offset to be read next, or None when the topic itself is gone.
+        earliest: The first offset that is still there, or None when there is none.
+        reason: What took them away.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int | None,
+        wanted: int | None,
+        earliest: int | None,
+        reason: str,
+    ) -> None:
+        self.topic, self.partition, self.wanted, self.earliest = topic, partition, wanted, earliest
+        where = f"topic {topic!r}" + ("" if partition is None else f", partition {partition}")
+        super().__init__(
+            f"Some data may have been lost: {where}, wanted offset {wanted}, earliest available "
+            f"offset {earliest}: {reason}. To go on from what is there, set 'failOnDataLoss' to "
+            "'false'."
+        )
+
+
+class BrokerError(UpsertKafkaError):
+    """No broker, no topic, or not allowed."""
+
+
+def shown(data: bytes | None) -> str:
+    """Bytes as they appear in an error: readable, and cut when long.
+
+    >>> shown(b'{"id": 1}')
+    '{"id": 1}'
+    >>> shown(None)
+    'null'
+    """
+    if data is None:
+        return "null"
+    cut = data[:_SHOWN_BYTES]
+    try:
+        text = cut.decode()
+    except UnicodeDecodeError:
+        text = repr(cut)
+    return text if len(data) <= _SHOWN_BYTES else f"{text}… ({len(data)} bytes)"

@@ -1,0 +1,34 @@
+"""Formats of keys and values: pure codecs between bytes and Arrow."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.formats.codec import Format
+
+_MODULES = {"json": "json"}
+
+_CHANGE_FORMATS = ("debezium-json", "debezium-avro-confluent", "canal-json", "maxwell-json", "ogg-json")
+
+
+def format_named(name: str, side: str) -> Format:
+    """The format of that name; its module is loaded only now.
+
+    Raises:
+        OptionError: There is no such format. The wording for change formats is that of Flink's
+            ``UpsertKafkaDynamicTableFactory``.
+    """
+    if name in _CHANGE_FORMATS:
+        raise OptionError(
+            f"'upsert-kafka' connector doesn't support '{name}' as {side} format, because '{name}' "
+            "is not in insert-only mode."
+        )
+    if name not in _MODULES:
+        raise OptionError(
+            f"Unknown {side} format '{name}' in option '{side}.format'. "
+            f"Known formats: {', '.join(sorted(_MODULES))}."
+        )
+    module = import_module(f"{__name__}.{_MODULES[name]}")
+    return cast(Format, module.FORMAT)

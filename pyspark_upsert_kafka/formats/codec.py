@@ -1,0 +1,75 @@
+"""The seam of the formats: what a compiled decoder and encoder are, and what they all share.
+
+A decoder is compiled once per query and side and then called with many messages at a time; an encoder
+likewise. Neither knows of topics, offsets or Spark: messages are bytes, rows are Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark_upsert_kafka.core.option import Option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class CodecSpec:
+    """What a format compiles a codec from.
+
+    Args:
+        schema: The columns of this side (key or value), in the order of the message, under their
+            names in the message.
+        side: ``key`` or ``value``.
+        options: Parsed values of the format's own options, by their unprefixed names.
+        topics: Topics of the table, for what depends on them (registry subjects).
+    """
+
+    schema: StructType
+    side: Literal["key", "value"]
+    options: Mapping[str, Any]
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Some messages, decoded.
+
+    Args:
+        rows: One row per message that could be read, in the order of the messages, in exactly the
+            Arrow schema of the spec's columns (types and nested nullability).
+        errors: Index of each message that could not be read, and why.
+        skipped: Indexes of the messages that the format's own ``ignore-parse-errors`` passes over.
+    """
+
+    rows: pa.RecordBatch
+    errors: Mapping[int, str] = field(default_factory=dict)
+    skipped: frozenset[int] = frozenset()
+
+
+Decoder = Callable[[Sequence[bytes]], Decoded]
+"""Messages (none of them null) to rows. Never raises for the sake of a message."""
+
+Encoder = Callable[["pa.RecordBatch"], list[bytes]]
+"""Rows to messages, one each. Raises EncodeError naming the column; equal rows give equal bytes."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its options and how to compile its two codecs.
+
+    Args:
+        name: As in ``key.format`` and ``value.format``.
+        options: The format's own options, by their unprefixed names.
+        decoder: Compiles a decoder; raises SchemaError or OptionError for what it cannot read.
+        encoder: Compiles an encoder; raises SchemaError or OptionError for what it cannot write.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+    decoder: Callable[[CodecSpec], Decoder]
+    encoder: Callable[[CodecSpec], Encoder]

@@ -1,0 +1,1 @@
+"""The edge: the only importer of a Kafka client."""

@@ -1,0 +1,1 @@
+"""Spark's face of writing."""
