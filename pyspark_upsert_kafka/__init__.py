@@ -1,1 +1,58 @@
-"""Kafka topics as tables for PySpark."""
+"""Kafka topics as tables for PySpark: the format ``upsert-kafka``.
+
+Spark imports every installed ``pyspark_*`` package when it looks for data sources, so this import is
+cheap and cannot fail: whatever needs a Kafka client is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DataLossError,
+    DecodeError,
+    DeliveryError,
+    EncodeError,
+    OptionError,
+    SchemaError,
+    UpsertKafkaError,
+)
+from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
+from pyspark_upsert_kafka.interpreter import use_this_interpreter
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.kafka.local import LocalKafka
+    from pyspark_upsert_kafka.sink.update_mode import upsert_sink
+
+__all__ = [
+    "BrokerError",
+    "DataLossError",
+    "DecodeError",
+    "DefaultSource",
+    "DeliveryError",
+    "EncodeError",
+    "LocalKafka",
+    "OptionError",
+    "SchemaError",
+    "UpsertKafkaDataSource",
+    "UpsertKafkaError",
+    "upsert_sink",
+]
+
+DefaultSource = UpsertKafkaDataSource
+"""The name under which Spark looks for a package's data source."""
+
+_LAZY = {
+    "LocalKafka": "pyspark_upsert_kafka.kafka.local",
+    "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
+}
+
+use_this_interpreter()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

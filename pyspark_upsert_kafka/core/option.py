@@ -43,7 +43,9 @@ class Option:
         try:
             return self.parse(text)
         except ValueError as error:
-            raise OptionError(f"Invalid value for option '{name}': {error}, but is {text!r}.") from None
+            raise OptionError(
+                f"Invalid value for option '{name}': {error}, but is {text!r}."
+            ) from None
 
 
 def text(value: str) -> str:

@@ -1,0 +1,49 @@
+# `make demo` and `make test` are all that a newcomer needs; everything else they install themselves.
+# Needs Java 17 or newer and Python 3.10 or newer, which PySpark itself needs.
+
+PYTHON ?= $(shell sh tools/find-python)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export PYSPARK_PYTHON := $(abspath $(BIN)/python)
+
+.PHONY: demo test lint bench docs clean test-pyspark-4.0
+
+demo: $(READY)
+	$(BIN)/python -m pyspark_upsert_kafka demo
+
+test: $(READY)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+docs: $(READY)
+	$(BIN)/python -m pyspark_upsert_kafka.docs docs/options.md
+
+$(READY): pyproject.toml
+	@sh tools/check-needs "$(PYTHON)"
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --editable . --group dev
+	@touch $(READY)
+
+# The read, write and stream tests that need no limits, on the oldest supported PySpark.
+test-pyspark-4.0: .venv-4.0/.ready
+	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest tests/spark $(ARGS)
+
+.venv-4.0/.ready: pyproject.toml
+	@sh tools/check-needs "$(PYTHON)"
+	"$(PYTHON)" -m venv .venv-4.0
+	.venv-4.0/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-4.0/bin/pip install --quiet --editable . "pyspark==4.0.*" --group test
+	@touch .venv-4.0/.ready
+
+clean:
+	rm -rf $(VENV) .venv-4.0 .venv-bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,40 @@
+"""Kinds of change and their spellings."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Change(IntEnum):
+    """What a row asks of its key."""
+
+    UPSERT = 0
+    """The row becomes the message's value."""
+    DELETE = 1
+    """A tombstone."""
+    PREIMAGE = 2
+    """The row as it was before an update: a tombstone unless a later change of the key follows."""
+
+
+_SPELLINGS = {
+    "insert": Change.UPSERT,
+    "update_postimage": Change.UPSERT,
+    "upsert": Change.UPSERT,
+    "+i": Change.UPSERT,
+    "+u": Change.UPSERT,
+    "delete": Change.DELETE,
+    "-d": Change.DELETE,
+    "update_preimage": Change.PREIMAGE,
+    "-u": Change.PREIMAGE,
+}
+
+SPELLINGS = "insert, update_postimage, upsert, +I, +U, delete, -D, update_preimage, -U"
+
+
+def change_named(spelling: str | None) -> Change | None:
+    """The kind of change that a ``_change_type`` means, in any case; None = it means nothing.
+
+    >>> change_named("+U"), change_named("DELETE"), change_named("gone")
+    (<Change.UPSERT: 0>, <Change.DELETE: 1>, None)
+    """
+    return None if spelling is None else _SPELLINGS.get(spelling.lower())

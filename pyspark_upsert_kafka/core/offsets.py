@@ -1,0 +1,145 @@
+"""Positions in Kafka partitions, and the form in which a checkpoint keeps them.
+
+An offset here is always the next one to read: a range ends before its ``end``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+
+VERSION = 1
+
+INITIAL: dict[str, Any] = {"version": VERSION, "initial": True}
+"""The offset before a query's first batch. It names no position: the real start stands in the
+``begins`` of the first batch's end, since Spark asks for the initial offset again after a crash and
+would get another answer from a topic that has moved on."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"topic {self.topic!r}, partition {self.partition}"
+
+
+Positions = Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets of one partition for one task to read: from ``begin`` up to but not with ``end``.
+
+    Compaction and transaction markers leave gaps, so ``size`` is an upper bound.
+    """
+
+    topic: str
+    partition: int
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets there are at most."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True)
+class StreamOffset:
+    """How far a stream has planned to read: what survives a restart.
+
+    Args:
+        positions: Per partition, the next offset to plan.
+        begins: Per partition whose reading does not start where the previous offset ended (in the
+            first batch, for a new partition, after lost data): where it starts.
+        stop: For a bounded stream, where each partition ends; None = unbounded.
+        topic_ids: Each topic's id, by which a re-created topic is known; empty text = the broker
+            has none.
+    """
+
+    positions: Positions
+    begins: Positions = field(default_factory=dict)
+    stop: Positions | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The offset as Spark keeps it; equal offsets give the same text, key order included."""
+        topics: dict[str, Any] = {}
+        for topic in sorted({*self.topic_ids, *(tp.topic for tp in self.positions)}):
+            block: dict[str, Any] = {"id": self.topic_ids.get(topic, "")}
+            block["positions"] = _of_topic(self.positions, topic)
+            begins = _of_topic(self.begins, topic)
+            if begins:
+                block["begins"] = begins
+            if self.stop is not None:
+                block["stop"] = _of_topic(self.stop, topic)
+            topics[topic] = block
+        return {"version": VERSION, "topics": topics}
+
+
+def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
+    """The offset that a checkpoint holds; None for the initial one.
+
+    Raises:
+        UpsertKafkaError: It was written by a newer version, or by another source.
+    """
+    if not json or json.get("initial"):
+        return None
+    version = json.get("version")
+    topics = json.get("topics")
+    if not isinstance(version, int) or version > VERSION or not isinstance(topics, dict):
+        raise UpsertKafkaError(
+            f"The checkpoint holds an offset that this version cannot read (version {version!r}, "
+            f"known up to {VERSION}): {json!r}. Use the version of pyspark_upsert_kafka that wrote it, "
+            "or start with a new checkpoint."
+        )
+    bounded = any("stop" in block for block in topics.values())
+    return StreamOffset(
+        positions=_positions(topics, "positions"),
+        begins=_positions(topics, "begins"),
+        stop=_positions(topics, "stop") if bounded else None,
+        topic_ids={topic: block.get("id", "") for topic, block in topics.items()},
+    )
+
+
+def _of_topic(positions: Positions, topic: str) -> dict[str, int]:
+    found = sorted((tp.partition, offset) for tp, offset in positions.items() if tp.topic == topic)
+    return {str(partition): offset for partition, offset in found}
+
+
+def _positions(topics: Mapping[str, Any], name: str) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, int(partition)): offset
+        for topic, block in topics.items()
+        for partition, offset in block.get(name, {}).items()
+    }
+
+
+def ranges_between(start: StreamOffset | None, end: StreamOffset) -> list[Range]:
+    """What a batch reads: each partition from where it was, or begins, up to ``end``.
+
+    Raises:
+        UpsertKafkaError: A partition would be read backwards, or from nowhere.
+    """
+    before: Positions = {} if start is None else start.positions
+    ranges = []
+    for tp, stop in sorted(end.positions.items()):
+        begin = end.begins.get(tp, before.get(tp))
+        if begin is None or begin > stop:
+            raise UpsertKafkaError(
+                f"The checkpoint asks for {tp} from offset {begin} to {stop}. It does not belong to "
+                "this query, or was changed by hand: start with a new checkpoint."
+            )
+        ranges.append(Range(tp.topic, tp.partition, begin, stop))
+    return not_empty(ranges)
+
+
+def not_empty(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges that hold an offset: an empty one would cost a task."""
+    return [range_ for range_ in ranges if range_.size > 0]

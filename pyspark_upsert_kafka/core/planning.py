@@ -1,0 +1,205 @@
+"""Who reads what: pure functions from positions to positions and ranges."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from pyspark_upsert_kafka.core.errors import DataLossError
+from pyspark_upsert_kafka.core.offsets import Positions, Range, StreamOffset, TopicPartition
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The offsets of a partition on the broker.
+
+    Args:
+        earliest: The first one that is there.
+        latest: One past the last that may be read (under read_committed the last stable offset).
+        high: One past the last that was written (the high watermark).
+    """
+
+    earliest: int
+    latest: int
+    high: int
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """What the broker said about some topics at one moment.
+
+    Args:
+        topic_ids: The id of each topic that exists; empty text = the broker has none.
+        bounds: The bounds of each of their partitions.
+    """
+
+    topic_ids: Mapping[str, str]
+    bounds: Mapping[TopicPartition, Bounds]
+
+    @property
+    def latest(self) -> dict[TopicPartition, int]:
+        """The latest offset of each partition."""
+        return {tp: bounds.latest for tp, bounds in self.bounds.items()}
+
+
+def lost_data(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, DataLossError]:
+    """The partitions of which the broker no longer has what the offset still wants.
+
+    A deleted or re-created topic, a missing partition, a position before the earliest or past the
+    last written offset.
+    """
+    lost = {}
+    for tp, wanted in sorted(offset.positions.items()):
+        reason = _loss(tp, wanted, offset, view)
+        if reason:
+            bounds = view.bounds.get(tp)
+            earliest = bounds.earliest if bounds else None
+            lost[tp] = DataLossError(tp.topic, tp.partition, wanted, earliest, reason)
+    return lost
+
+
+def _loss(tp: TopicPartition, wanted: int, offset: StreamOffset, view: ClusterView) -> str | None:
+    if tp.topic not in view.topic_ids:
+        return "the topic was deleted"
+    if is_other_topic(offset.topic_ids.get(tp.topic, ""), view.topic_ids[tp.topic]):
+        return "the topic was deleted and created again (its id is another)"
+    bounds = view.bounds.get(tp)
+    if bounds is None:
+        return "the partition is gone; was the topic created again?"
+    if wanted < bounds.earliest:
+        return "retention or a deletion of records has taken the offsets away"
+    if wanted > bounds.high:
+        return (
+            f"the partition ends at offset {bounds.high}; was the topic created again, or the "
+            "partition truncated?"
+        )
+    return None
+
+
+def is_other_topic(known: str, seen: str) -> bool:
+    """Whether two ids are of different topics; brokers before Kafka 2.8 know no ids."""
+    return bool(known and seen and known != seen)
+
+
+def recovered(offset: StreamOffset, view: ClusterView) -> StreamOffset:
+    """The offset to go on from when data is lost and the user wants to go on (``failOnDataLoss``).
+
+    Partitions that are gone are forgotten. One with lost offsets begins anew at the earliest, but a
+    truncated one of the same topic at its end: reading it from the earliest would repeat rows.
+    """
+    lost = lost_data(offset, view)
+    positions = {tp: at for tp, at in offset.positions.items() if tp not in lost}
+    begins = {}
+    for tp in lost:
+        bounds = view.bounds.get(tp)
+        if bounds is None:
+            continue
+        known = offset.topic_ids.get(tp.topic, "")
+        truncated = offset.positions[tp] > bounds.high and known == view.topic_ids[tp.topic] != ""
+        begins[tp] = bounds.latest if truncated else bounds.earliest
+    return replace(offset, positions={**positions, **begins}, begins=begins)
+
+
+def with_new_partitions(offset: StreamOffset, view: ClusterView) -> StreamOffset:
+    """The offset with every partition that it did not know: it begins at its earliest offset."""
+    new = {tp: bounds.earliest for tp, bounds in view.bounds.items() if tp not in offset.positions}
+    return replace(offset, positions={**offset.positions, **new}, begins={**offset.begins, **new})
+
+
+def advanced(
+    offset: StreamOffset,
+    view: ClusterView,
+    *,
+    max_offsets: int | None = None,
+    target: Positions | None = None,
+) -> StreamOffset:
+    """How far the next batch reads.
+
+    Args:
+        offset: Where reading is now, its ``begins`` those of partitions new in this batch.
+        view: What the broker has.
+        max_offsets: At most about so many offsets, shared among partitions by backlog.
+        target: Nothing past these positions (``availableNow``); partitions that it does not name
+            wait.
+    """
+    ends = {}
+    for tp, at in offset.positions.items():
+        bounds = view.bounds.get(tp)
+        end = at if bounds is None else max(at, bounds.latest)
+        if target is not None:
+            end = min(end, target.get(tp, at))
+        if offset.stop is not None:
+            end = min(end, max(at, offset.stop.get(tp, at)))
+        ends[tp] = max(at, end)
+    if max_offsets is not None:
+        ends = rate_limited(offset.positions, ends, max_offsets)
+    ids = {
+        topic: view.topic_ids.get(topic, offset.topic_ids.get(topic, "")) for topic in _topics(ends)
+    }
+    return replace(offset, positions=ends, topic_ids=ids)
+
+
+def _topics(positions: Positions) -> list[str]:
+    return sorted({tp.topic for tp in positions})
+
+
+def backlog(start: Positions, end: Positions) -> int:
+    """How many offsets lie between two positions."""
+    return sum(max(0, at - start.get(tp, at)) for tp, at in end.items())
+
+
+def rate_limited(start: Positions, end: Positions, limit: int) -> dict[TopicPartition, int]:
+    """At most about ``limit`` offsets, shared among partitions in proportion to their backlog.
+
+    A partition with anything to read gets at least one, so a lone message is never starved: the rule
+    of Spark's ``KafkaMicroBatchStream.rateLimit``.
+
+    >>> a, b = TopicPartition("t", 0), TopicPartition("t", 1)
+    >>> rate_limited({a: 0, b: 0}, {a: 100, b: 1}, 10) == {a: 9, b: 1}
+    True
+    """
+    total = backlog(start, end)
+    if total <= limit:
+        return dict(end)
+    limited = {}
+    for tp, stop in end.items():
+        begin = start.get(tp, stop)
+        size = stop - begin
+        share = limit * size / total
+        quota = math.ceil(share) if share < 1 else math.floor(share)
+        limited[tp] = min(stop, begin + quota)
+    return limited
+
+
+def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
+    """The ranges, cut into at least ``min_partitions`` pieces while pieces hold an offset each.
+
+    The largest piece is always cut first, as evenly as offsets allow.
+
+    >>> [(r.begin, r.end) for r in split([Range("t", 0, 0, 10)], 3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    if min_partitions is None or len(ranges) >= min_partitions:
+        return list(ranges)
+    parts = [1] * len(ranges)
+    largest = [(-float(range_.size), index) for index, range_ in enumerate(ranges)]
+    heapq.heapify(largest)
+    for _ in range(min_partitions - len(ranges)):
+        if not largest or -largest[0][0] <= 1:
+            break
+        _, index = heapq.heappop(largest)
+        parts[index] += 1
+        heapq.heappush(largest, (-ranges[index].size / parts[index], index))
+    return [
+        piece
+        for range_, count in zip(ranges, parts, strict=True)
+        for piece in _pieces(range_, min(count, range_.size))
+    ]
+
+
+def _pieces(range_: Range, count: int) -> list[Range]:
+    cuts = [range_.begin + range_.size * number // count for number in range(count + 1)]
+    return [Range(range_.topic, range_.partition, begin, end) for begin, end in pairwise(cuts)]

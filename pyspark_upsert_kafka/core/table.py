@@ -1,0 +1,200 @@
+"""The table: which columns are physical, which make the key, which the value, which are metadata.
+
+The rules of prefix (``key.fields-prefix``), include (``value.fields-include``) and NOT NULL stand here
+and nowhere else. They are those of Flink's ``KafkaConnectorOptionsUtil`` and
+``DynamicKafkaDeserializationSchema``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    NullType,
+    StructField,
+    StructType,
+    VariantType,
+)
+
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.metadata import (
+    CHANGE_TYPE,
+    ERROR,
+    WRITABLE,
+    MetadataColumn,
+    metadata_columns,
+)
+from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
+
+_COMPOSED = (ArrayType, MapType, StructType, VariantType, NullType)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table by what they are.
+
+    Args:
+        schema: All columns, as the user gave them.
+        physical: Columns of the row.
+        key: Columns of the message key, in its order, under their names in the table.
+        value: Columns of the message value, in its order.
+        metadata: Columns that show or set metadata of the message.
+        key_prefix: What to strip from key columns for their names in the message key.
+    """
+
+    schema: StructType
+    physical: tuple[StructField, ...]
+    key: tuple[StructField, ...]
+    value: tuple[StructField, ...]
+    metadata: tuple[MetadataColumn, ...]
+    key_prefix: str = ""
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The primary-key columns, as the table names them."""
+        return tuple(field.name for field in self.key)
+
+    @property
+    def key_message(self) -> StructType:
+        """The message key's columns, under their names in the message."""
+        return StructType(
+            [
+                StructField(
+                    field.name.removeprefix(self.key_prefix), field.dataType, field.nullable
+                )
+                for field in self.key
+            ]
+        )
+
+    @property
+    def value_message(self) -> StructType:
+        """The message value's columns."""
+        return StructType(list(self.value))
+
+    def metadata_column(self, key: str) -> MetadataColumn | None:
+        """The first column for that metadata key."""
+        return next((column for column in self.metadata if column.key == key), None)
+
+
+def table_to_read(schema: StructType, options: ReadOptions) -> Table:
+    """The table that a reader shows.
+
+    Raises:
+        SchemaError: Columns, key or types do not fit.
+        OptionError: An option contradicts the columns.
+    """
+    table = _table(schema, options.table, all_named_exist=True)
+    changes = table.metadata_column(CHANGE_TYPE)
+    if options.mode == "append" and changes is not None:
+        raise SchemaError(
+            f"'read.mode' = 'append' knows no changes: leave out the column {changes.name!r}."
+        )
+    if options.mode == "changelog" and options.emit_deletes and changes is None:
+        raise SchemaError(
+            "A changelog shows deletes by its change column, and the schema has none: add the column "
+            "'_change_type STRING', or leave deletes out with 'scan.deletes' = 'drop'."
+        )
+    if options.error_mode == "column" and table.metadata_column(ERROR) is None:
+        raise SchemaError(
+            "'error-handling.mode' = 'column' needs the column '_error STRUCT<stage: STRING, "
+            "message: STRING, key: BINARY, value: BINARY>' in the schema."
+        )
+    _check_not_null(table, options)
+    return table
+
+
+def table_to_write(schema: StructType, options: WriteOptions) -> Table:
+    """The table that a sink writes, from the columns of the DataFrame.
+
+    Raises:
+        SchemaError: Columns, key or types do not fit.
+        OptionError: An option contradicts the columns.
+    """
+    table = _table(schema, options.table, all_named_exist=False)
+    counts = Counter(column.key for column in table.metadata if column.key in WRITABLE)
+    if counts["headers"] and counts["header-list"]:
+        raise SchemaError(
+            "The writable metadata is ambiguous. Please use either metadata key 'headers' or "
+            "'header-list'."
+        )
+    for key, count in counts.items():
+        if count > 1:
+            raise SchemaError(f"The writable metadata is ambiguous: {count} columns set {key!r}.")
+    topics = options.table.topics.names
+    if len(topics) > 1 and not counts["topic"]:
+        raise SchemaError(
+            f"The topic of a row is not known: option 'topic' lists {', '.join(topics)}, so the column "
+            "'_topic STRING' must choose among them."
+        )
+    return table
+
+
+def _table(schema: StructType, options: TableOptions, *, all_named_exist: bool) -> Table:
+    doubled = [
+        name for name, count in Counter(n.lower() for n in schema.names).items() if count > 1
+    ]
+    if doubled:
+        raise SchemaError(f"The schema has the column {doubled[0]!r} more than once.")
+    metadata = metadata_columns(schema, options.metadata, all_named_exist=all_named_exist)
+    names = {column.name for column in metadata}
+    physical = tuple(field for field in schema if field.name not in names)
+    key = tuple(_key_column(name, physical, options.key_prefix) for name in options.primary_key)
+    value = physical if options.value_holds_key else tuple(f for f in physical if f not in key)
+    if not physical:
+        raise SchemaError("The schema has no physical column, only metadata.")
+    return Table(schema, physical, key, value, metadata, options.key_prefix)
+
+
+def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> StructField:
+    found = [field for field in physical if field.name == name] or [
+        field for field in physical if field.name.lower() == name.lower()
+    ]
+    if not found:
+        raise SchemaError(
+            f"Could not find the field '{name}' in the table schema for usage in the key format. A key "
+            "field must be a regular, physical column. The following columns can be selected in the "
+            f"'primary-key' option:\n[{', '.join(field.name for field in physical)}]"
+        )
+    field = found[0]
+    if isinstance(field.dataType, _COMPOSED):
+        raise SchemaError(
+            f"Column {field.name!r} is part of the primary key and has the type "
+            f"{field.dataType.simpleString().upper()}; a key column must be of a simple type."
+        )
+    if not field.name.startswith(prefix):
+        raise OptionError(
+            f"All fields in 'primary-key' must be prefixed with '{prefix}' when option "
+            f"'key.fields-prefix' is set but field '{field.name}' is not prefixed."
+        )
+    return field
+
+
+def _check_not_null(table: Table, options: ReadOptions) -> None:
+    """NOT NULL is a promise that Spark relies on; allow it only where it can be kept."""
+    physical = {field.name for field in table.physical}
+    for field in table.schema:
+        if field.nullable:
+            continue
+        if options.error_mode == "column":
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL, but with 'error-handling.mode' = 'column' a row "
+                "with an error shows NULL in it. Make it nullable."
+            )
+        if field.name not in physical:
+            raise SchemaError(f"Column {field.name!r} shows metadata and cannot be NOT NULL.")
+        if options.mode == "changelog" and field not in table.key:
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL, but a delete in a changelog has nothing to show "
+                "but its key columns. Make it nullable; only primary-key columns may be NOT NULL."
+            )
+
+
+def with_change_column(schema: StructType, type_: DataType) -> StructType:
+    """The schema with ``_change_type`` appended, unless it has one."""
+    if any(name.lower() == "_change_type" for name in schema.names):
+        return schema
+    return StructType([*schema.fields, StructField("_change_type", type_)])

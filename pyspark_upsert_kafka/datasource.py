@@ -1,0 +1,93 @@
+"""Spark's hooks: each parses the options, builds a plan and returns a role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class UpsertKafkaDataSource(DataSource):
+    """Kafka topics as tables: the format ``upsert-kafka``.
+
+    Spark finds it by itself once the package is installed;
+    ``spark.dataSource.register(UpsertKafkaDataSource)`` does the same by hand.
+
+    Example:
+        >>> (spark.readStream.format("upsert-kafka")            # doctest: +SKIP
+        ...     .schema("user_region STRING, pv BIGINT, uv BIGINT, _change_type STRING")
+        ...     .option("topic", "pageviews_per_region")
+        ...     .option("properties.bootstrap.servers", "localhost:9092")
+        ...     .option("primary-key", "user_region")
+        ...     .option("key.format", "json").option("value.format", "json")
+        ...     .load())
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for ``format(...)`` and ``USING``."""
+        return "upsert-kafka"
+
+    def schema(self) -> StructType | str:
+        """Asked only when the user gives no schema.
+
+        Raises:
+            SchemaError: Nothing else says what the columns are.
+        """
+        from pyspark_upsert_kafka.core.errors import SchemaError
+
+        raise SchemaError(
+            "The table has no schema: a Kafka topic does not say what its columns are. Give one, for "
+            "example .schema('id BIGINT, name STRING, _change_type STRING')."
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read: the table as of now, or its changes."""
+        from pyspark_upsert_kafka.core.options import read_options
+        from pyspark_upsert_kafka.core.table import table_to_read
+        from pyspark_upsert_kafka.formats import format_options
+        from pyspark_upsert_kafka.source.batch import BatchReader
+
+        options = read_options(self.options, format_options, stream=False)
+        return BatchReader(table_to_read(schema, options), options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A streaming read of the table's changes."""
+        from pyspark_upsert_kafka.core.options import read_options
+        from pyspark_upsert_kafka.core.table import table_to_read
+        from pyspark_upsert_kafka.formats import format_options
+        from pyspark_upsert_kafka.source.protocols import stream_reader
+
+        options = read_options(self.options, format_options, stream=True)
+        return stream_reader(table_to_read(schema, options), options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A batch write of changes.
+
+        Raises:
+            OptionError: Mode ``overwrite``.
+        """
+        from pyspark_upsert_kafka.core.errors import OptionError
+        from pyspark_upsert_kafka.sink.writer import BatchWriter
+
+        if overwrite:
+            raise OptionError(
+                "Mode 'overwrite' is not possible: a Kafka topic cannot be truncated. Use "
+                ".mode('append'), which upserts by primary key; delete rows with _change_type = 'delete'."
+            )
+        return BatchWriter(schema, self.options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark calls it by name
+        """A streaming write; in output mode ``complete`` each batch upserts the whole table."""
+        from pyspark_upsert_kafka.sink.writer import StreamWriter
+
+        return StreamWriter(schema, self.options)

@@ -1,0 +1,156 @@
+"""The seam between the connector and a Kafka client: asking, reading a range, sending.
+
+Each adapter (`librdkafka`) gives these three roles; nothing else in the project knows a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.core.options import Position, Topics
+from pyspark_upsert_kafka.core.planning import ClusterView
+from pyspark_upsert_kafka.core.properties import Properties
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class RawBatch(Protocol):
+    """Messages of one partition in offset order, as parallel columns.
+
+    Each column is taken out when it is first asked for, so unused ones cost nothing.
+    """
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+
+    @property
+    def partition(self) -> int:
+        """The partition."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def keys(self) -> list[bytes | None]:
+        """Message keys."""
+
+    @property
+    def values(self) -> list[bytes | None]:
+        """Message values; None = a tombstone."""
+
+    @property
+    def offsets(self) -> list[int]:
+        """Offsets, rising."""
+
+    @property
+    def timestamps(self) -> list[tuple[int, int]]:
+        """Timestamp type (0 = none, 1 = CreateTime, 2 = LogAppendTime) and ms since the epoch."""
+
+    @property
+    def headers(self) -> list[Headers]:
+        """Headers in their order; no headers = an empty sequence."""
+
+    @property
+    def leader_epochs(self) -> list[int | None]:
+        """Leader epochs; None = not known."""
+
+
+class Cluster(Protocol):
+    """Asks the brokers. Transient trouble is retried within; what remains is a BrokerError."""
+
+    def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
+        """Name -> id and number of partitions of the wanted topics.
+
+        Raises:
+            BrokerError: No broker answers, a named topic does not exist, or access is denied.
+        """
+
+    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """The same for those of the names that exist; a missing one is no error."""
+
+    def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
+        """The bounds of every partition of these topics, as `existing` gave them."""
+
+    def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
+        """Where a position is in each partition of the view (``specific-offsets``: of those named).
+
+        Raises:
+            DataLossError: A named or committed offset is not there.
+            OptionError: A named partition does not exist, or nothing is committed.
+        """
+
+    def commit(self, positions: Positions) -> None:
+        """Commits positions to the group of the properties, without waiting; trouble is one warning."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+RangeReader = Callable[[Range], Iterator[RawBatch]]
+"""Reads a range in batches, up to its end by position: gaps are normal.
+
+Raises DataLossError where offsets are gone (or goes on when told to), BrokerError when nothing moves.
+"""
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages to send, as parallel columns; None for timestamps or headers = none has any.
+
+    Args:
+        topics: One topic for all, or one for each message.
+        keys: Message keys; None only in a dead letter.
+        values: Message values; None = a tombstone.
+        timestamps: Record timestamps in ms since the epoch; 0 = now.
+        headers: Headers of each message.
+    """
+
+    topics: str | Sequence[str]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    timestamps: Sequence[int] | None = None
+    headers: Sequence[Headers | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class Sender(Protocol):
+    """Sends messages: one key, one partition (the Java client's murmur2), one order."""
+
+    def send(self, messages: Messages) -> None:
+        """Hands messages to the client, waiting while its queue is full.
+
+        Raises:
+            DeliveryError: This or an earlier message was refused.
+        """
+
+    def flush(self) -> None:
+        """Returns when the broker has confirmed every message sent so far.
+
+        Raises:
+            DeliveryError: The first message that was refused.
+        """
+
+    def close(self) -> None:
+        """Gives the sender back for the next task, or throws it away when anything is unsent."""
+
+
+class Client(Protocol):
+    """A Kafka client: makes the three roles."""
+
+    def cluster(self, properties: Properties, role: str) -> Cluster:
+        """Opens a connection for asking."""
+
+    def reader(
+        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool
+    ) -> RangeReader:
+        """A reader of ranges."""
+
+    def sender(
+        self, properties: Properties, topics: Sequence[str], *, acknowledged: bool
+    ) -> Sender:
+        """Opens a sender after checking that the topics exist."""

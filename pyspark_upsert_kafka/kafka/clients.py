@@ -1,0 +1,16 @@
+"""Which Kafka client an option value means; its module is loaded only when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from pyspark_upsert_kafka.kafka.client import Client
+
+_MODULES = {"librdkafka": "librdkafka"}
+
+
+def client_named(name: str) -> Client:
+    """The client for a value of ``kafka.client``."""
+    module = import_module(f"pyspark_upsert_kafka.kafka.{_MODULES[name]}")
+    return cast("Client", module.CLIENT)

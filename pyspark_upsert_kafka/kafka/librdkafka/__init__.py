@@ -1,0 +1,34 @@
+"""The fast adapter: confluent-kafka, which is librdkafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.client import Cluster, RangeReader, Sender
+from pyspark_upsert_kafka.kafka.librdkafka.cluster import LibrdkafkaCluster
+from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
+from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_for
+
+
+class LibrdkafkaClient:
+    """The three roles, played by librdkafka."""
+
+    def cluster(self, properties: Properties, role: str) -> Cluster:
+        """Opens a connection for asking."""
+        return LibrdkafkaCluster(properties, role)
+
+    def reader(
+        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool
+    ) -> RangeReader:
+        """A reader of ranges."""
+        return LibrdkafkaReader(properties, committed, fail_on_data_loss)
+
+    def sender(
+        self, properties: Properties, topics: Sequence[str], *, acknowledged: bool
+    ) -> Sender:
+        """Opens a sender after checking that the topics exist."""
+        return sender_for(properties, tuple(topics), acknowledged=acknowledged)
+
+
+CLIENT = LibrdkafkaClient()

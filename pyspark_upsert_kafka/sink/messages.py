@@ -1,0 +1,158 @@
+"""Rows of the table -> messages, columns at a time.
+
+The cases, as Flink's ``DynamicKafkaRecordSerializationSchema`` has them: the key is the primary-key
+columns; an upsert's value is the value's columns; a delete's value is null; metadata columns never enter
+the key or the value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
+from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.options import FormatChoice, WriteOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.formats import format_named
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Encoder
+from pyspark_upsert_kafka.kafka.client import Headers, Messages
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The messages of some rows, and which of them only stand for what a row was before.
+
+    Args:
+        messages: One message for each row, in order; that of a preimage is a tombstone.
+        preimages: For each message whether it is a preimage; None = none is.
+    """
+
+    messages: Messages
+    preimages: np.ndarray | None = None
+
+
+class RowEncoder:
+    """Turns record batches into messages; codecs are compiled here, once."""
+
+    def __init__(self, table: Table, options: WriteOptions, time_zone: str) -> None:
+        choice = options.table
+        self._topics = choice.topics.names
+        self._key_columns = table.key_names
+        self._value_columns = [field.name for field in table.value]
+        self._key = _encoder(choice.key_format, table.key_message, "key", self._topics)
+        self._value = _encoder(choice.value_format, table.value_message, "value", self._topics)
+        self._key_names = table.key_message.names
+        self._names = {
+            key: column.name
+            for key in (CHANGE_TYPE, "topic", "timestamp", "headers", "header-list")
+            if (column := table.metadata_column(key)) is not None
+        }
+        self._time_zone = time_zone
+
+    def __call__(self, rows: pa.RecordBatch) -> Changes:
+        """The messages of the rows, one each.
+
+        Raises:
+            EncodeError: A value cannot be written; nothing of these rows is.
+        """
+        kinds = self._kinds(rows)
+        messages = Messages(
+            topics=self._topic(rows),
+            keys=self._keys(rows),
+            values=self._values(rows, kinds),
+            timestamps=self._timestamps(rows),
+            headers=self._headers(rows),
+        )
+        preimages = None if kinds is None else kinds == Change.PREIMAGE
+        return Changes(messages, preimages if preimages is not None and preimages.any() else None)
+
+    def _kinds(self, rows: pa.RecordBatch) -> np.ndarray | None:
+        """The kind of each row's change; None = all are upserts."""
+        name = self._names.get(CHANGE_TYPE)
+        if name is None:
+            return None
+        encoded = rows.column(name).dictionary_encode()
+        kinds = [change_named(spelling) for spelling in encoded.dictionary.to_pylist()]
+        if encoded.null_count or None in kinds:
+            seen = None if encoded.null_count else encoded.dictionary[kinds.index(None)].as_py()
+            raise EncodeError(name, f"{seen!r} is no kind of change; known kinds: {SPELLINGS}")
+        codes = np.array(kinds, dtype=np.int8)[encoded.indices.to_numpy(zero_copy_only=False)]
+        return codes if codes.any() else None
+
+    def _keys(self, rows: pa.RecordBatch) -> list[bytes]:
+        key = rows.select(self._key_columns)
+        for name in self._key_columns:
+            if key.column(name).null_count:
+                raise EncodeError(
+                    name,
+                    f"Column '{name}' is NOT NULL, however, a null value is being written into it. It "
+                    "is part of the primary key",
+                )
+        return self._key(key.rename_columns(self._key_names))
+
+    def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> list[bytes | None]:
+        values = rows.select(self._value_columns)
+        if kinds is None:
+            return cast("list[bytes | None]", self._value(values))
+        upserts = kinds == Change.UPSERT
+        encoded = np.full(len(kinds), None, dtype=object)
+        encoded[upserts] = self._value(values.filter(pa.array(upserts)))
+        return cast("list[bytes | None]", encoded.tolist())
+
+    def _topic(self, rows: pa.RecordBatch) -> str | list[str]:
+        name = self._names.get("topic")
+        if name is None or len(self._topics) == 1:
+            return self._topics[0]
+        chosen = rows.column(name).to_pylist()
+        for topic in set(chosen):
+            if topic not in self._topics:
+                raise EncodeError(
+                    name,
+                    "The topic of the sink record is not valid. Expected topic to be in: "
+                    f"[{', '.join(self._topics)}] but was: {topic or 'null'}",
+                )
+        return cast("list[str]", chosen)
+
+    def _timestamps(self, rows: pa.RecordBatch) -> list[int] | None:
+        name = self._names.get("timestamp")
+        if name is None:
+            return None
+        column = rows.column(name)
+        if column.type.tz is None:
+            column = pc.assume_timezone(
+                column, self._time_zone, ambiguous="earliest", nonexistent="earliest"
+            )
+        ms = pc.divide(column.cast(pa.int64()), 1000)
+        if len(ms) > ms.null_count and pc.min(ms).as_py() <= 0:
+            raise EncodeError(name, "a record timestamp must be later than 1970-01-01 00:00:00 UTC")
+        return cast("list[int]", pc.fill_null(ms, 0).to_pylist())
+
+    def _headers(self, rows: pa.RecordBatch) -> list[Headers | None] | None:
+        name = self._names.get("header-list") or self._names.get("headers")
+        if name is None:
+            return None
+        lists = rows.column(name).to_pylist()
+        if "header-list" in self._names:
+            lists = [each and [(h["key"], h["value"]) for h in each] for each in lists]
+        for each in lists:
+            if each and any(key is None for key, _ in each):
+                raise EncodeError(name, "a header has no key")
+        return cast("list[Headers | None]", lists)
+
+
+def _encoder(
+    choice: FormatChoice | None,
+    schema: StructType,
+    side: Literal["key", "value"],
+    topics: tuple[str, ...],
+) -> Encoder:
+    chosen: Any = choice
+    spec = CodecSpec(schema, side, dict(chosen.options), topics)
+    return format_named(chosen.name, side).encoder(spec)

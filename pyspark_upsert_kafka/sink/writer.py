@@ -1,0 +1,129 @@
+"""Spark's face of writing: a writer per query, a sender per task.
+
+At least once: `write` returns only when the broker has confirmed every message of the task, and a task
+that runs again sends them again, which leaves the table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.core.options import WriteOptions, write_options
+from pyspark_upsert_kafka.core.table import Table, table_to_write
+from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.kafka.client import Sender
+from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+from pyspark_upsert_kafka.sink.messages import RowEncoder
+from pyspark_upsert_kafka.sink.preimages import Preimages
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:  # PySpark 4.0 hands Arrow to a stream writer that is a batch writer too
+
+    class DataSourceStreamArrowWriter(  # type: ignore[no-redef,misc]
+        DataSourceStreamWriter, DataSourceArrowWriter
+    ):
+        """What PySpark 4.1 calls so."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task wrote."""
+
+    rows: int
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes a batch of changes; checks everything it can before the first row."""
+
+    def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
+        self._options = write_options(raw, format_options)
+        self._table = table_to_write(schema, self._options)
+        RowEncoder(self._table, self._options, "UTC")  # refuses types that a format cannot write
+        table = self._options.table
+        with closing(client_named(table.client).cluster(table.properties, "driver")) as cluster:
+            cluster.topics(table.topics)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Writes one task's rows."""
+        return write_rows(iterator, self._table, self._options)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes micro-batches.
+
+    Spark makes it in a process of its own twice for each batch, so it asks no broker; and Spark shows the
+    options to it no earlier than in the first batch, where `write` checks them before any row is sent.
+    """
+
+    def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
+        self._options = write_options(raw, format_options)
+        self._table = table_to_write(schema, self._options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Writes one task's rows of a micro-batch."""
+        return write_rows(iterator, self._table, self._options)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing is left to do: each task has waited for the broker."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing can be taken back; Spark runs the batch again, which upserts the same rows."""
+
+
+def write_rows(
+    batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions
+) -> WriterCommitMessage:
+    """Writes the rows of one task and returns when the broker has confirmed them all.
+
+    Raises:
+        EncodeError: A row cannot be written.
+        DeliveryError: The broker did not take a message.
+        BrokerError: No broker answers, or a topic does not exist.
+    """
+    encode = RowEncoder(table, options, _session_time_zone())
+    preimages = Preimages()
+    rows = 0
+    with ExitStack() as stack:
+        sender: Sender | None = None
+        for batch in batches:
+            changes = encode(batch)
+            if sender is None:  # a task without rows, of which a shuffle makes many, opens nothing
+                sender = stack.enter_context(closing(_sender(options)))
+            sender.send(preimages.settle(changes))
+            rows += batch.num_rows
+        if sender is not None:
+            rest = preimages.rest()
+            if rest is not None:
+                sender.send(rest)
+            sender.flush()
+    return Written(rows)
+
+
+def _sender(options: WriteOptions) -> Sender:
+    table = options.table
+    sender = client_named(table.client).sender(
+        table.properties, table.topics.names, acknowledged=options.acknowledged
+    )
+    return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)
+
+
+def _session_time_zone() -> str:
+    context = TaskContext.get()
+    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
+    return zone or "UTC"

@@ -1,0 +1,62 @@
+"""Spark's face of a batch read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pyspark_upsert_kafka.core.offsets import Range, not_empty
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.planning import split
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.kafka.client import Cluster
+from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.source.loss import starting
+from pyspark_upsert_kafka.source.rows import RowDecoder
+from pyspark_upsert_kafka.source.task import read_range
+
+
+class BatchReader(DataSourceReader):
+    """Reads the table, or its changes, as of the moment when the query is planned."""
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        self._table = table
+        self._options = options
+        RowDecoder(
+            table, options, "UTC"
+        )  # refuses, while planning, types that a format cannot read
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each Kafka partition that holds anything to read, or more with minPartitions."""
+        options = self._options
+        cluster = client_named(options.table.client).cluster(options.table.properties, "driver")
+        try:
+            ranges = plan(cluster, options)
+        finally:
+            cluster.close()
+        return [InputPartition(range_) for range_ in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range."""
+        return read_range(cast("Range", partition.value), self._table, self._options)
+
+
+def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
+    """The ranges of a batch read.
+
+    Raises:
+        BrokerError: No broker answers, or a topic does not exist.
+        DataLossError: A wanted start is gone.
+    """
+    topics = cluster.topics(options.table.topics)
+    view = cluster.view(topics, committed=options.read_committed)
+    start = starting(cluster.positions(options.start, view), view, options)
+    ends = cluster.positions(options.end, view)
+    ranges = [
+        Range(tp.topic, tp.partition, begin, min(ends.get(tp, begin), view.bounds[tp].latest))
+        for tp, begin in sorted(start.positions.items())
+    ]
+    return split(not_empty(ranges), options.min_partitions)

@@ -1,0 +1,74 @@
+"""What is done about lost data: the query fails, or goes on with a warning (``failOnDataLoss``)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark_upsert_kafka.core.errors import DataLossError
+from pyspark_upsert_kafka.core.offsets import (
+    Positions,
+    Range,
+    StreamOffset,
+    TopicPartition,
+    not_empty,
+)
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.planning import ClusterView, is_other_topic, lost_data, recovered
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+def accept_loss(offset: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    """The offset itself when nothing of what it wants is lost; else where to go on.
+
+    Raises:
+        DataLossError: Something is lost, and ``failOnDataLoss`` is true.
+    """
+    lost = lost_data(offset, view)
+    _tell(lost, options)
+    return recovered(offset, view) if lost else offset
+
+
+def starting(positions: Positions, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    """Where a new query starts, after a look whether the offsets asked for are there.
+
+    Raises:
+        DataLossError: They are not, and ``failOnDataLoss`` is true.
+    """
+    found = accept_loss(StreamOffset(positions, topic_ids=view.topic_ids), view, options)
+    return replace(found, begins=found.positions)
+
+
+def still_there(
+    ranges: Sequence[Range], topic_ids: Mapping[str, str], view: ClusterView, options: ReadOptions
+) -> list[Range]:
+    """The ranges, or with ``failOnDataLoss`` = false what is left of them.
+
+    A batch may be planned long before it is read: by a run that crashed.
+
+    Raises:
+        DataLossError: Something is lost, and ``failOnDataLoss`` is true.
+    """
+    for edge in ("begin", "end"):
+        wanted = {TopicPartition(r.topic, r.partition): getattr(r, edge) for r in ranges}
+        _tell(lost_data(StreamOffset(wanted, topic_ids=topic_ids), view), options)
+    return not_empty(_left(range_, topic_ids, view) for range_ in ranges)
+
+
+def _tell(lost: Mapping[TopicPartition, DataLossError], options: ReadOptions) -> None:
+    for loss in lost.values():
+        if options.fail_on_data_loss:
+            raise loss
+        logger.warning("%s", loss)
+
+
+def _left(range_: Range, topic_ids: Mapping[str, str], view: ClusterView) -> Range:
+    bounds = view.bounds.get(TopicPartition(range_.topic, range_.partition))
+    seen = view.topic_ids.get(range_.topic, "")
+    if bounds is None or is_other_topic(topic_ids.get(range_.topic, ""), seen):
+        return replace(range_, end=range_.begin)
+    return replace(
+        range_, begin=max(range_.begin, bounds.earliest), end=min(range_.end, bounds.high)
+    )

@@ -1,0 +1,139 @@
+"""Spark's face of a streaming read.
+
+Nothing but the checkpoint says where a query is: positions derive from ``start``, the broker and the
+options. What is kept on the instance saves questions to the broker, and is made anew after a restart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from pyspark_upsert_kafka.core.offsets import (
+    INITIAL,
+    Positions,
+    Range,
+    StreamOffset,
+    ranges_between,
+    stream_offset,
+)
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.planning import (
+    ClusterView,
+    advanced,
+    backlog,
+    split,
+    with_new_partitions,
+)
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.kafka.client import Cluster
+from pyspark_upsert_kafka.source.loss import accept_loss, starting, still_there
+from pyspark_upsert_kafka.source.observer import Observer
+from pyspark_upsert_kafka.source.rows import RowDecoder
+from pyspark_upsert_kafka.source.task import read_range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class StreamReader(DataSourceStreamReader):
+    """Plans micro-batches; `read_range` reads them in the tasks."""
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        self._table = table
+        self._options = options
+        RowDecoder(
+            table, options, "UTC"
+        )  # refuses, while planning, types that a format cannot read
+        self._observer = Observer(options)
+        self._first: StreamOffset | None = None
+        self._target: Positions | None = None
+        self._available_now = False
+        self._last_batch_at = time.monotonic()
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The same for every query: where it really starts stands in its first batch's end."""
+        return INITIAL
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One for each Kafka partition with anything new, or more with minPartitions."""
+        return self._planned(stream_offset(start), stream_offset(end))
+
+    def _planned(
+        self, start: StreamOffset | None, end: StreamOffset | None
+    ) -> Sequence[InputPartition]:
+        if end is None:
+            return []
+        planned = ranges_between(start, end)
+        view = self._observer.view(end)
+        ranges = still_there(planned, end.topic_ids, view, self._options)
+        return [InputPartition(range_) for range_ in split(ranges, self._options.min_partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range."""
+        return read_range(cast("Range", partition.value), self._table, self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Tells Kafka's own tools how far finished batches are; the checkpoint alone decides."""
+        offset = stream_offset(end)
+        if offset is not None and "group.id" in self._options.table.properties:
+            self._observer.cluster.commit(offset.positions)
+
+    def _next(self, start: dict[str, Any], max_offsets: int | None) -> dict[str, Any]:
+        """The end of the next batch, or ``start`` itself when there is nothing new.
+
+        Spark compares offsets by their text: the same positions in other words would be a batch.
+        """
+        before = stream_offset(start)
+        now = self._current(before)
+        end = advanced(
+            now,
+            self._observer.view(before),
+            max_offsets=max_offsets,
+            target=self._target,
+        )
+        nothing_new = before is not None and end.positions == before.positions and not end.begins
+        if nothing_new or self._waits_for_more(now, end):
+            return start
+        self._last_batch_at = time.monotonic()
+        return end.to_json()
+
+    def _current(self, before: StreamOffset | None) -> StreamOffset:
+        """Where reading is: partitions that are lost or new since the last batch included."""
+        view = self._observer.view(before)
+        if before is None:
+            if self._first is None:
+                self._first = _first(self._observer.cluster, view, self._options)
+            return self._first
+        offset = accept_loss(replace(before, begins={}), view, self._options)
+        if before.stop is None and (offset.begins or self._observer.discovering):
+            return with_new_partitions(offset, view)
+        return offset
+
+    def _waits_for_more(self, now: StreamOffset, end: StreamOffset) -> bool:
+        limits = self._options.limits
+        if limits.min_offsets is None or self._available_now:
+            return False
+        waited = time.monotonic() - self._last_batch_at
+        return waited < limits.max_delay_s and (
+            backlog(now.positions, end.positions) < limits.min_offsets
+        )
+
+    def _freeze_target(self) -> None:
+        """``availableNow``: what is there at this moment is all that this run reads."""
+        self._available_now = True
+        self._target = self._observer.everything().latest
+
+
+def _first(cluster: Cluster, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    """Where a new query starts and, for a bounded one, where it stops."""
+    start = starting(cluster.positions(options.start, view), view, options)
+    if options.end.kind == "unbounded":
+        return start
+    stop = cluster.positions(options.end, view)
+    begins = {tp: at for tp, at in start.positions.items() if tp in stop}
+    return replace(start, positions=begins, begins=begins, stop=stop)

@@ -1,0 +1,92 @@
+"""What a task does: a range of a partition -> record batches in exactly Spark's schema."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.source.dead_letters import DeadLetters
+from pyspark_upsert_kafka.source.metadata import BadMessage
+from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
+from pyspark_upsert_kafka.source.snapshot import Snapshot
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of a range, as record batches in the table's schema.
+
+    Raises:
+        DecodeError: A message cannot be decoded, and ``error-handling.mode`` is ``fail``.
+        DataLossError: Offsets of the range are gone, and ``failOnDataLoss`` is true.
+        BrokerError: The broker stays away, or refuses.
+    """
+    schema = arrow_schema(table.schema)
+    decode = RowDecoder(table, options, _session_time_zone())
+    handle_bad = _handler(options)
+    snapshot = Snapshot(table.key_names) if options.mode == "snapshot" else None
+    read = client_named(options.table.client).reader(
+        options.table.properties,
+        committed=options.read_committed,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+    for batch in read(range_):
+        rows = decode(batch)
+        if rows.bad:
+            handle_bad(batch, rows.bad)
+        if snapshot is not None:
+            snapshot.add(_nullable(rows, schema), rows.deletes)
+        elif len(rows):
+            yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+    if snapshot is not None:
+        for kept in snapshot.rows():
+            yield pa.RecordBatch.from_arrays(kept.columns, schema=schema)
+
+
+def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows while deletes are among them, which have NULL in NOT NULL columns."""
+    fields = [field.with_nullable(True) for field in schema]
+    return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
+def _fail(batch: RawBatch, bad: list[BadMessage]) -> None:
+    first = bad[0]
+    raise DecodeError(
+        batch.topic, batch.partition, batch.offsets[first.index], first.stage, first.reason
+    )
+
+
+def _ignore(batch: RawBatch, bad: list[BadMessage]) -> None:
+    first = bad[0]
+    logger.warning(
+        "Skipped %d messages that cannot be decoded in topic %r, partition %d, offsets %d to %d; "
+        "the first at offset %d (%s): %s",
+        len(bad), batch.topic, batch.partition, batch.offsets[0], batch.offsets[-1],
+        batch.offsets[first.index], first.stage, first.reason,
+    )  # fmt: skip
+
+
+def _show(batch: RawBatch, bad: list[BadMessage]) -> None:
+    """Bad messages are rows of their own (``error-handling.mode`` = ``column``)."""
+
+
+def _handler(options: ReadOptions) -> Callable[[RawBatch, list[BadMessage]], None]:
+    if options.error_mode == "log":
+        return DeadLetters(options)
+    return {"fail": _fail, "ignore": _ignore, "column": _show}[options.error_mode]
+
+
+def _session_time_zone() -> str:
+    context = TaskContext.get()
+    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
+    return zone or "UTC"

@@ -1,0 +1,146 @@
+"""A real broker, unique topics, and plain clients to see what is really in a topic."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pyspark_upsert_kafka import LocalKafka
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as a plain client sees it."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int = 0
+    offset: int = 0
+    timestamp: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker and what a test does with it, by plain clients of its own."""
+
+    servers: str
+    admin: AdminClient = field(repr=False)
+
+    def topic(self, partitions: int = 1, **config: str) -> str:
+        """Creates a topic with a unique name; ``cleanup_policy='compact'`` sets ``cleanup.policy``."""
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        return name
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic."""
+        self.admin.delete_topics([topic])[topic].result()
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Creates a topic of that name."""
+        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+    def produce(
+        self, topic: str, *messages: tuple[object, ...], partition: int | None = None, **config: object
+    ) -> None:
+        """Sends (key, value[, headers]) messages and waits for them; text is encoded."""
+        producer = Producer(
+            {"bootstrap.servers": self.servers, "partitioner": "murmur2_random", **config}
+        )
+        where = {} if partition is None else {"partition": partition}
+        for key, value, *headers in messages:
+            while True:
+                try:
+                    producer.produce(
+                        topic, key=key, value=value, headers=headers[0] if headers else None, **where
+                    ) if headers else producer.produce(topic, key=key, value=value, **where)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(60) == 0
+
+    def messages(self, topic: str) -> list[Message]:
+        """All committed messages of a topic, by partition and offset."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": uuid.uuid4().hex,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+            }
+        )
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        waiting, found = set(partitions), []
+        while waiting:
+            message = consumer.poll(30)
+            assert message is not None, f"nothing from {topic} for 30 seconds"
+            if message.error() is not None:
+                waiting.discard(message.partition())
+                continue
+            found.append(
+                Message(
+                    message.key(), message.value(), message.partition(), message.offset(),
+                    message.timestamp()[1], tuple(message.headers() or ()),
+                )
+            )  # fmt: skip
+        consumer.close()
+        return sorted(found, key=lambda message: (message.partition, message.offset))
+
+    def pairs(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """Key and value of all messages of a topic, by partition and offset."""
+        return [(message.key, message.value) for message in self.messages(topic)]
+
+
+def broker_at(servers: str) -> Broker:
+    """What tests do with the broker at this address."""
+    return Broker(servers, AdminClient({"bootstrap.servers": servers}))
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """The broker that tests share; KAFKA_BOOTSTRAP_SERVERS points them at one that runs already."""
+    running = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    if running:
+        yield broker_at(running)
+        return
+    with LocalKafka() as kafka:
+        yield broker_at(kafka.bootstrap_servers)
+
+
+@pytest.fixture
+def own_kafka() -> Iterator[Callable[..., LocalKafka]]:
+    """Starts brokers of a test's own, to stop, start and configure."""
+    started: list[LocalKafka] = []
+
+    def start(**settings: object) -> LocalKafka:
+        kafka = LocalKafka(**settings)
+        started.append(kafka)
+        kafka.start()
+        return kafka
+
+    yield start
+    for kafka in started:
+        kafka.close()
+
+
+def options(broker: Broker, topic: str | Sequence[str], **more: object) -> dict[str, str]:
+    """Options of a JSON table; ``primary_key='id'`` sets ``primary-key``; dotted names go in a dict."""
+    given = {
+        "topic": topic if isinstance(topic, str) else ";".join(topic),
+        "properties.bootstrap.servers": broker.servers,
+        "primary-key": "id",
+        "key.format": "json",
+        "value.format": "json",
+    }
+    given.update({name.replace("_", "-"): value for name, value in more.items()})
+    return {name: str(value) for name, value in given.items() if value is not None}

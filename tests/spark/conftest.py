@@ -1,0 +1,49 @@
+"""One Spark session for all end-to-end tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session with two cores; the format is found by Spark itself."""
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def eventually(condition: Callable[[], bool], what: str, seconds: float = 180) -> None:
+    """Waits until a condition holds; cores are shared, so the limit is generous."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} seconds: {what}"
+        time.sleep(0.1)
+
+
+def run_to_end(query: StreamingQuery) -> None:
+    """Waits for an ``availableNow`` query and raises what it raised."""
+    assert query.awaitTermination(300), "the query did not end"
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    """The rows of a DataFrame as sorted tuples."""
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
