@@ -6,11 +6,18 @@ from importlib import import_module
 from typing import cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.option import Option
 from pyspark_upsert_kafka.formats.codec import Format
 
-_MODULES = {"json": "json"}
+_MODULES = {"csv": "csv", "json": "json", "raw": "raw"}
 
-_CHANGE_FORMATS = ("debezium-json", "debezium-avro-confluent", "canal-json", "maxwell-json", "ogg-json")
+_CHANGE_FORMATS = (
+    "debezium-json",
+    "debezium-avro-confluent",
+    "canal-json",
+    "maxwell-json",
+    "ogg-json",
+)
 
 
 def format_named(name: str, side: str) -> Format:
@@ -32,3 +39,12 @@ def format_named(name: str, side: str) -> Format:
         )
     module = import_module(f"{__name__}.{_MODULES[name]}")
     return cast(Format, module.FORMAT)
+
+
+def format_options(name: str, side: str) -> tuple[Option, ...]:
+    """The options that a format declares.
+
+    Raises:
+        OptionError: There is no such format.
+    """
+    return format_named(name, side).options

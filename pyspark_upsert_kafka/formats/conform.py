@@ -1,0 +1,61 @@
+"""Arrays in exactly the Arrow type that Spark demands, and the rows that cannot be.
+
+Spark compares every batch with the table's schema, the nullability of nested fields included. A
+parser gives nullable everything; the type is then laid over the array, which is only allowed when
+no null stands where the schema says NOT NULL.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array in exactly the wanted type: names and nullability of nested fields too."""
+    nested = pa.types.is_nested(wanted)
+    return array.cast(wanted) if nested or array.type != wanted else array
+
+
+def rows_lacking(array: pa.Array, field: pa.Field) -> dict[int, str]:
+    """Rows with a null where the field or one inside it is NOT NULL, each with that field's path.
+
+    A null under a null parent is not one: there is no such field in that row.
+    """
+    if not demands_values(field):
+        return {}
+    if not field.nullable and array.null_count:
+        return dict.fromkeys(_positions(array.is_null()), field.name)
+    found: dict[int, str] = {}
+    for rows, child, child_field in _children(array, field.type):
+        for at, path in rows_lacking(child, child_field).items():
+            found.setdefault(rows[at], f"{field.name}.{path}")
+    return found
+
+
+def demands_values(field: pa.Field) -> bool:
+    """Whether the field or one inside it is NOT NULL."""
+    return not field.nullable or any(
+        demands_values(field.type.field(i)) for i in range(field.type.num_fields)
+    )
+
+
+def _children(array: pa.Array, wanted: pa.DataType) -> list[tuple[list[int], pa.Array, pa.Field]]:
+    """Values inside the array's own values: the row each belongs to, the values, their field."""
+    if pa.types.is_map(wanted):
+        entries = wanted.field(0)
+        return _children(array.cast(pa.list_(entries)), pa.list_(entries))
+    if pa.types.is_list(wanted):
+        rows = pc.list_parent_indices(array).to_pylist()
+        return [(rows, array.flatten(), wanted.value_field)]
+    if pa.types.is_struct(wanted):
+        valid = array.is_valid()
+        rows = _positions(valid)
+        return [
+            (rows, array.field(i).filter(valid), wanted.field(i)) for i in range(wanted.num_fields)
+        ]
+    return []
+
+
+def _positions(mask: pa.Array) -> list[int]:
+    return [int(at) for at in pc.indices_nonzero(mask).to_pylist()]

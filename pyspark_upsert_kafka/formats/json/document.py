@@ -1,0 +1,131 @@
+"""One JSON document, read exactly, and values written as compact JSON.
+
+Python's own scanner is used because it lets numbers keep their digits. What it is lenient about is
+refused here: NaN and Infinity, lone surrogates, another encoding than UTF-8.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from base64 import b64encode
+from decimal import Decimal
+from itertools import accumulate
+from json.encoder import encode_basestring
+from typing import Any, NoReturn, cast
+
+from pyspark_upsert_kafka.formats.batches import UnreadableError
+
+DEEPEST = 250
+"""How deep arrays and objects may nest; more is refused the same way on every Python."""
+
+_SHOWN = 100
+# Everything but brackets that are no part of a string; made so that it never backtracks.
+_NO_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.?)*(?:"|\Z)|[^\[\]{}"]+', re.DOTALL)
+# Escapes in the order in which they stand; the group is a surrogate without its other half.
+_ESCAPES = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|u([dD][89a-fA-F])|.)", re.DOTALL
+)
+
+
+class Number(str):
+    """The digits of a JSON number, as they stand in the message."""
+
+    __slots__ = ()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnreadableError(f"not JSON: {name} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, strict=True
+)
+
+
+def parse_object(message: bytes) -> dict[str, Any]:
+    """The object that a message is: numbers as Number, of duplicate names the last.
+
+    Raises:
+        UnreadableError: It is not exactly one JSON object in UTF-8.
+    """
+    value = _parse(message)
+    if type(value) is not dict:
+        raise UnreadableError(f"expected a JSON object, got {shown(value)}")
+    return value
+
+
+def _parse(message: bytes) -> Any:
+    if not message:
+        raise UnreadableError("not JSON: the message is empty")
+    if too_deep(message):
+        raise UnreadableError(_nested_too_deep())
+    try:
+        text = message.decode()
+        value = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        what = f"{error.msg} at character {error.pos}"
+        raise UnreadableError(f"not JSON: {what}, in {_cut(text)}") from None
+    except RecursionError:
+        raise UnreadableError(_nested_too_deep()) from None
+    if "\\u" in text and any(escape[1] for escape in _ESCAPES.finditer(text)):
+        raise UnreadableError("not JSON: a string holds half of a surrogate pair")
+    return value
+
+
+def too_deep(message: bytes) -> bool:
+    """Whether arrays and objects nest deeper than DEEPEST; cheap for what is plainly flat."""
+    if message.count(b"[") + message.count(b"{") <= DEEPEST:
+        return False
+    brackets = _NO_BRACKETS.sub(b"", message)
+    depths = accumulate(1 if byte in b"[{" else -1 for byte in brackets)
+    return max(depths, default=0) > DEEPEST
+
+
+def _nested_too_deep() -> str:
+    return f"nested deeper than {DEEPEST} levels"
+
+
+def compact(value: Any) -> str:
+    """A value as JSON without spaces. Non-finite floats become strings, as Jackson has it."""
+    kind = type(value)
+    if kind is dict:
+        pairs = (f"{encode_basestring(name)}:{compact(item)}" for name, item in value.items())
+        return f"{{{','.join(pairs)}}}"
+    if kind is list:
+        return f"[{','.join([compact(item) for item in value])}]"
+    return cast("str", _SCALARS.get(kind, _quoted)(value))
+
+
+def _float(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"'
+
+
+_SCALARS: dict[type, Any] = {
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    Number: str,
+    str: encode_basestring,
+    int: str,
+    float: _float,
+    Decimal: lambda value: f"{value:f}",
+    bytes: lambda value: f'"{b64encode(value).decode()}"',
+}
+
+
+def shown(value: Any) -> str:
+    """A value as it appears in an error: JSON, cut when long."""
+    return _cut(compact(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

@@ -1,0 +1,101 @@
+"""Columns of simple types as JSON text, each type in the spelling of ``RowDataToJsonConverters``."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.formats.base64_text import base64_texts
+from pyspark_upsert_kafka.formats.json.pieces import Pieces, joined, quoted
+from pyspark_upsert_kafka.formats.json.variants import variant_text
+from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
+from pyspark_upsert_kafka.formats.numerals import java_text
+
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+# Jackson writes what JSON has no number for as strings.
+_NOT_FINITE = {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
+_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
+_MILLISECOND = 1_000
+
+
+def plain(array: pa.Array) -> Pieces:
+    """Whole numbers, booleans, and decimals with every digit of their scale."""
+    return [pl.Series(array).cast(pl.String)]
+
+
+def strings(array: pa.Array) -> Pieces:
+    """Texts, escaped where they must be."""
+    texts = pl.Series(array)
+    return quoted(texts) if not texts.str.contains(_NEEDS_ESCAPE).any() else _escaped(texts)
+
+
+def _escaped(texts: pl.Series) -> Pieces:
+    # Polars escapes inside objects only: {"":"text"}.
+    objects = pl.select(pl.struct(texts.alias("")).struct.json_encode()).to_series()
+    return [objects.str.strip_prefix('{"":').str.strip_suffix("}")]
+
+
+def binaries(array: pa.Array) -> Pieces:
+    """Binary as base64."""
+    return quoted(base64_texts(array))
+
+
+def floats(array: pa.Array) -> Pieces:
+    """Floats with as many digits as tell them apart from their neighbours."""
+    numbers = pl.Series(array)
+    texts = numbers.cast(pl.String)
+    return [texts if numbers.is_finite().all() else texts.replace(_NOT_FINITE)]
+
+
+def key_floats(array: pa.Array) -> Pieces:
+    """Floats of a key: -0.0 equals 0.0 and so must have its bytes."""
+    return floats(pc.add(array, pa.scalar(0.0, array.type)))
+
+
+def decimals(array: pa.Array) -> Pieces:
+    """Decimals as Java's ``stripTrailingZeros().toString()``: 100.00 is 1E+2."""
+    texts = pl.Series(array).cast(pl.String)
+    if array.type.scale:
+        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
+    odd = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
+    if odd.any():
+        texts = texts.scatter(odd.arg_true(), [java_text(text) for text in texts.filter(odd)])
+    return [texts]
+
+
+def dates(array: pa.Array) -> Pieces:
+    """``yyyy-MM-dd``."""
+    return quoted(pl.Series(date_texts(array)))
+
+
+def timestamps(spelling: TimestampText, array: pa.Array) -> Pieces:
+    """In the standard's spelling, in UTC when the type has a zone."""
+    return quoted(pl.Series(spelling.texts(array)), spelling.suffix)
+
+
+def intervals(array: pa.Array) -> Pieces:
+    """INTERVAL DAY TO SECOND as whole milliseconds."""
+    micros = pl.Series(array.cast(pa.duration("us")).cast(pa.int64()))
+    if (micros % _MILLISECOND != 0).any():
+        raise ValueError("an interval finer than milliseconds; JSON carries whole milliseconds")
+    return [(micros // _MILLISECOND).cast(pl.String)]
+
+
+def variants(array: pa.Array) -> Pieces:
+    """Variants as the JSON they stand for."""
+    texts = [None if halves is None else variant_text(halves) for halves in array.to_pylist()]
+    return [pl.Series(texts, dtype=pl.String)]
+
+
+def map_keys(keys: pa.Array, mode: str, literal: str) -> Pieces:
+    """Names of a map's entries; null = the entry is dropped. Raises ValueError with mode FAIL."""
+    if keys.null_count and mode == "FAIL":
+        raise ValueError(
+            "JSON format doesn't support to serialize map data with null keys. You can drop null "
+            "key entries or encode null in literals by specifying map-null-key.mode option."
+        )
+    if mode == "LITERAL":
+        keys = keys.fill_null(literal)
+    return [joined(strings(keys), len(keys))]

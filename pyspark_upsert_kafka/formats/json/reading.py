@@ -1,0 +1,100 @@
+"""The exact way: one message to the values of its row, or to what is wrong with it.
+
+The schema is compiled into a tree of functions once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.json.document import parse_object, shown
+from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.json.values import Reader, value_reader
+
+
+def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Sequence[Any]]:
+    """Compiles the function from a message to its row; it raises UnreadableError."""
+    read = _object(columns, settings)
+
+    def row(message: bytes) -> Sequence[Any]:
+        return list(read(parse_object(message)).values())
+
+    return row
+
+
+def _object(columns: StructType, settings: Settings, path: str = "") -> Reader:
+    fields = {
+        field.name: _field(field.dataType, settings, path + field.name, nullable=field.nullable)
+        for field in columns.fields
+    }
+
+    def read(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise ValueError("expected an object")
+        return {name: field(value.get(name)) for name, field in fields.items()}
+
+    def read_all(value: Any) -> dict[str, Any]:
+        if type(value) is dict:
+            for name in fields:
+                if name not in value:
+                    raise UnreadableError(f"field '{path}{name}' is missing")
+        return read(value)
+
+    return read_all if settings.fail_on_missing_field else read
+
+
+def _field(kind: DataType, settings: Settings, path: str, *, nullable: bool) -> Reader:
+    read = _reader(kind, settings, path)
+    lenient = settings.ignore_parse_errors
+
+    def null() -> None:
+        if not nullable:
+            raise UnreadableError(f"field '{path}' is NOT NULL, but is null or missing")
+
+    def field(value: Any) -> Any:
+        if value is None:
+            return null()
+        try:
+            return read(value)
+        except UnreadableError:
+            raise
+        except ValueError as why:
+            if lenient:
+                return null()
+            raise UnreadableError(f"field '{path}': {why}, got {shown(value)}") from None
+
+    return field
+
+
+def _reader(kind: DataType, settings: Settings, path: str) -> Reader:
+    if isinstance(kind, StructType):
+        return _object(kind, settings, f"{path}.")
+    if isinstance(kind, ArrayType):
+        return _array(_field(kind.elementType, settings, f"{path}[]", nullable=kind.containsNull))
+    if isinstance(kind, MapType):
+        return _map(
+            _field(kind.valueType, settings, f"{path}{{}}", nullable=kind.valueContainsNull)
+        )
+    return value_reader(kind, settings)
+
+
+def _array(element: Reader) -> Reader:
+    def read(value: Any) -> list[Any]:
+        if type(value) is not list:
+            raise ValueError("expected an array")
+        return [element(item) for item in value]
+
+    return read
+
+
+def _map(entry: Reader) -> Reader:
+    def read(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise ValueError("expected an object")
+        return {key: entry(item) for key, item in value.items()}
+
+    return read

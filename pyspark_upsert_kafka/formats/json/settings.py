@@ -1,0 +1,79 @@
+"""The options of the JSON format: names, meaning and defaults of Flink's ``JsonFormatOptions``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.option import Option, any_text, boolean, one_of
+from pyspark_upsert_kafka.formats.codec import CodecSpec
+from pyspark_upsert_kafka.formats.moments import TimestampText
+
+OPTIONS = (
+    Option("fail-on-missing-field", boolean, False, "A field that a message lacks is an error."),
+    Option(
+        "ignore-parse-errors",
+        boolean,
+        False,
+        "A field that cannot be read is NULL, and a message that is not JSON is passed over.",
+    ),
+    Option(
+        "timestamp-format.standard",
+        one_of("SQL", "ISO-8601"),
+        "SQL",
+        "'2024-01-31 12:30:00.123' (SQL) or '2024-01-31T12:30:00.123' (ISO-8601).",
+    ),
+    Option(
+        "map-null-key.mode",
+        one_of("FAIL", "DROP", "LITERAL"),
+        "FAIL",
+        "Writing a map with a NULL key: an error, the entry left out, or the literal as key.",
+    ),
+    Option("map-null-key.literal", any_text, "null", "The key that stands for NULL with LITERAL."),
+    Option(
+        "encode.decimal-as-plain-number",
+        boolean,
+        False,
+        "Write decimals in full (100.00) and not in the shortest form (1E+2).",
+    ),
+    Option("encode.ignore-null-fields", boolean, False, "Leave out fields that are NULL."),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options of one side say; see OPTIONS for their meaning."""
+
+    fail_on_missing_field: bool
+    ignore_parse_errors: bool
+    timestamps: TimestampText
+    local_timestamps: TimestampText
+    map_null_key_mode: str
+    map_null_key_literal: str
+    plain_decimals: bool
+    ignore_null_fields: bool
+    is_key: bool
+
+
+def settings_of(spec: CodecSpec) -> Settings:
+    """The settings of a side.
+
+    Raises:
+        OptionError: Two options contradict each other; the wording is that of Flink's
+            ``JsonFormatOptionsUtil``.
+    """
+    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    if value["fail-on-missing-field"] and value["ignore-parse-errors"]:
+        raise OptionError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
+    standard = value["timestamp-format.standard"]
+    return Settings(
+        fail_on_missing_field=value["fail-on-missing-field"],
+        ignore_parse_errors=value["ignore-parse-errors"],
+        timestamps=TimestampText(standard, zoned=True),
+        local_timestamps=TimestampText(standard, zoned=False),
+        map_null_key_mode=value["map-null-key.mode"],
+        map_null_key_literal=value["map-null-key.literal"],
+        plain_decimals=value["encode.decimal-as-plain-number"],
+        ignore_null_fields=value["encode.ignore-null-fields"],
+        is_key=spec.side == "key",
+    )

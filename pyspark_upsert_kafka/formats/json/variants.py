@@ -1,0 +1,40 @@
+"""Variants: any JSON value, in the two binary halves that Spark keeps.
+
+PySpark's own ``VariantVal`` builds and takes them apart. Its ``toJson`` is not used: it escapes what
+is not ASCII, rounds decimals to 28 digits and writes ``inf``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Context, localcontext
+from typing import Any
+
+from pyspark.sql.types import VariantVal
+
+from pyspark_upsert_kafka.formats.json.document import Number, compact
+
+_EXACT = Context(prec=100)
+
+
+def variant(value: Any) -> dict[str, bytes]:
+    """A parsed JSON value as a variant's two halves. Raises ValueError."""
+    if any(math.isinf(float(number)) for number in _numbers(value)):
+        raise ValueError("expected numbers within the range of DOUBLE")
+    built = VariantVal.parseJson(compact(value))
+    return {"value": built.value, "metadata": built.metadata}
+
+
+def variant_text(halves: dict[str, bytes]) -> str:
+    """A variant as compact JSON. Raises ValueError when it is malformed."""
+    with localcontext(_EXACT):
+        return compact(VariantVal(halves["value"], halves["metadata"]).toPython())
+
+
+def _numbers(value: Any) -> Iterator[str]:
+    if type(value) is Number:
+        yield value
+    elif type(value) is list or type(value) is dict:
+        for item in value.values() if type(value) is dict else value:
+            yield from _numbers(item)

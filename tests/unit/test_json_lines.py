@@ -1,0 +1,78 @@
+"""What the vectorised parser would get wrong never reaches it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyspark_upsert_kafka.formats.json.lines import line_parser
+
+NUMBER = line_parser(pa.schema([("c", pa.int64())]))
+DECIMAL = line_parser(pa.schema([("c", pa.list_(pa.struct([("d", pa.decimal256(38, 2))])))]))
+
+PLAIN = [
+    b"{}",
+    b'{"c":1}',
+    b'{ "c" : 1 ,\r\n "x" : [{}] }',
+    b'{"c":1,"x":"NaN and Inf; Infinity"}',
+    b'{"c":1,"x":' + b"[" * 249 + b"]" * 249 + b"}",
+    b'{"c":1,"x":"' + b"[" * 1000 + b'"}',
+]
+
+NOT_PLAIN = [
+    b"",
+    b"null",
+    b' {"c":1}',
+    b'{"c":1} ',
+    b'{"c":1}{"c":2}',
+    b'{"c":1}null{"c":2}',
+    b'{"x":NaN}',
+    b'{"x":[-Inf ]}',
+    b'{"x":Infinity\n}',
+    b'{"x":"\xff"}',
+    b'{"x":' + b"[" * 250 + b"]" * 250 + b"}",
+]
+
+
+def test_plain_messages_are_parsed():
+    """One row a message, fields of no column ignored."""
+    assert NUMBER(PLAIN).column("c").to_pylist() == [None, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("message", NOT_PLAIN)
+def test_a_batch_with_one_that_is_not_plain_is_refused(message):
+    """What is not surely one object that the parser reads well is kept from it."""
+    with pytest.raises(ValueError):
+        NUMBER([b'{"c":1}', message, b'{"c":1}'])
+
+
+def test_string_across_messages_is_refused():
+    """Two messages whose ends make one string are not one document."""
+    with pytest.raises(ValueError, match="Invalid encoding in string"):
+        NUMBER([b'{"x":"}', b'{"}', b'{"c":1}{"c":2}'])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e-77",
+        "1.5E-400",
+        '"1e-80"',
+        "0." + "0" * 80 + "5",
+        r'"1\u0065-80"',
+        r'"1e\u002d80"',
+        r'"1e-8\u0030"',
+    ],
+)
+def test_decimals_beyond_the_powers_of_ten_are_refused(text):
+    """Decimals that pyarrow would scale with whatever stands behind its table go the exact way."""
+    with pytest.raises(ValueError, match="gets wrong"):
+        DECIMAL([b'{"c":[{"d":%b}]}' % text.encode()])
+    NUMBER([b'{"x":[{"d":%b}]}' % text.encode()])
+
+
+@pytest.mark.parametrize("text", ["1", "-0.25", "1e3", "1.5e-1", '"12.5"', '"1e1"'])
+def test_ordinary_decimals_are_parsed(text):
+    """Decimals are read fast, with a small exponent too."""
+    (row,) = DECIMAL([b'{"x":"5e-12 \\u003c","c":[{"d":%b}]}' % text.encode()]).to_pylist()
+    assert float(row["c"][0]["d"]) == float(text.strip('"'))
