@@ -1,0 +1,98 @@
+"""Columns of simple types as text, each type in the spelling of ``RowDataToCsvConverters``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.formats.base64_text import base64_texts
+from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv.types import BITS
+from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
+from pyspark_upsert_kafka.formats.numerals import java_text
+
+Speller = Callable[[pa.Array], pl.Series]
+"""A column to its texts, null where it is null; raises ValueError."""
+
+_NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity"}
+# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
+_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
+_IN_NUMBERS = frozenset("0123456789+-.eENaNInfinitytruefalse")
+
+
+def speller(kind: DataType, dialect: Dialect) -> Speller:
+    """How a simple type is spelled."""
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return partial(_timestamps, TimestampText("SQL", isinstance(kind, TimestampType)))
+    if isinstance(kind, DecimalType) and dialect.scientific_decimals:
+        return _decimals
+    if isinstance(kind, DoubleType | FloatType):
+        return _key_floats if dialect.is_key else _floats
+    return _SPELLERS.get(type(kind), _plain)
+
+
+def is_bare(kind: DataType, dialect: Dialect) -> bool:
+    """Whether values of the type need no look for special characters, and Jackson has none.
+
+    Flink takes none even where the delimiter is a character that numbers have.
+    """
+    bare = type(kind) in BITS or isinstance(kind, BooleanType | DoubleType | FloatType)
+    return bare and _IN_NUMBERS.isdisjoint(dialect.special)
+
+
+def _plain(array: pa.Array) -> pl.Series:
+    """Texts, whole numbers, booleans, and decimals with every digit of their scale."""
+    return pl.Series(array).cast(pl.String)
+
+
+def _floats(array: pa.Array) -> pl.Series:
+    """Floats with as many digits as tell them apart from their neighbours."""
+    return _named(pl.Series(array))
+
+
+def _key_floats(array: pa.Array) -> pl.Series:
+    """Floats of a key: -0.0 equals 0.0 and so must have its bytes."""
+    return _named(pl.Series(pc.add(array, pa.scalar(0.0, array.type))))
+
+
+def _named(numbers: pl.Series) -> pl.Series:
+    texts = numbers.cast(pl.String)
+    return texts if numbers.is_finite().all() else texts.replace(_NOT_FINITE)
+
+
+def _decimals(array: pa.Array) -> pl.Series:
+    """Decimals as Java's ``stripTrailingZeros().toString()``: 100.00 is 1E+2."""
+    texts = pl.Series(array).cast(pl.String)
+    if array.type.scale:
+        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
+    odd = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
+    if odd.any():
+        texts = texts.scatter(odd.arg_true(), [java_text(text) for text in texts.filter(odd)])
+    return texts
+
+
+def _dates(array: pa.Array) -> pl.Series:
+    return pl.Series(date_texts(array))
+
+
+def _timestamps(spelling: TimestampText, array: pa.Array) -> pl.Series:
+    texts = pl.Series(spelling.texts(array))
+    return texts + spelling.suffix if spelling.suffix else texts
+
+
+_SPELLERS: dict[type[DataType], Speller] = {BinaryType: base64_texts, DateType: _dates}

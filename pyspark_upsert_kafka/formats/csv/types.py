@@ -1,0 +1,70 @@
+"""Which columns CSV can carry; said once, when a codec is compiled."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+
+BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+
+_SIMPLE = {
+    *BITS,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+}
+
+
+def check_columns(columns: StructType) -> None:
+    """Raises SchemaError for a column that CSV cannot carry, as ``CsvRowSchemaConverter`` does."""
+    if not columns.fields:
+        raise SchemaError(
+            "The 'csv' format needs at least one column: it cannot write an empty row."
+        )
+    for field in columns.fields:
+        kind = field.dataType
+        if isinstance(kind, ArrayType):
+            _check_nested([kind.elementType], field.name)
+        elif isinstance(kind, StructType):
+            _check_nested([inner.dataType for inner in kind.fields], field.name)
+        elif type(kind) not in _SIMPLE:
+            raise SchemaError(
+                f"Unsupported type '{kind.simpleString()}' for field '{field.name}': the 'csv' "
+                "format carries booleans, numbers, strings, binary, dates, timestamps, and arrays "
+                "and structs of these."
+            )
+
+
+def _check_nested(kinds: list[DataType], name: str) -> None:
+    if not kinds:
+        raise SchemaError(f"Field '{name}' is a struct without fields: the 'csv' format has none.")
+    for kind in kinds:
+        if type(kind) not in _SIMPLE:
+            raise SchemaError(
+                "Only simple types are supported in the second level nesting of fields "
+                f"'{name}' but was: {kind.simpleString()}."
+            )

@@ -1,0 +1,149 @@
+"""Rows to CSV, column by column: each column becomes texts, and the texts are joined.
+
+There is one way to write, not a fast and an exact one: every type has a columnar one, so equal rows
+give equal bytes whatever stands beside them. The rules are those of Flink's
+``RowDataToCsvConverters`` and ``CsvRowDataSerializationSchema``: no line break ends a message. What
+Flink writes so that nobody can read it back is an error: an array with its own delimiter inside an
+element, a delimiter where quotes are disabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv.quoting import Quote, quoter
+from pyspark_upsert_kafka.formats.csv.spelling import Speller, is_bare, speller
+
+_BLANK = r"^[\x00-\x20]*$"
+
+
+def row_writer(columns: StructType, dialect: Dialect) -> Callable[[pa.RecordBatch], list[bytes]]:
+    """Compiles the function from rows to messages; it raises EncodeError."""
+    quote = quoter(dialect)
+    writers = [
+        _blaming(field.name, _field(field.dataType, dialect, quote)) for field in columns.fields
+    ]
+
+    def messages(rows: pa.RecordBatch) -> list[bytes]:
+        fields = [write(column) for write, column in zip(writers, rows.columns, strict=True)]
+        texts = pl.select(pl.concat_str(fields, separator=dialect.delimiter)).to_series()
+        return texts.cast(pl.Binary).to_list()
+
+    def messages_of_one_column(rows: pa.RecordBatch) -> list[bytes]:
+        (column,), (write,) = rows.columns, writers
+        return _never_empty(write(column), columns.names[0], dialect).cast(pl.Binary).to_list()
+
+    return messages if len(writers) > 1 else messages_of_one_column
+
+
+def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:
+    """An empty message holds no record; a quoted empty field is one, and reads as the same."""
+    empty = texts == ""
+    if not empty.any():
+        return texts
+    if dialect.quote is None:
+        raise EncodeError(column, "its message would be empty, which nobody can read")
+    return pl.select(pl.when(empty).then(pl.lit(dialect.quote * 2)).otherwise(texts)).to_series()
+
+
+def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Speller:
+    """The writer of a column, nulls and quotes included."""
+    spell = _speller(kind, dialect)
+    if dialect.is_key and dialect.null_literal is not None:
+        spell = partial(_no_null_literal, spell, dialect.null_literal)
+    null, bare = _null_field(dialect, quote), is_bare(kind, dialect)
+
+    def write(array: pa.Array) -> pl.Series:
+        texts = spell(array)
+        fields = texts if bare else quote(texts)
+        return fields.fill_null(null) if array.null_count else fields
+
+    return write
+
+
+def _null_field(dialect: Dialect, quote: Quote) -> str:
+    """The null literal; Jackson never quotes it, which is right as long as it has nothing special."""
+    literal = dialect.null_literal or ""
+    plain = all(character not in dialect.special for character in literal)
+    return literal if plain else str(quote(pl.Series([literal]))[0])
+
+
+def _no_null_literal(spell: Speller, literal: str, array: pa.Array) -> pl.Series:
+    texts = spell(array)
+    if (texts == literal).any():
+        raise ValueError(
+            f"{literal!r} is the 'null-literal'; a reader would see a key that is NULL"
+        )
+    return texts
+
+
+def _speller(kind: DataType, dialect: Dialect) -> Speller:
+    if isinstance(kind, ArrayType):
+        return partial(_array, _element(kind.elementType, dialect), dialect)
+    if isinstance(kind, StructType):
+        fields = [_element(field.dataType, dialect) for field in kind.fields]
+        return partial(_struct, fields, dialect)
+    return speller(kind, dialect)
+
+
+def _element(kind: DataType, dialect: Dialect) -> Speller:
+    """The writer of an element of an array or a field of a struct."""
+    spell, null = speller(kind, dialect), dialect.null_literal or ""
+
+    def write(array: pa.Array) -> pl.Series:
+        texts = spell(array).fill_null(null)
+        if texts.str.contains(dialect.array_delimiter, literal=True).any():
+            raise ValueError(
+                f"an element holds {dialect.array_delimiter!r}, the 'array-element-delimiter'"
+            )
+        return texts
+
+    return write
+
+
+def _array(element: Speller, dialect: Dialect, array: pa.Array) -> pl.Series:
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
+    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
+    elements = element(array.flatten()).to_arrow()
+    lists = pl.Series(pa.ListArray.from_arrays(offsets, elements))
+    texts = lists.list.join(dialect.array_delimiter)
+    _check_lone(texts.filter(lists.list.len() == 1), dialect)
+    return _null_where(array, texts)
+
+
+def _struct(fields: list[Speller], dialect: Dialect, array: pa.Array) -> pl.Series:
+    parts = [write(child) for write, child in zip(fields, array.flatten(), strict=True)]
+    texts = pl.select(pl.concat_str(parts, separator=dialect.array_delimiter)).to_series()
+    if len(fields) == 1:
+        _check_lone(texts.filter(pl.Series(array.is_valid())), dialect)
+    return _null_where(array, texts)
+
+
+def _check_lone(texts: pl.Series, dialect: Dialect) -> None:
+    """A lone element that is blank is read as no element at all, by Jackson too."""
+    if texts.str.contains(_BLANK).any() or (texts == (dialect.null_literal or "")).any():
+        raise ValueError("a lone element that is blank or NULL; CSV cannot tell it from no element")
+
+
+def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
+    if not array.null_count:
+        return texts
+    return pl.select(pl.when(pl.Series(array.is_valid())).then(texts)).to_series()
+
+
+def _blaming(path: str, write: Speller) -> Speller:
+    def written(array: pa.Array) -> pl.Series:
+        try:
+            return write(array)
+        except ValueError as why:
+            raise EncodeError(path, str(why)) from None
+
+    return written

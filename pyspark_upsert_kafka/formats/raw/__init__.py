@@ -1,0 +1,128 @@
+"""The bytes themselves, as Flink's ``raw`` format reads and writes them: one column, no frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructField
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
+from pyspark_upsert_kafka.core.option import Option, one_of
+from pyspark_upsert_kafka.formats.batches import UnreadableError, decode_in_pieces, exact_decoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.raw.charset import UTF_8, Charset, charset
+from pyspark_upsert_kafka.formats.raw.values import (
+    TYPES,
+    column_reader,
+    column_writer,
+    value_reader,
+)
+
+OPTIONS = (
+    Option(
+        "charset",
+        charset,
+        UTF_8,
+        "How a STRING becomes bytes.",
+        shown_default="UTF-8",
+        complaint="Unsupported '{name}' name: {seen}.",
+    ),
+    Option(
+        "endianness",
+        one_of("big-endian", "little-endian"),
+        "big-endian",
+        "Which byte of a number comes first.",
+        complaint=(
+            "Unsupported endianness name: {seen}. Valid values of '{name}' option are 'big-endian' "
+            "and 'little-endian'."
+        ),
+    ),
+)
+
+
+def decoder(spec: CodecSpec) -> Decoder:
+    """Compiles the decoder of one side: Flink's ``RawFormatDeserializationSchema``.
+
+    Raises:
+        SchemaError: There is not exactly one column, or it has a type that this format lacks.
+    """
+    column, (chosen, big_endian) = _only_column(spec), _options(spec)
+    target = arrow_schema(spec.schema)
+    value = value_reader(column.dataType, chosen, big_endian=big_endian)
+    values = column_reader(column.dataType, chosen, big_endian=big_endian)
+
+    def row(message: bytes) -> tuple[Any]:
+        try:
+            return (value(message),)
+        except ValueError as why:
+            raise UnreadableError(f"field '{column.name}': {why}") from None
+
+    def fast(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+        try:
+            return pa.RecordBatch.from_arrays([values(messages)], schema=target)
+        except ValueError:  # pyarrow's ArrowInvalid is one
+            return None
+
+    exact = exact_decoder(row, target)
+
+    def decode(messages: Sequence[bytes]) -> Decoded:
+        return decode_in_pieces(messages, fast, exact)
+
+    return decode
+
+
+def encoder(spec: CodecSpec) -> Encoder:
+    """Compiles the encoder of one side: Flink's ``RawFormatSerializationSchema``.
+
+    Flink writes NULL as a message without a value, which would delete the key.
+
+    Raises:
+        SchemaError: There is not exactly one column, or it has a type that this format lacks.
+    """
+    column, (chosen, big_endian) = _only_column(spec), _options(spec)
+    is_key = spec.side == "key"
+    write = column_writer(column.dataType, chosen, big_endian=big_endian, is_key=is_key)
+
+    def encode(rows: pa.RecordBatch) -> list[bytes]:
+        values = rows.column(0)
+        if values.null_count:
+            raise EncodeError(
+                column.name, "NULL; the 'raw' format has no bytes for it, and no bytes are a delete"
+            )
+        try:
+            return write(values)
+        except ValueError as why:
+            raise EncodeError(column.name, str(why)) from None
+
+    return encode
+
+
+def _options(spec: CodecSpec) -> tuple[Charset, bool]:
+    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    return value["charset"], value["endianness"] == "big-endian"
+
+
+def _only_column(spec: CodecSpec) -> StructField:
+    """The wording is that of Flink's ``RawFormatFactory``."""
+    fields = spec.schema.fields
+    if len(fields) != 1:
+        listed = ", ".join(f"`{f.name}` {f.dataType.simpleString().upper()}" for f in fields)
+        hint = " Set 'value.fields-include' to 'EXCEPT_KEY' to leave the key out of the value."
+        raise SchemaError(
+            "The 'raw' format only supports single physical column. However the defined schema "
+            f"contains multiple physical columns: [{listed}]."
+            + (hint if spec.side == "value" and fields else "")
+        )
+    if type(fields[0].dataType) not in TYPES:
+        kind = fields[0].dataType.simpleString().upper()
+        raise SchemaError(
+            f"The 'raw' format doesn't supports '{kind}' as column type "
+            f"(column '{fields[0].name}')."
+        )
+    return fields[0]
+
+
+FORMAT = Format("raw", OPTIONS, decoder, encoder)

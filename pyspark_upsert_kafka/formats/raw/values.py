@@ -1,0 +1,132 @@
+"""One value as bytes: by message, by column, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+)
+
+from pyspark_upsert_kafka.formats.raw.charset import UTF_8, Charset
+
+Value = Callable[[bytes], Any]
+"""The exact way: a message to its value; raises ValueError."""
+
+Values = Callable[[Sequence[bytes]], pa.Array]
+"""The fast way: messages to a column; raises ValueError when one of them is bad."""
+
+Messages = Callable[[pa.Array], "list[bytes]"]
+"""A column without nulls to its messages; raises ValueError."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A type whose values all have one size.
+
+    Args:
+        sql: Its name in SQL.
+        code: Its NumPy type without the byte order.
+        kind: Its Arrow type.
+    """
+
+    sql: str
+    code: str
+    kind: pa.DataType
+
+    def order(self, *, big_endian: bool) -> np.dtype[Any]:
+        """The NumPy type with the byte order."""
+        return np.dtype((">" if big_endian else "<") + self.code)
+
+
+FIXED: dict[type[DataType], Fixed] = {
+    BooleanType: Fixed("BOOLEAN", "u1", pa.bool_()),
+    ByteType: Fixed("TINYINT", "i1", pa.int8()),
+    ShortType: Fixed("SMALLINT", "i2", pa.int16()),
+    IntegerType: Fixed("INT", "i4", pa.int32()),
+    LongType: Fixed("BIGINT", "i8", pa.int64()),
+    FloatType: Fixed("FLOAT", "f4", pa.float32()),
+    DoubleType: Fixed("DOUBLE", "f8", pa.float64()),
+}
+
+TYPES = {*FIXED, StringType, BinaryType}
+
+
+def value_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> Value:
+    """The exact way to read a type."""
+    if type(kind) in FIXED:
+        fixed = FIXED[type(kind)]
+        return partial(_number, fixed, fixed.order(big_endian=big_endian))
+    return bytes if isinstance(kind, BinaryType) else charset.text_of
+
+
+def column_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> Values:
+    """The fast way to read a type."""
+    if type(kind) in FIXED:
+        fixed = FIXED[type(kind)]
+        return partial(_numbers, fixed, fixed.order(big_endian=big_endian))
+    if isinstance(kind, BinaryType):
+        return lambda messages: pa.array(messages, pa.binary())
+    if charset == UTF_8:
+        return lambda messages: pa.array(messages, pa.binary()).cast(pa.string())
+    return lambda messages: pa.array(map(charset.text_of, messages), pa.string())
+
+
+def column_writer(kind: DataType, charset: Charset, *, big_endian: bool, is_key: bool) -> Messages:
+    """The way to write a type; in a key -0.0 equals 0.0, and every NaN every other."""
+    if type(kind) in FIXED:
+        order = FIXED[type(kind)].order(big_endian=big_endian)
+        same = _as_they_are if order.kind != "f" or not is_key else _equal_ones_alike
+        return lambda column: _fixed_bytes(order, same(column.to_numpy(zero_copy_only=False)))
+    if isinstance(kind, BinaryType) or charset == UTF_8:
+        return _bytes
+    return lambda column: [charset.bytes_of(text) for text in column.to_pylist()]
+
+
+def _number(fixed: Fixed, order: np.dtype[Any], message: bytes) -> Any:
+    if len(message) != order.itemsize:
+        raise ValueError(
+            f"Size of data received for deserializing {fixed.sql} type is not {order.itemsize}."
+        )
+    return _numbers(fixed, order, [message])[0].as_py()
+
+
+def _numbers(fixed: Fixed, order: np.dtype[Any], messages: Sequence[bytes]) -> pa.Array:
+    """Messages cannot run into each other: Arrow takes no other size than that of the type."""
+    sized = pa.array(messages, pa.binary(order.itemsize))
+    values = np.frombuffer(sized.buffers()[1], order, len(sized))
+    if pa.types.is_boolean(fixed.kind):
+        return pa.array(values != 0)
+    return pa.array(values.astype(order.newbyteorder("=")), fixed.kind)
+
+
+def _bytes(column: pa.Array) -> list[bytes]:
+    messages: list[bytes] = column.cast(pa.binary()).to_pylist()
+    return messages
+
+
+def _as_they_are(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return values
+
+
+def _equal_ones_alike(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.where(np.isnan(values), values.dtype.type("nan"), values + 0)
+
+
+def _fixed_bytes(order: np.dtype[Any], values: np.ndarray[Any, Any]) -> list[bytes]:
+    messages: list[bytes] = values.astype(order).view(f"V{order.itemsize}").tolist()
+    return messages
