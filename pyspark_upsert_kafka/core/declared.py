@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.option import (
     Option,
+    Parser,
     any_text,
     boolean,
     duration,
@@ -25,19 +27,54 @@ def regular_expression(value: str) -> re.Pattern[str]:
 
 
 def specific_offsets(value: str) -> tuple[tuple[int, int], ...]:
-    """``partition:0,offset:42;partition:1,offset:300`` as pairs, sorted by partition.
-
-    The form and the wording are those of Flink's ``KafkaConnectorOptionsUtil``.
-    """
+    """``partition:0,offset:42;partition:1,offset:300`` as pairs, sorted by partition."""
     pairs: dict[int, int] = {}
     for part in value.strip().removesuffix(";").split(";"):
-        match = re.fullmatch(r"\s*partition:(\d{1,9}),offset:(\d{1,18})\s*", part)
+        match = re.fullmatch(r"\s*partition:([0-9]{1,9}),offset:([0-9]{1,18})\s*", part)
         if not match or int(match[1]) in pairs:
-            raise ValueError(
-                "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
-            )
+            raise ValueError(_OFFSETS_FORM)
         pairs[int(match[1])] = int(match[2])
     return tuple(sorted(pairs.items()))
+
+
+_OFFSETS_FORM = "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
+_OFFSETS_COMPLAINT = "Invalid properties '{name}' {expected}, but is {seen}."
+"""The wording of Flink's ``KafkaConnectorOptionsUtil``."""
+
+
+def topic_name(value: str) -> str:
+    """A name that Kafka takes for a topic."""
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", value) or value in (".", ".."):
+        raise ValueError(
+            "expected a topic's name, of at most 249 letters, digits, '.', '_' and '-'"
+        )
+    return value
+
+
+def topic_list(value: str) -> tuple[str, ...]:
+    """One topic, or several separated by ``;``, each once."""
+    names = (part.strip() for part in value.split(";") if part.strip())
+    return tuple(dict.fromkeys(topic_name(name) for name in names))
+
+
+def json_topic_list(value: str) -> tuple[str, ...]:
+    """What Spark makes of ``load(["a", "b"])``."""
+    names = json.loads(value)
+    if not isinstance(names, list):
+        raise ValueError("expected a JSON list")  # noqa: TRY004 - what is wrong is the text
+    return topic_list(";".join(map(str, names)))
+
+
+def column_list(separator: str) -> Parser:
+    """Names of columns, each once; the case of letters makes no difference."""
+
+    def parse(value: str) -> tuple[str, ...]:
+        names = tuple(part.strip() for part in value.split(separator) if part.strip())
+        if len({name.lower() for name in names}) < len(names):
+            raise ValueError("expected each column once")
+        return names
+
+    return parse
 
 
 @dataclass(frozen=True)
@@ -53,13 +90,18 @@ _TABLE = Section(
     (
         Option("connector", one_of("upsert-kafka"), None,
                "accepted so that a Flink `WITH (...)` clause can be pasted"),
-        Option("topic", text, None,
+        Option("topic", topic_list, None,
                'one topic, or a list `a;b`; `load("t")`, `save("t")`, `start("t")` mean the same'),
         Option("topic-pattern", regular_expression, None,
                "reading: a regular expression over topic names"),
-        Option("primary-key", text, None,
+        Option("primary-key", column_list(","), None,
                "comma-separated columns, in the order in which they stand in the message key"),
-        Option("key.fields", text, None, "Flink's other spelling of `primary-key`, separated by `;`"),
+        Option("key.fields", column_list(";"), None,
+               "Flink's other spelling of `primary-key`, separated by `;`"),
+        Option("properties.bootstrap.servers", text, None, "addresses of the brokers; required"),
+        Option("properties.allow.auto.create.topics", boolean, False,
+               "let the broker create a topic that does not exist, which is an error otherwise",
+               "`false`"),
         Option("key.format", text, None, "format of the message key; required but for `append`"),
         Option("value.format", text, None, "format of the message value; required"),
         Option("key.fields-prefix", any_text, "",
@@ -88,7 +130,11 @@ _READING = Section(
         Option("scan.startup.timestamp-millis", whole_number(), None,
                "start at the first message of at least this record timestamp (ms since the epoch)"),
         Option("scan.startup.specific-offsets", specific_offsets, None,
-               "start offsets: `partition:0,offset:42;partition:1,offset:300`"),
+               "start offsets: `partition:0,offset:42;partition:1,offset:300`",
+               complaint=_OFFSETS_COMPLAINT),
+        Option("properties.auto.offset.reset", one_of("earliest", "latest", "none"), None,
+               "with `group-offsets`: where a partition starts of which nothing is committed: "
+               "`earliest`, `latest`, `none` (an error)", "`none`"),
         Option("scan.bounded.mode",
                one_of("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
                None,
@@ -98,10 +144,13 @@ _READING = Section(
         Option("scan.bounded.timestamp-millis", whole_number(), None,
                "end before the first message of at least this record timestamp"),
         Option("scan.bounded.specific-offsets", specific_offsets, None,
-               "end offsets: `partition:0,offset:42;partition:1,offset:300`"),
+               "end offsets: `partition:0,offset:42;partition:1,offset:300`",
+               complaint=_OFFSETS_COMPLAINT),
         Option("scan.topic-partition-discovery.interval", duration, 300.0,
                "how often a running stream looks for new partitions and topics; `0` = never",
                "`5 min`"),
+        Option("properties.isolation.level", one_of("read_committed", "read_uncommitted"),
+               "read_committed", "whether messages of open and aborted transactions stay unseen"),
     ),
 )  # fmt: skip
 
@@ -128,7 +177,10 @@ _TROUBLE = Section(
         Option("error-handling.mode", one_of("fail", "ignore", "log", "column"), "fail",
                "what a message gets that cannot be decoded or has a null key: `fail`, `ignore`, "
                "`log` (to the dead-letter topic), `column` (a row with `_error`)"),
-        Option("error-handling.log.target", text, None, "the dead-letter topic"),
+        Option("error-handling.log.target", topic_name, None, "the dead-letter topic"),
+        Option("properties.group.id", text, None,
+               "streams: offsets of finished batches are committed to this group, for Kafka's own "
+               "tools to show the lag; also the group that `group-offsets` asks for"),
     ),
 )  # fmt: skip
 
@@ -152,19 +204,59 @@ SECTIONS = (_TABLE, _READING, _SHARING, _TROUBLE, _WRITING)
 
 OPTIONS = {option.name: option for section in SECTIONS for option in section.options}
 
+PATHS = (
+    Option("path", topic_list, (), '`load("t")`, `save("t")`, `start("t")`'),
+    Option("paths", json_topic_list, (), '`load(["a", "b"])`'),
+)
+"""Spark's own options that mean `topic`."""
+
 SPARKS_OWN = frozenset({"path", "paths", "checkpointlocation", "queryname"})
 """Options that Spark itself puts among ours, in lower case as they arrive."""
 
-ELSEWHERE = {
-    "kafka.bootstrap.servers": "properties.bootstrap.servers",
-    "bootstrap.servers": "properties.bootstrap.servers",
+METADATA_KEYS = (
+    "topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "header-list",
+    "leader-epoch", "change-type", "none",
+)  # fmt: skip
+"""Values of `metadata.<column>`; `none` makes a reserved name an ordinary column."""
+
+_FORMATS_TO_COME = ("avro", "avro-confluent", "protobuf")
+_AT_LEAST_ONCE = (
+    "'at-least-once' leaves the right table too, since a repeated upsert changes nothing"
+)
+
+NOT_YET: dict[tuple[str, str | None], str] = {
+    ("ddl", None): (
+        "give the columns by .schema(...), PRIMARY KEY by 'primary-key', METADATA FROM by "
+        "'metadata.<column>', and what stands in WITH as options"
+    ),
+    ("scan.watermark.alignment.max-drift", None): (
+        "leave it out, and give withWatermark a delay that covers how far partitions drift apart"
+    ),
+    ("sink.transactional-id-prefix", None): "leave it out; " + _AT_LEAST_ONCE,
+    ("sink.delivery-guarantee", "exactly-once"): _AT_LEAST_ONCE,
+    ("kafka.client", "kafka-python"): "use 'librdkafka'",
+    **{
+        (f"{side}.format", name): "use 'json'"
+        for side in ("key", "value")
+        for name in _FORMATS_TO_COME
+    },
+}
+"""Options, or values of options, that are planned and that this version does not have: what to do
+instead. A `scan.` option is no trouble to a sink, nor a `sink.` option to a source."""
+
+ELSEWHERE: dict[str, str | None] = {
+    "assign": "topic",
     "subscribe": "topic",
     "subscribepattern": "topic-pattern",
     "startingoffsets": "scan.startup.mode",
-    "endingoffsets": "scan.bounded.mode",
+    "startingoffsetsbytimestamp": "scan.startup.timestamp-millis",
     "startingtimestamp": "scan.startup.timestamp-millis",
+    "endingoffsets": "scan.bounded.mode",
+    "endingoffsetsbytimestamp": "scan.bounded.timestamp-millis",
     "endingtimestamp": "scan.bounded.timestamp-millis",
-    "kafka.group.id": "properties.group.id",
+    "scan.parallelism": "minPartitions",
+    "sink.partitioner": None,
+    "sink.transaction-naming-strategy": None,
     "format": "value.format",
 }
-"""Names from Spark's and Flink's ``kafka`` connectors, and what means the same here."""
+"""Names from Spark's and Flink's ``kafka`` connectors, and what means the same here; None = nothing."""

@@ -10,11 +10,13 @@ UpsertKafkaError
 └── BrokerError          no broker, no topic, or not allowed: what was tried
 
 Spark shows the text of what a Python source raises and not the object, so each text says everything.
+An error passes from process to process by pickle, which makes it anew from ``args``: these are what its
+constructor takes, and ``__str__`` makes the text of them.
 """
 
 from __future__ import annotations
 
-_SHOWN_BYTES = 200
+_SHOWN = 200
 
 
 class UpsertKafkaError(Exception):
@@ -41,12 +43,15 @@ class DecodeError(UpsertKafkaError):
     """
 
     def __init__(self, topic: str, partition: int, offset: int, stage: str, reason: str) -> None:
+        super().__init__(topic, partition, offset, stage, reason)
         self.topic, self.partition, self.offset = topic, partition, offset
         self.stage, self.reason = stage, reason
-        super().__init__(
-            f"The message at topic {topic!r}, partition {partition}, offset {offset} cannot be "
-            f"decoded (stage: {stage}): {reason}. To go on past such messages, set "
-            "'error-handling.mode' to 'ignore', 'log' or 'column'."
+
+    def __str__(self) -> str:
+        return (
+            f"The message at topic {self.topic!r}, partition {self.partition}, offset {self.offset} "
+            f"cannot be decoded (stage: {self.stage}): {self.reason}. To go on past such messages, "
+            "set 'error-handling.mode' to 'ignore', 'log' or 'column'."
         )
 
 
@@ -59,8 +64,11 @@ class EncodeError(UpsertKafkaError):
     """
 
     def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
         self.column, self.reason = column, reason
-        super().__init__(f"Column {column!r} cannot be written: {reason}")
+
+    def __str__(self) -> str:
+        return f"Column {self.column!r} cannot be written: {self.reason}"
 
 
 class DeliveryError(UpsertKafkaError):
@@ -77,13 +85,21 @@ class DeliveryError(UpsertKafkaError):
     def __init__(
         self, topic: str, partition: int | None, key: bytes | None, reason: str, failed: int = 1
     ) -> None:
+        super().__init__(topic, partition, key, reason, failed)
         self.topic, self.partition, self.key, self.reason = topic, partition, key, reason
         self.failed = failed
-        where = "not assigned" if partition is None else str(partition)
-        more = f" ({failed} messages of this task failed; this was the first)" if failed > 1 else ""
-        super().__init__(
-            f"A message to topic {topic!r}, partition {where}, key {shown(key)} was not delivered: "
-            f"{reason}{more}. The batch is not done; nothing of it was reported as written."
+
+    def __str__(self) -> str:
+        where = "not assigned" if self.partition is None else str(self.partition)
+        more = (
+            f" ({self.failed} messages of this task failed; this was the first)"
+            if self.failed > 1
+            else ""
+        )
+        return (
+            f"A message to topic {self.topic!r}, partition {where}, key {shown(self.key)} was not "
+            f"delivered: {self.reason}{more}. The batch is not done; nothing of it was reported as "
+            "written."
         )
 
 
@@ -106,12 +122,18 @@ class DataLossError(UpsertKafkaError):
         earliest: int | None,
         reason: str,
     ) -> None:
+        super().__init__(topic, partition, wanted, earliest, reason)
         self.topic, self.partition, self.wanted, self.earliest = topic, partition, wanted, earliest
-        where = f"topic {topic!r}" + ("" if partition is None else f", partition {partition}")
-        super().__init__(
-            f"Some data may have been lost: {where}, wanted offset {wanted}, earliest available "
-            f"offset {earliest}: {reason}. To go on from what is there, set 'failOnDataLoss' to "
-            "'false'."
+        self.reason = reason
+
+    def __str__(self) -> str:
+        where = f"topic {self.topic!r}"
+        if self.partition is not None:
+            where += f", partition {self.partition}"
+        return (
+            f"Some data may have been lost: {where}, wanted offset {self.wanted}, earliest available "
+            f"offset {self.earliest}: {self.reason}. To go on from what is there, set "
+            "'failOnDataLoss' to 'false'."
         )
 
 
@@ -129,9 +151,8 @@ def shown(data: bytes | None) -> str:
     """
     if data is None:
         return "null"
-    cut = data[:_SHOWN_BYTES]
     try:
-        text = cut.decode()
+        text = data.decode()
     except UnicodeDecodeError:
-        text = repr(cut)
-    return text if len(data) <= _SHOWN_BYTES else f"{text}… ({len(data)} bytes)"
+        text = repr(data)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(data)} bytes)"

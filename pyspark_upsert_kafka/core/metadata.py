@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql.types import (
     ArrayType,
@@ -18,9 +19,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import SchemaError
 
-_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+_HEADER = StructType([StructField("key", StringType(), False), StructField("value", BinaryType())])
 _ERROR = StructType(
     [
         StructField("stage", StringType()),
@@ -40,12 +41,15 @@ TYPES: dict[str, tuple[DataType, ...]] = {
     "timestamp": (TimestampType(), TimestampNTZType()),
     "timestamp-type": (StringType(),),
     "headers": (MapType(StringType(), BinaryType()),),
-    "header-list": (ArrayType(_HEADER),),
+    "header-list": (ArrayType(_HEADER, containsNull=False),),
     "leader-epoch": (IntegerType(), LongType()),
     CHANGE_TYPE: (StringType(),),
     ERROR: (_ERROR,),
 }
-"""Metadata key -> the types that hold it without loss, the usual one first."""
+"""Metadata key -> the types that hold it without loss, the usual one first; NOT NULL in them is true."""
+
+MAY_BE_NULL = frozenset({"timestamp", "leader-epoch", ERROR})
+"""Metadata that not every message has."""
 
 RESERVED = {
     "_topic": "topic",
@@ -63,7 +67,8 @@ RESERVED = {
 WRITABLE = ("topic", "timestamp", "headers", "header-list", CHANGE_TYPE)
 """Metadata that a sink takes from the row; the rest it ignores."""
 
-_PHYSICAL = "none"
+PHYSICAL = "none"
+"""In place of a metadata key: the column is an ordinary one."""
 
 
 @dataclass(frozen=True)
@@ -76,61 +81,68 @@ class MetadataColumn:
 
 
 def metadata_columns(
-    schema: StructType, named: tuple[tuple[str, str], ...], *, all_named_exist: bool
+    schema: StructType, named: tuple[tuple[str, str], ...], *, reading: bool
 ) -> tuple[MetadataColumn, ...]:
     """The metadata columns among those of the schema.
 
     Args:
         schema: All columns of the table.
         named: Options ``metadata.<column>``: column in lower case and metadata key.
-        all_named_exist: Whether each of these columns must be in the schema.
+        reading: Whether each of these columns must be in the schema, and NOT NULL in a type be true;
+            what is written need not have all columns, and may promise more.
 
     Raises:
-        OptionError: A ``metadata.<column>`` names no metadata key.
-        SchemaError: It names no column, or a column has a type that cannot hold its metadata.
+        SchemaError: An option names no column, or a column has a type that cannot hold its metadata.
     """
-    keys = dict(named)
-    allowed = [*(key for key in TYPES if key != ERROR), _PHYSICAL]
-    for column, key in keys.items():
-        if key not in allowed:
-            raise OptionError(
-                f"Invalid value for option 'metadata.{column}': expected one of "
-                f"{', '.join(repr(name) for name in allowed)}, but is {key!r}."
-            )
-    by_lower = {field.name.lower() for field in schema}
-    missing = [column for column in keys if column not in by_lower]
-    if missing and all_named_exist:
+    keys = {**RESERVED, **dict(named)}
+    columns = {field.name.lower(): field for field in schema}
+    missing = [column for column, _ in named if column not in columns]
+    if missing and reading:
         raise SchemaError(
             f"Option 'metadata.{missing[0]}' names a column that is not in the table's schema. "
             f"Its columns: {', '.join(schema.names)}."
         )
-    found = []
-    for field in schema:
-        key = keys.get(field.name.lower(), RESERVED.get(field.name.lower(), _PHYSICAL))
-        if key != _PHYSICAL:
-            found.append(_checked(field, key))
-    return tuple(found)
+    return tuple(
+        _checked(field, keys[name], reading=reading)
+        for name, field in columns.items()
+        if keys.get(name, PHYSICAL) != PHYSICAL
+    )
 
 
-def _checked(field: StructField, key: str) -> MetadataColumn:
-    if not any(_same(field.dataType, allowed) for allowed in TYPES[key]):
-        types = " or ".join(allowed.simpleString().upper() for allowed in TYPES[key])
+def _checked(field: StructField, key: str, *, reading: bool) -> MetadataColumn:
+    kinds, nullable = _parts(field.dataType)
+    known = dict(map(_parts, TYPES[key]))
+    if kinds not in known:
         raise SchemaError(
-            f"Column {field.name!r} shows the metadata {key!r}, which is {types}, but has the type "
-            f"{field.dataType.simpleString().upper()}. Change its type, or make it an ordinary column "
-            f"with 'metadata.{field.name}' = 'none'."
+            f"Column {field.name!r} shows the metadata {key!r}, which is "
+            f"{' or '.join(map(_shown, TYPES[key]))}, but has the type {_shown(field.dataType)}. "
+            f"Change its type, or make it an ordinary column with 'metadata.{field.name}' = 'none'."
+        )
+    if reading and any(null and not may for null, may in zip(known[kinds], nullable, strict=True)):
+        raise SchemaError(
+            f"Column {field.name!r} shows the metadata {key!r} and has NOT NULL in its type where a "
+            "message may have nothing. Make it nullable."
         )
     return MetadataColumn(field.name, key, field.dataType)
 
 
-def _same(one: DataType, other: DataType) -> bool:
-    """Equal types, whatever is nullable in them."""
-    if isinstance(one, StructType) and isinstance(other, StructType):
-        return one.names == other.names and all(
-            _same(a.dataType, b.dataType) for a, b in zip(one, other, strict=True)
-        )
-    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
-        return _same(one.elementType, other.elementType)
-    if isinstance(one, MapType) and isinstance(other, MapType):
-        return _same(one.keyType, other.keyType) and _same(one.valueType, other.valueType)
-    return type(one) is type(other)
+def _shown(type_: DataType) -> str:
+    return type_.simpleString().upper()
+
+
+def _parts(type_: DataType, nullable: bool = True) -> tuple[tuple[Any, ...], tuple[bool, ...]]:
+    """What the type is and the types in it are, and for each of them whether it may be NULL."""
+    what: Any = type(type_)
+    inner: list[tuple[DataType, bool]] = []
+    if isinstance(type_, StructType):
+        what = tuple(type_.names)
+        inner = [(field.dataType, field.nullable) for field in type_]
+    elif isinstance(type_, ArrayType):
+        inner = [(type_.elementType, type_.containsNull)]
+    elif isinstance(type_, MapType):
+        inner = [(type_.keyType, False), (type_.valueType, type_.valueContainsNull)]
+    parts = [_parts(*each) for each in inner]
+    return (
+        (what, *(kind for kinds, _ in parts for kind in kinds)),
+        (nullable, *(null for _, nulls in parts for null in nulls)),
+    )

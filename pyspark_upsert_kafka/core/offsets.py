@@ -77,10 +77,12 @@ class StreamOffset:
             begins = _of_topic(self.begins, topic)
             if begins:
                 block["begins"] = begins
-            if self.stop is not None:
-                block["stop"] = _of_topic(self.stop, topic)
+            stop = _of_topic(self.stop or {}, topic)
+            if stop:
+                block["stop"] = stop
             topics[topic] = block
-        return {"version": VERSION, "topics": topics}
+        bounded = {} if self.stop is None else {"bounded": True}
+        return {"version": VERSION, **bounded, "topics": topics}
 
 
 def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
@@ -89,21 +91,19 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
     Raises:
         UpsertKafkaError: It was written by a newer version, or by another source.
     """
-    if not json or json.get("initial"):
+    if not json or json == INITIAL:
         return None
-    version = json.get("version")
-    topics = json.get("topics")
-    if not isinstance(version, int) or version > VERSION or not isinstance(topics, dict):
+    version, topics = json.get("version"), json.get("topics")
+    if version not in range(1, VERSION + 1) or not isinstance(topics, dict):
         raise UpsertKafkaError(
             f"The checkpoint holds an offset that this version cannot read (version {version!r}, "
             f"known up to {VERSION}): {json!r}. Use the version of pyspark_upsert_kafka that wrote it, "
             "or start with a new checkpoint."
         )
-    bounded = any("stop" in block for block in topics.values())
     return StreamOffset(
         positions=_positions(topics, "positions"),
         begins=_positions(topics, "begins"),
-        stop=_positions(topics, "stop") if bounded else None,
+        stop=_positions(topics, "stop") if json.get("bounded") else None,
         topic_ids={topic: block.get("id", "") for topic, block in topics.items()},
     )
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.secrecy import is_secret, resolve
 
 Parser = Callable[[str], Any]
+
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Option:
         default: Value when it is not given; None = not set.
         help: One line for docs/options.md.
         shown_default: How the documentation writes the default, when not as ``default``.
+        complaint: What is said of a text that is not a value of this option.
     """
 
     name: str
@@ -29,22 +33,32 @@ class Option:
     default: Any
     help: str
     shown_default: str | None = None
+    complaint: str = "Invalid value for option '{name}': {expected}, but is {seen}."
 
     def read(self, given: Mapping[str, str], prefix: str = "") -> Any:
         """The value among the ``given`` options (names in lower case), or the default.
 
+        A reference is replaced here, but for a secret, which stays one until it is used.
+
         Raises:
-            OptionError: The text is not a value of this option.
+            OptionError: The text is not a value of this option, or refers to nothing.
         """
         name = prefix + self.name
-        text = given.get(name.lower())
-        if text is None:
+        given_text = given.get(name.lower())
+        if given_text is None:
             return self.default
+        secret = is_secret(name)
+        resolved = given_text if secret else resolve(name, given_text)
         try:
-            return self.parse(text)
+            return self.parse(resolved)
         except ValueError as error:
+            if secret:
+                raise OptionError(
+                    f"Invalid value for option '{name}'; it is not shown here, since it may be "
+                    f"secret. The option says: {self.help}"
+                ) from None
             raise OptionError(
-                f"Invalid value for option '{name}': {error}, but is {text!r}."
+                self.complaint.format(name=name, expected=error, seen=repr(given_text))
             ) from None
 
 
@@ -69,12 +83,12 @@ def boolean(value: str) -> bool:
 
 
 def whole_number(minimum: int = 0) -> Parser:
-    """A whole number of at least ``minimum``."""
+    """A whole number of at least ``minimum`` that fits into 64 bits."""
 
     def parse(value: str) -> int:
-        if not re.fullmatch(r"\s*-?\d{1,19}\s*", value) or int(value) < minimum:
-            raise ValueError(f"expected a whole number of at least {minimum}")
-        return int(value)
+        if re.fullmatch(r"\s*-?[0-9]{1,19}\s*", value) and minimum <= int(value) <= _LARGEST:
+            return int(value)
+        raise ValueError(f"expected a whole number of at least {minimum}")
 
     return parse
 
@@ -93,28 +107,29 @@ def one_of(*allowed: str) -> Parser:
 
 
 _UNITS = {
-    "ns": 1e-9, "nano": 1e-9, "nanosecond": 1e-9,
-    "us": 1e-6, "µs": 1e-6, "micro": 1e-6, "microsecond": 1e-6,
-    "ms": 1e-3, "milli": 1e-3, "millisecond": 1e-3, "": 1e-3,
-    "s": 1.0, "sec": 1.0, "second": 1.0,
-    "m": 60.0, "min": 60.0, "minute": 60.0,
-    "h": 3600.0, "hour": 3600.0,
-    "d": 86400.0, "day": 86400.0,
-}  # fmt: skip
+    label: seconds
+    for labels, seconds in (
+        ("ns nano nanos nanosecond nanoseconds", 1e-9),
+        ("us µs micro micros microsecond microseconds", 1e-6),
+        ("ms milli millis millisecond milliseconds", 1e-3),
+        ("s sec secs second seconds", 1.0),
+        ("m min minute minutes", 60.0),
+        ("h hour hours", 3600.0),
+        ("d day days", 86400.0),
+    )
+    for label in labels.split()
+}
+"""Those of Flink's ``org.apache.flink.util.TimeUtils``, and ``us``, which Spark knows."""
 
 
 def duration(value: str) -> float:
     """A duration as Flink writes one (``5 min``, ``10s``, a bare number = ms), in seconds.
 
-    The units are those of Flink's ``org.apache.flink.util.TimeUtils``.
-
     >>> duration("5 min"), duration("250ms"), duration("1500")
     (300.0, 0.25, 1.5)
     """
-    match = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", value.lower())
-    if match:
-        number, unit = int(match[1]), match[2]
-        for label in (unit, unit.removesuffix("s")):
-            if label in _UNITS and (label or not unit):
-                return number * _UNITS[label]
-    raise ValueError("expected a duration such as '5 min', '10s' or '500 ms'")
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-zµ]*)\s*", value.lower())
+    unit = _UNITS.get(match[2] or "ms") if match else None
+    if match is None or unit is None:
+        raise ValueError("expected a duration such as '5 min', '10s' or '500 ms'")
+    return int(match[1]) * unit

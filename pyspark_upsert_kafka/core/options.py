@@ -6,17 +6,25 @@ Below this module there is no option string and no default. Rules and wording fo
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
-from pyspark_upsert_kafka.core.declared import ELSEWHERE, OPTIONS, SPARKS_OWN
+from pyspark_upsert_kafka.core.declared import (
+    ELSEWHERE,
+    METADATA_KEYS,
+    NOT_YET,
+    OPTIONS,
+    PATHS,
+    SPARKS_OWN,
+)
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import Option
-from pyspark_upsert_kafka.core.properties import PREFIX, Properties, client_properties, is_secret
+from pyspark_upsert_kafka.core.option import Option, one_of
+from pyspark_upsert_kafka.core.properties import PREFIX, Properties, client_properties
+from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.core.secrecy import masked as masked  # noqa: PLC0414 - others take it from here
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]
@@ -52,6 +60,10 @@ class FormatChoice:
 
     name: str
     options: tuple[tuple[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        shown = {name: "***" if is_secret(name) else value for name, value in self.options}
+        return f"FormatChoice({self.name!r}, {shown})"
 
 
 @dataclass(frozen=True)
@@ -168,21 +180,16 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     """
     given = _lowered(raw)
     default: ReadMode = "changelog" if stream else "snapshot"
-    mode = cast(ReadMode, _value(given, "read.mode") or default)
-    values = _checked(given, formats, keyed=mode != "append")
+    mode = cast("ReadMode", OPTIONS["read.mode"].read(given) or default)
     if mode == "snapshot" and stream:
         raise OptionError(
             "'read.mode' = 'snapshot' is for batch reads; a stream reads a 'changelog'."
         )
-    _no_key_in_append(mode, given)
+    if mode == "append":
+        _refuse_key(given)
+    values = _checked(given, formats, keyed=mode != "append", writing=False)
     table = _table(given, values, formats, keyed=mode != "append")
-    error_mode, target = values["error-handling.mode"], values["error-handling.log.target"]
-    if error_mode == "log" and target is None:
-        raise OptionError(
-            "'error-handling.log.target' is required in 'log' error-handling mode but missing."
-        )
-    if error_mode == "column" and mode == "snapshot":
-        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
+    _buffer(values)  # of no use here, but what contradicts itself is told on both sides
     return ReadOptions(
         table=table,
         mode=mode,
@@ -193,9 +200,9 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         min_partitions=_min_partitions(values, mode),
         limits=_limits(values, stream=stream),
         fail_on_data_loss=values["failOnDataLoss"],
-        error_mode=error_mode,
-        dead_letter_topic=target if error_mode == "log" else None,
-        read_committed=_isolation(table.properties) == "read_committed",
+        error_mode=_error_mode(values, mode),
+        dead_letter_topic=_dead_letter_topic(values, table.topics),
+        read_committed=values["properties.isolation.level"] == "read_committed",
     )
 
 
@@ -213,101 +220,125 @@ def write_options(
         OptionError: An option is unknown, missing, malformed or contradicts another.
     """
     given = _lowered(raw)
-    values = _checked(given, formats, keyed=True)
+    values = _checked(given, formats, keyed=True, writing=True)
     table = _table(given, values, formats, keyed=True)
     if table.topics.pattern is not None:
         raise OptionError("'topic-pattern' is for reading; a sink needs 'topic'.")
     if values["read.mode"] == "append":
         raise OptionError("'read.mode' = 'append' is for reading; a sink needs a primary key.")
-    if values["sink.delivery-guarantee"] == "exactly-once":
-        raise OptionError(
-            "'sink.delivery-guarantee' = 'exactly-once' is not available in this version; "
-            "'at-least-once' leaves the right table too, since a repeated upsert changes nothing."
-        )
     if not update_mode:
-        for name in ("sink.parallelism", "sequence-by"):
-            if values[name] is not None:
-                raise OptionError(
-                    f"Option '{name}' works with upsert_sink only, since Spark gives a Python writer "
-                    "no say in how rows are distributed: use "
-                    ".foreachBatch(upsert_sink(options)), or df.repartition(n, key columns) first."
-                )
+        _refuse_distribution(values)
+    _check_reading(values, table)
     return WriteOptions(
         table=table,
-        buffer=_buffer(values["sink.buffer-flush.max-rows"], values["sink.buffer-flush.interval"]),
+        buffer=_buffer(values),
         acknowledged=values["sink.delivery-guarantee"] != "none",
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
     )
 
 
-def masked(raw: Mapping[str, str]) -> dict[str, str]:
-    """Options as they may be shown: what may be secret is starred out.
-
-    >>> masked({"topic": "t", "properties.sasl.password": "s3cret"})
-    {'topic': 't', 'properties.sasl.password': '***'}
-    """
-    return {name: "***" if is_secret(name) else value for name, value in raw.items()}
-
-
 def _lowered(raw: Mapping[str, str]) -> dict[str, str]:
-    if not raw:
+    given = {name.lower(): value for name, value in raw.items()}
+    if given.keys() <= {"checkpointlocation", "queryname"}:
         raise OptionError(
             "No options arrived. Spark hands the options of a CREATE TABLE statement to no Python "
             "source: give them with the query, as in SELECT * FROM t WITH ('topic' = '...', "
             "'properties.bootstrap.servers' = '...', 'primary-key' = '...', 'key.format' = 'json', "
             "'value.format' = 'json')."
         )
-    return {name.lower(): value for name, value in raw.items()}
+    return given
 
 
-def _value(given: Mapping[str, str], name: str) -> Any:
-    return OPTIONS[name].read(given)
+def _refuse_key(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name == "primary-key" or name.startswith("key."):
+            raise OptionError(
+                "'read.mode' = 'append' reads every message as a row of its own and knows no key: "
+                f"leave out '{name}'."
+            )
 
 
-def _checked(given: Mapping[str, str], formats: FormatOptions, *, keyed: bool) -> dict[str, Any]:
+def _checked(
+    given: Mapping[str, str], formats: FormatOptions, *, keyed: bool, writing: bool
+) -> dict[str, Any]:
     """Every declared option's value, after each given name was recognised."""
-    required = ["value.format", *(["key.format"] if keyed else [])]
-    missing = [name for name in required if name not in given]
-    known = [*OPTIONS, *_format_option_names(given, formats)]
-    _refuse_unknown(given, known)
-    if missing:
-        raise OptionError(
-            "One or more required options are missing.\n\nMissing required options are:\n\n"
-            + "\n".join(sorted(missing))
-        )
+    _refuse_not_yet(given, of_no_concern="scan." if writing else "sink.")
+    _refuse_unknown(given, formats)
+    _refuse_missing(given, keyed=keyed)
     return {name: option.read(given) for name, option in OPTIONS.items()}
+
+
+def _refuse_not_yet(given: Mapping[str, str], *, of_no_concern: str) -> None:
+    for (name, planned), instead in NOT_YET.items():
+        value = given.get(name, "").strip().lower()
+        if name.startswith(of_no_concern) or name not in given or planned not in (None, value):
+            continue
+        what = f"Option '{name}'" if planned is None else f"'{name}' = '{planned}'"
+        raise OptionError(
+            f"{what} is not available in this version of pyspark_upsert_kafka: {instead}."
+        )
+
+
+def _refuse_unknown(given: Mapping[str, str], formats: FormatOptions) -> None:
+    supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
+    known = {*supported, *SPARKS_OWN, *(name for name, _ in NOT_YET)}
+    unknown = [name for name in sorted(given) if name not in known and not _open(name, given)]
+    if unknown:
+        raise OptionError(
+            "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
+            + "\n".join(name + _hint(name, supported) for name in unknown)
+            + "\n\nSupported options:\n\n"
+            + "\n".join(sorted([*supported.values(), "properties.*", "metadata.<column>"]))
+        )
 
 
 def _format_option_names(given: Mapping[str, str], formats: FormatOptions) -> Iterable[str]:
     for side in ("key", "value"):
-        name = given.get(f"{side}.format")
-        if name:
+        name = OPTIONS[f"{side}.format"].read(given)
+        if name is not None:
             yield from (f"{side}.{name}.{option.name}" for option in formats(name, side))
 
 
-def _refuse_unknown(given: Mapping[str, str], known: Iterable[str]) -> None:
-    by_lower = {name.lower(): name for name in known}
-    for name in given:
-        if name in by_lower or name in SPARKS_OWN or name.startswith((PREFIX, METADATA)):
-            continue
-        near = ELSEWHERE.get(name) or by_lower.get(
-            next(iter(get_close_matches(name, by_lower, n=1, cutoff=0.6)), "")
-        )
-        hint = f" Did you mean '{near}'?" if near else ""
+def _open(name: str, given: Mapping[str, str]) -> bool:
+    """Whether the name is free to choose, or belongs to a format that is yet to be named."""
+    if name.startswith((PREFIX, METADATA)):
+        return name not in (PREFIX, METADATA)
+    side, _, rest = name.partition(".")
+    return side in ("key", "value") and "." in rest and f"{side}.format" not in given
+
+
+def _hint(name: str, supported: Mapping[str, str]) -> str:
+    """The name that can be meant, when there is one."""
+    bare = name.removeprefix("kafka.")
+    meant: str | None
+    if name in ELSEWHERE:
+        meant = ELSEWHERE[name]
+    elif near := _nearest(name, supported, 0.9):
+        meant = near
+    elif bare != name or PREFIX + bare in supported:
+        meant = PREFIX + bare
+    else:
+        meant = _nearest(name, supported, 0.6)
+    return f" (Did you mean '{meant}'?)" if meant else ""
+
+
+def _nearest(name: str, supported: Mapping[str, str], likeness: float) -> str | None:
+    found = get_close_matches(name, supported, n=1, cutoff=likeness)
+    return supported[found[0]] if found else None
+
+
+def _refuse_missing(given: Mapping[str, str], *, keyed: bool) -> None:
+    needed = {"properties.bootstrap.servers": "localhost:9092", "value.format": "json"}
+    if keyed:
+        needed["key.format"] = "json"
+    missing = sorted(name for name in needed if not given.get(name, "").strip())
+    if missing:
         raise OptionError(
-            f"Unsupported option '{name}' for 'upsert-kafka'.{hint}\n\nSupported options:\n\n"
-            + "\n".join(sorted([*by_lower.values(), "properties.*", "metadata.<column>"]))
+            "One or more required options are missing.\n\nMissing required options are:\n\n"
+            + "\n".join(missing)
+            + f"\n\nFor example: .option('{missing[0]}', '{needed[missing[0]]}')"
         )
-
-
-def _no_key_in_append(mode: ReadMode, given: Mapping[str, str]) -> None:
-    for name in ("primary-key", "key.fields", "key.format", "key.fields-prefix"):
-        if mode == "append" and name in given:
-            raise OptionError(
-                f"'read.mode' = 'append' reads every message as a row of its own and knows no key: "
-                f"leave out '{name}'."
-            )
 
 
 def _table(
@@ -325,13 +356,9 @@ def _table(
         primary_key=_primary_key(values) if keyed else (),
         key_prefix=prefix,
         value_holds_key=holds_key,
-        metadata=tuple(
-            (name.removeprefix(METADATA), value.strip().lower())
-            for name, value in sorted(given.items())
-            if name.startswith(METADATA)
-        ),
-        key_format=_format(given, "key", formats) if keyed else None,
-        value_format=_format(given, "value", formats),
+        metadata=_metadata(given),
+        key_format=_format(values["key.format"], "key", given, formats) if keyed else None,
+        value_format=_format(values["value.format"], "value", given, formats),
         properties=client_properties(
             given, group_start=values["scan.startup.mode"] == "group-offsets"
         ),
@@ -340,62 +367,51 @@ def _table(
 
 
 def _topics(given: Mapping[str, str], values: Mapping[str, Any]) -> Topics:
-    named = {name for name in (values["topic"], _path(given)) if name}
-    if len(named) > 1:
-        raise OptionError(
-            f"Option 'topic' is {values['topic']!r}, but the path given to load, save or start is "
-            f"{_path(given)!r}: give one of them."
-        )
     pattern = values["topic-pattern"]
-    if named and pattern is not None:
+    named = {"topic": values["topic"], **{option.name: option.read(given) for option in PATHS}}
+    named = {option: names for option, names in named.items() if names}
+    if pattern is not None and named:
         raise OptionError("Option 'topic' and 'topic-pattern' shouldn't be set together.")
     if pattern is not None:
         return Topics(pattern=pattern)
-    names = tuple(
-        part.strip() for part in (named.pop() if named else "").split(";") if part.strip()
-    )
-    if not names:
+    if not named:
         raise OptionError("Either 'topic' or 'topic-pattern' must be set.")
-    for name in names:
-        if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):
-            raise OptionError(
-                f"Invalid value for option 'topic': expected topic names of letters, digits, '.', '_' "
-                f"and '-' (several separated by ';'), but is {name!r}."
-            )
-    return Topics(names=tuple(dict.fromkeys(names)))
-
-
-def _path(given: Mapping[str, str]) -> str:
-    if "paths" in given:
-        return ";".join(json.loads(given["paths"]))
-    return given.get("path", "")
+    if len(set(named.values())) > 1:
+        shown = ", ".join(f"{option!r} is {';'.join(names)!r}" for option, names in named.items())
+        raise OptionError(
+            "The topic given by option 'topic' and by the path of load, save or start must be one and "
+            f"the same: {shown}. Leave one out."
+        )
+    return Topics(names=next(iter(named.values())))
 
 
 def _primary_key(values: Mapping[str, Any]) -> tuple[str, ...]:
-    spellings = {
-        tuple(part.strip() for part in values[name].split(separator) if part.strip())
-        for name, separator in (("primary-key", ","), ("key.fields", ";"))
-        if values[name]
-    }
+    spellings = {values[name] for name in ("primary-key", "key.fields") if values[name]}
     if len(spellings) > 1:
         raise OptionError(
-            "Options 'primary-key' and 'key.fields' name different columns: give one."
+            "Options 'primary-key' and 'key.fields' name different columns: leave one out."
         )
-    columns = spellings.pop() if spellings else ()
-    if not columns:
+    if not spellings:
         raise OptionError(
             "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY "
             "specifies which columns should be read from or write to the Kafka message key. The "
             "PRIMARY KEY also defines records in the 'upsert-kafka' table should update or delete on "
             "which keys. Set it by option 'primary-key', for example .option('primary-key', 'id')."
         )
-    if len(set(columns)) < len(columns):
-        raise OptionError(f"Option 'primary-key' names a column twice: {', '.join(columns)}.")
-    return columns
+    return cast("tuple[str, ...]", spellings.pop())
 
 
-def _format(given: Mapping[str, str], side: str, formats: FormatOptions) -> FormatChoice:
-    name = given[f"{side}.format"]
+def _metadata(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Column in lower case and metadata key, for each ``metadata.<column>``."""
+    options = [
+        Option(name, one_of(*METADATA_KEYS), None, "a metadata key")
+        for name in sorted(given)
+        if name.startswith(METADATA)
+    ]
+    return tuple((option.name.removeprefix(METADATA), option.read(given)) for option in options)
+
+
+def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:
     prefix = f"{side}.{name}."
     return FormatChoice(
         name, tuple((option.name, option.read(given, prefix)) for option in formats(name, side))
@@ -403,19 +419,18 @@ def _format(given: Mapping[str, str], side: str, formats: FormatOptions) -> Form
 
 
 def _start(values: Mapping[str, Any], table: TableOptions, mode: ReadMode) -> Position:
-    start = _position(values, table, "startup", values["scan.startup.mode"])
+    start = _position(values, table, "startup")
     if mode == "snapshot" and start.kind != "earliest-offset":
         raise OptionError(
             f"'scan.startup.mode' = '{start.kind}' is not allowed with 'read.mode' = 'snapshot': the "
             "table is what all changes since the earliest offset add up to. Use 'read.mode' = "
             "'changelog' to read from elsewhere."
         )
-    return start
+    return replace(start, reset=values["properties.auto.offset.reset"] or "none")
 
 
 def _end(values: Mapping[str, Any], table: TableOptions, *, stream: bool) -> Position:
-    default = "unbounded" if stream else "latest-offset"
-    end = _position(values, table, "bounded", values["scan.bounded.mode"] or default)
+    end = _position(values, table, "bounded", "unbounded" if stream else "latest-offset")
     if end.kind == "unbounded" and not stream:
         raise OptionError(
             "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
@@ -423,7 +438,18 @@ def _end(values: Mapping[str, Any], table: TableOptions, *, stream: bool) -> Pos
     return end
 
 
-def _position(values: Mapping[str, Any], table: TableOptions, which: str, kind: str) -> Position:
+def _check_reading(values: Mapping[str, Any], table: TableOptions) -> None:
+    """A sink has no use for these, but what contradicts itself is told on both sides."""
+    _position(values, table, "startup")
+    _position(values, table, "bounded", "unbounded")
+    _limits(values, stream=True)
+    _dead_letter_topic(values, table.topics)
+
+
+def _position(
+    values: Mapping[str, Any], table: TableOptions, which: str, default: str = ""
+) -> Position:
+    kind = values[f"scan.{which}.mode"] or default
     timestamp = values[f"scan.{which}.timestamp-millis"]
     offsets = values[f"scan.{which}.specific-offsets"]
     for needed, found, option in (
@@ -440,8 +466,7 @@ def _position(values: Mapping[str, Any], table: TableOptions, which: str, kind: 
         raise OptionError("Currently Kafka source only supports specific offset for single topic.")
     if kind == "group-offsets" and not table.properties.get("group.id"):
         raise OptionError(f"'properties.group.id' is required in 'group-offsets' {which} mode.")
-    reset = cast("Any", table.properties.get("auto.offset.reset", "none"))
-    return Position(cast("PositionKind", kind), timestamp, offsets or (), reset)
+    return Position(cast("PositionKind", kind), timestamp, offsets or ())
 
 
 def _min_partitions(values: Mapping[str, Any], mode: ReadMode) -> int | None:
@@ -464,17 +489,45 @@ def _limits(values: Mapping[str, Any], *, stream: bool) -> Limits:
     return Limits(most, least, values["maxTriggerDelay"]) if stream else Limits()
 
 
-def _isolation(properties: Properties) -> str:
-    level = properties.get("isolation.level", "read_committed")
-    if level not in ("read_committed", "read_uncommitted"):
+def _error_mode(values: Mapping[str, Any], mode: ReadMode) -> ErrorMode:
+    error_mode = cast("ErrorMode", values["error-handling.mode"])
+    if error_mode == "column" and mode == "snapshot":
+        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
+    return error_mode
+
+
+def _dead_letter_topic(values: Mapping[str, Any], topics: Topics) -> str | None:
+    """The topic for messages that cannot be decoded; None when they are not sent anywhere."""
+    target = cast("str | None", values["error-handling.log.target"])
+    if values["error-handling.mode"] != "log":
+        return None
+    if target is None:
         raise OptionError(
-            "Invalid value for option 'properties.isolation.level': expected 'read_committed' or "
-            f"'read_uncommitted', but is {level!r}."
+            "'error-handling.log.target' is required in 'log' error-handling mode but missing."
         )
-    return level
+    if target in topics.names or (topics.pattern is not None and topics.pattern.fullmatch(target)):
+        raise OptionError(
+            f"'error-handling.log.target' = '{target}' is one of the topics that are read: each bad "
+            "message would be read and sent again without end. Name another topic."
+        )
+    return target
 
 
-def _buffer(max_rows: int, interval_s: float) -> BufferFlush | None:
+def _refuse_distribution(values: Mapping[str, Any]) -> None:
+    for name in ("sink.parallelism", "sequence-by"):
+        if values[name] is not None:
+            raise OptionError(
+                f"Option '{name}' works with upsert_sink only, since Spark gives a Python writer no say "
+                "in how rows are distributed: use .foreachBatch(upsert_sink(options)), or "
+                "df.repartition(n, key columns) first."
+            )
+
+
+def _buffer(values: Mapping[str, Any]) -> BufferFlush | None:
+    max_rows, interval_s = (
+        values["sink.buffer-flush.max-rows"],
+        values["sink.buffer-flush.interval"],
+    )
     if (max_rows > 0) != (interval_s > 0):
         raise OptionError(
             "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater "

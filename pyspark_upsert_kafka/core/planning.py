@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -53,6 +52,8 @@ def lost_data(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, D
     """
     lost = {}
     for tp, wanted in sorted(offset.positions.items()):
+        if offset.stop is not None and wanted >= offset.stop.get(tp, wanted):
+            continue  # a bounded stream has all it wants of this partition
         reason = _loss(tp, wanted, offset, view)
         if reason:
             bounds = view.bounds.get(tp)
@@ -63,7 +64,7 @@ def lost_data(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, D
 
 def _loss(tp: TopicPartition, wanted: int, offset: StreamOffset, view: ClusterView) -> str | None:
     if tp.topic not in view.topic_ids:
-        return "the topic was deleted"
+        return "the topic was deleted, or the options no longer name it"
     if is_other_topic(offset.topic_ids.get(tp.topic, ""), view.topic_ids[tp.topic]):
         return "the topic was deleted and created again (its id is another)"
     bounds = view.bounds.get(tp)
@@ -100,7 +101,8 @@ def recovered(offset: StreamOffset, view: ClusterView) -> StreamOffset:
         known = offset.topic_ids.get(tp.topic, "")
         truncated = offset.positions[tp] > bounds.high and known == view.topic_ids[tp.topic] != ""
         begins[tp] = bounds.latest if truncated else bounds.earliest
-    return replace(offset, positions={**positions, **begins}, begins=begins)
+    found = {**positions, **begins}
+    return replace(offset, positions=found, begins=begins, topic_ids=_ids(found, offset, view))
 
 
 def with_new_partitions(offset: StreamOffset, view: ClusterView) -> StreamOffset:
@@ -125,25 +127,19 @@ def advanced(
         target: Nothing past these positions (``availableNow``); partitions that it does not name
             wait.
     """
-    ends = {}
-    for tp, at in offset.positions.items():
-        bounds = view.bounds.get(tp)
-        end = at if bounds is None else max(at, bounds.latest)
-        if target is not None:
-            end = min(end, target.get(tp, at))
-        if offset.stop is not None:
-            end = min(end, max(at, offset.stop.get(tp, at)))
-        ends[tp] = max(at, end)
+    caps = [cap for cap in (view.latest, target, offset.stop) if cap is not None]
+    ends = {
+        tp: max(at, min(cap.get(tp, at) for cap in caps)) for tp, at in offset.positions.items()
+    }
     if max_offsets is not None:
         ends = rate_limited(offset.positions, ends, max_offsets)
-    ids = {
-        topic: view.topic_ids.get(topic, offset.topic_ids.get(topic, "")) for topic in _topics(ends)
-    }
-    return replace(offset, positions=ends, topic_ids=ids)
+    return replace(offset, positions=ends, topic_ids=_ids(ends, offset, view))
 
 
-def _topics(positions: Positions) -> list[str]:
-    return sorted({tp.topic for tp in positions})
+def _ids(positions: Positions, offset: StreamOffset, view: ClusterView) -> dict[str, str]:
+    """The ids of these topics, as the broker says, or as was known when it says nothing."""
+    topics = {tp.topic for tp in positions}
+    return {topic: view.topic_ids.get(topic, offset.topic_ids.get(topic, "")) for topic in topics}
 
 
 def backlog(start: Positions, end: Positions) -> int:
@@ -167,10 +163,8 @@ def rate_limited(start: Positions, end: Positions, limit: int) -> dict[TopicPart
     limited = {}
     for tp, stop in end.items():
         begin = start.get(tp, stop)
-        size = stop - begin
-        share = limit * size / total
-        quota = math.ceil(share) if share < 1 else math.floor(share)
-        limited[tp] = min(stop, begin + quota)
+        share = max(1, limit * (stop - begin) // total)
+        limited[tp] = min(stop, begin + share)
     return limited
 
 
@@ -182,7 +176,7 @@ def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     >>> [(r.begin, r.end) for r in split([Range("t", 0, 0, 10)], 3)]
     [(0, 3), (3, 6), (6, 10)]
     """
-    if min_partitions is None or len(ranges) >= min_partitions:
+    if min_partitions is None:
         return list(ranges)
     parts = [1] * len(ranges)
     largest = [(-float(range_.size), index) for index, range_ in enumerate(ranges)]
@@ -196,7 +190,7 @@ def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     return [
         piece
         for range_, count in zip(ranges, parts, strict=True)
-        for piece in _pieces(range_, min(count, range_.size))
+        for piece in _pieces(range_, count)
     ]
 
 

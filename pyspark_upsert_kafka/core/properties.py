@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.secrecy import masked, resolve
 
 PREFIX = "properties."
 
@@ -26,20 +24,6 @@ _MANAGED = {
 }
 
 _RESET = "auto.offset.reset"
-
-_SECRET = re.compile(
-    r"password|secret|token|jaas|user-info|userinfo|ssl\.key|ssl\.keystore\.key|credential"
-)
-_REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
-
-
-def is_secret(name: str) -> bool:
-    """Whether the value of this option must never be shown.
-
-    >>> is_secret("properties.sasl.jaas.config"), is_secret("properties.linger.ms")
-    (True, False)
-    """
-    return _SECRET.search(name.lower()) is not None
 
 
 class Properties(Mapping[str, str]):
@@ -68,8 +52,7 @@ class Properties(Mapping[str, str]):
         return hash(tuple(self._given.items()))
 
     def __repr__(self) -> str:
-        shown = {name: "***" if is_secret(name) else value for name, value in self.items()}
-        return f"Properties({shown})"
+        return f"Properties({masked(self._given)})"
 
     def resolved(self) -> dict[str, str]:
         """The properties with every reference replaced by what it refers to.
@@ -83,12 +66,15 @@ class Properties(Mapping[str, str]):
 def client_properties(given: Mapping[str, str], *, group_start: bool) -> Properties:
     """The ``properties.*`` among the options, checked for what the connector manages itself.
 
+    ``auto.offset.reset`` is not among them: the connector asks for group offsets itself, and a reader
+    whose offsets are gone must never be moved by the client.
+
     Args:
         given: All options, names in lower case.
         group_start: Whether the query starts at group offsets, where ``auto.offset.reset`` counts.
 
     Raises:
-        OptionError: A property is missing, or one that the user has no say in.
+        OptionError: The user has no say in a property.
     """
     properties = {
         name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)
@@ -96,64 +82,9 @@ def client_properties(given: Mapping[str, str], *, group_start: bool) -> Propert
     for name, reason in _MANAGED.items():
         if name in properties:
             raise OptionError(f"Option '{PREFIX}{name}' cannot be set: {reason}.")
-    if _RESET in properties:
-        if not group_start:
-            raise OptionError(
-                f"Option '{PREFIX}{_RESET}' has a meaning only with 'scan.startup.mode' = "
-                "'group-offsets'; otherwise 'scan.startup.mode' says where to start."
-            )
-        if properties[_RESET] not in ("earliest", "latest", "none"):
-            raise OptionError(
-                f"Invalid value for option '{PREFIX}{_RESET}': expected 'earliest', 'latest' or "
-                f"'none', but is {properties[_RESET]!r}."
-            )
-    if not properties.get("bootstrap.servers", "").strip():
+    if properties.pop(_RESET, None) is not None and not group_start:
         raise OptionError(
-            "One or more required options are missing.\n\nMissing required options are:\n\n"
-            "properties.bootstrap.servers\n\nFor example: "
-            ".option('properties.bootstrap.servers', 'localhost:9092')"
+            f"Option '{PREFIX}{_RESET}' has a meaning only with 'scan.startup.mode' = "
+            "'group-offsets'; otherwise 'scan.startup.mode' says where to start."
         )
     return Properties(properties)
-
-
-def resolve(option: str, value: str) -> str:
-    """The value with ``${env:NAME}`` and ``${file:/path:key}`` replaced.
-
-    >>> os.environ["THE_USER"] = "alice"
-    >>> resolve("properties.sasl.username", "${env:THE_USER}")
-    'alice'
-    """
-
-    def replacement(match: re.Match[str]) -> str:
-        kind, reference = match.groups()
-        return (
-            _from_environment(option, reference) if kind == "env" else _from_file(option, reference)
-        )
-
-    return _REFERENCE.sub(replacement, value)
-
-
-def _from_environment(option: str, name: str) -> str:
-    if name not in os.environ:
-        raise OptionError(
-            f"Option '{option}' refers to the environment variable {name!r}, which is not set where "
-            "it is used (on the driver, and on each executor)."
-        )
-    return os.environ[name]
-
-
-def _from_file(option: str, reference: str) -> str:
-    path, _, key = reference.rpartition(":")
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise OptionError(
-            f"Option '{option}' refers to the file {path!r}: {error.strerror}."
-        ) from None
-    for line in lines:
-        name, separator, value = line.partition("=")
-        if separator and not line.lstrip().startswith(("#", "!")) and name.strip() == key:
-            return value.strip()
-    raise OptionError(
-        f"Option '{option}' refers to {key!r} in the file {path!r}, which has no such key."
-    )

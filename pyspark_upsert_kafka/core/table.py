@@ -10,27 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    NullType,
-    StructField,
-    StructType,
-    VariantType,
-)
+from pyspark.sql.types import AtomicType, StructField, StructType, VariantType
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import (
     CHANGE_TYPE,
     ERROR,
+    MAY_BE_NULL,
     WRITABLE,
     MetadataColumn,
     metadata_columns,
 )
 from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
-
-_COMPOSED = (ArrayType, MapType, StructType, VariantType, NullType)
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ def table_to_read(schema: StructType, options: ReadOptions) -> Table:
         SchemaError: Columns, key or types do not fit.
         OptionError: An option contradicts the columns.
     """
-    table = _table(schema, options.table, all_named_exist=True)
+    table = _table(schema, options.table, reading=True)
     changes = table.metadata_column(CHANGE_TYPE)
     if options.mode == "append" and changes is not None:
         raise SchemaError(
@@ -114,8 +105,11 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
         SchemaError: Columns, key or types do not fit.
         OptionError: An option contradicts the columns.
     """
-    table = _table(schema, options.table, all_named_exist=False)
+    table = _table(schema, options.table, reading=False)
+    topics = options.table.topics.names
     counts = Counter(column.key for column in table.metadata if column.key in WRITABLE)
+    if len(topics) == 1:
+        del counts["topic"]  # there is nothing to choose
     if counts["headers"] and counts["header-list"]:
         raise SchemaError(
             "The writable metadata is ambiguous. Please use either metadata key 'headers' or "
@@ -124,7 +118,6 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
     for key, count in counts.items():
         if count > 1:
             raise SchemaError(f"The writable metadata is ambiguous: {count} columns set {key!r}.")
-    topics = options.table.topics.names
     if len(topics) > 1 and not counts["topic"]:
         raise SchemaError(
             f"The topic of a row is not known: option 'topic' lists {', '.join(topics)}, so the column "
@@ -133,13 +126,16 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
     return table
 
 
-def _table(schema: StructType, options: TableOptions, *, all_named_exist: bool) -> Table:
+def _table(schema: StructType, options: TableOptions, *, reading: bool) -> Table:
     doubled = [
         name for name, count in Counter(n.lower() for n in schema.names).items() if count > 1
     ]
     if doubled:
-        raise SchemaError(f"The schema has the column {doubled[0]!r} more than once.")
-    metadata = metadata_columns(schema, options.metadata, all_named_exist=all_named_exist)
+        raise SchemaError(
+            f"The schema has the column {doubled[0]!r} more than once (the case of letters makes no "
+            "difference)."
+        )
+    metadata = metadata_columns(schema, options.metadata, reading=reading)
     names = {column.name for column in metadata}
     physical = tuple(field for field in schema if field.name not in names)
     key = tuple(_key_column(name, physical, options.key_prefix) for name in options.primary_key)
@@ -150,32 +146,36 @@ def _table(schema: StructType, options: TableOptions, *, all_named_exist: bool) 
 
 
 def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> StructField:
-    found = [field for field in physical if field.name == name] or [
-        field for field in physical if field.name.lower() == name.lower()
-    ]
-    if not found:
+    field = next((field for field in physical if field.name.lower() == name.lower()), None)
+    if field is None:
         raise SchemaError(
             f"Could not find the field '{name}' in the table schema for usage in the key format. A key "
             "field must be a regular, physical column. The following columns can be selected in the "
-            f"'primary-key' option:\n[{', '.join(field.name for field in physical)}]"
+            f"'key.fields' option:\n[{', '.join(field.name for field in physical)}]\n"
+            "(Option 'primary-key' means the same.)"
         )
-    field = found[0]
-    if isinstance(field.dataType, _COMPOSED):
+    if not isinstance(field.dataType, AtomicType) or isinstance(field.dataType, VariantType):
         raise SchemaError(
             f"Column {field.name!r} is part of the primary key and has the type "
             f"{field.dataType.simpleString().upper()}; a key column must be of a simple type."
         )
     if not field.name.startswith(prefix):
         raise OptionError(
-            f"All fields in 'primary-key' must be prefixed with '{prefix}' when option "
-            f"'key.fields-prefix' is set but field '{field.name}' is not prefixed."
+            f"All fields in 'key.fields' must be prefixed with '{prefix}' when option "
+            f"'key.fields-prefix' is set but field '{field.name}' is not prefixed. (Option "
+            "'primary-key' means the same as 'key.fields'.)"
+        )
+    if field.name == prefix:
+        raise OptionError(
+            f"Nothing is left of the name of column '{field.name}' without the prefix that option "
+            "'key.fields-prefix' strips in the message key."
         )
     return field
 
 
 def _check_not_null(table: Table, options: ReadOptions) -> None:
     """NOT NULL is a promise that Spark relies on; allow it only where it can be kept."""
-    physical = {field.name for field in table.physical}
+    metadata = {column.name: column.key for column in table.metadata}
     for field in table.schema:
         if field.nullable:
             continue
@@ -184,17 +184,13 @@ def _check_not_null(table: Table, options: ReadOptions) -> None:
                 f"Column {field.name!r} is NOT NULL, but with 'error-handling.mode' = 'column' a row "
                 "with an error shows NULL in it. Make it nullable."
             )
-        if field.name not in physical:
-            raise SchemaError(f"Column {field.name!r} shows metadata and cannot be NOT NULL.")
         if options.mode == "changelog" and field not in table.key:
             raise SchemaError(
-                f"Column {field.name!r} is NOT NULL, but a delete in a changelog has nothing to show "
-                "but its key columns. Make it nullable; only primary-key columns may be NOT NULL."
+                f"Column {field.name!r} is NOT NULL; in a changelog only primary-key columns may be, "
+                "since a delete has nothing else to show. Make it nullable."
             )
-
-
-def with_change_column(schema: StructType, type_: DataType) -> StructType:
-    """The schema with ``_change_type`` appended, unless it has one."""
-    if any(name.lower() == "_change_type" for name in schema.names):
-        return schema
-    return StructType([*schema.fields, StructField("_change_type", type_)])
+        if metadata.get(field.name) in MAY_BE_NULL:
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL, but not every message has the metadata "
+                f"{metadata[field.name]!r}. Make it nullable."
+            )

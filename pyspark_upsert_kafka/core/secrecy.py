@@ -1,0 +1,130 @@
+"""Values that must not be shown, and the references that keep them out of programs and plans."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark_upsert_kafka.core.errors import OptionError
+
+_SECRET = re.compile(
+    r"password|passphrase|secret|token|jaas|user[-.]?info|credential|ssl\.key|keystore\.key"
+    r"|private\.key|(?:api|access)[-.]?key"
+)
+_HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
+"""The default of ``spark.redaction.regex``, which Spark holds against names and values."""
+
+_REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
+_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of this option must never be shown.
+
+    >>> is_secret("properties.sasl.jaas.config"), is_secret("properties.linger.ms")
+    (True, False)
+    """
+    return _SECRET.search(name.lower()) is not None
+
+
+def masked(given: Mapping[str, str]) -> dict[str, str]:
+    """Options as they may be shown: what may be secret is starred out.
+
+    >>> masked({"topic": "t", "properties.sasl.password": "s3cret"})
+    {'topic': 't', 'properties.sasl.password': '***'}
+    """
+    return {name: "***" if is_secret(name) else value for name, value in given.items()}
+
+
+def shown_by_spark(given: Mapping[str, str]) -> list[str]:
+    """The options whose literal secrets Spark would show when it prints a streaming plan.
+
+    >>> shown_by_spark({"properties.ssl.key.pem": "-----BEGIN", "properties.sasl.password": "s"})
+    ['properties.ssl.key.pem']
+    """
+    return [
+        name
+        for name, value in sorted(given.items())
+        if is_secret(name)
+        and not _REFERENCE.fullmatch(value.strip())
+        and not _HIDDEN_BY_SPARK.search(name)
+        and not _HIDDEN_BY_SPARK.search(value)
+    ]
+
+
+def resolve(option: str, value: str) -> str:
+    """The value with ``${env:NAME}`` and ``${file:/path:key}`` (KIP-297) replaced.
+
+    Raises:
+        OptionError: An environment variable, a file or a key in it does not exist.
+    """
+
+    def replacement(match: re.Match[str]) -> str:
+        kind, reference = match.groups()
+        return (
+            _from_environment(option, reference) if kind == "env" else _from_file(option, reference)
+        )
+
+    return _REFERENCE.sub(replacement, value)
+
+
+def _from_environment(option: str, name: str) -> str:
+    if name not in os.environ:
+        raise OptionError(
+            f"Option '{option}' refers to the environment variable {name!r}, which is not set where "
+            "it is used (on the driver, and on each executor)."
+        )
+    return os.environ[name]
+
+
+def _from_file(option: str, reference: str) -> str:
+    path, _, key = reference.rpartition(":")
+    try:
+        entries = java_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(
+            f"Option '{option}' refers to the file {path!r}: {error.strerror}."
+        ) from None
+    except UnicodeDecodeError:
+        raise OptionError(f"Option '{option}' refers to the file {path!r}: not UTF-8.") from None
+    if key not in entries:
+        raise OptionError(
+            f"Option '{option}' refers to {key!r} in the file {path!r}, which has no such key."
+        )
+    return entries[key]
+
+
+def java_properties(text: str) -> dict[str, str]:
+    r"""The entries of a Java properties file, which is what KIP-297's file provider reads.
+
+    >>> java_properties("# who\nuser = me\npass: a\\=b")
+    {'user': 'me', 'pass': 'a=b'}
+    """
+    found = (_ENTRY.fullmatch(line) for line in _logical_lines(text) if line)
+    return {_unescaped(match[1]): _unescaped(match[2]) for match in found if match}
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments; one that ends with a backslash goes on in the next."""
+    begun = ""
+    for line in re.split(r"\r\n?|\n", text):
+        content = line.lstrip(" \t\f")
+        if not begun and content.startswith(("#", "!")):
+            continue
+        begun += content
+        if (len(begun) - len(begun.rstrip("\\"))) % 2:
+            begun = begun[:-1]
+        else:
+            yield begun
+            begun = ""
+    yield begun
+
+
+def _unescaped(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else _ESCAPES.get(match[2], match[2])
+
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", character, text)

@@ -1,0 +1,98 @@
+"""Who may import whom: three rings, and imports point inwards only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pyspark_upsert_kafka
+
+ROOT = Path(pyspark_upsert_kafka.__file__).parent
+NAME = "pyspark_upsert_kafka"
+
+MAY_IMPORT = {
+    "core": {"core"},
+    "formats": {"formats", "core"},
+    "kafka": {"kafka", "core"},
+}
+"""The inner rings and what of the package each may import; Spark's faces may import everything."""
+
+CLIENTS = {"confluent_kafka", "kafka"}
+ENGINES = {"confluent_kafka", "kafka", "numpy", "pandas", "polars", "pyarrow", "orjson"}
+
+
+def modules(ring: str = ".") -> list[Path]:
+    """The source files of a ring."""
+    return sorted((ROOT / ring).rglob("*.py"))
+
+
+def imports(file: Path) -> Iterator[str]:
+    """Every module that a file imports, anywhere in it, by its full name."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports by a relative name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_parts(file: Path) -> set[str]:
+    """The parts of our package that a file imports: ``core``, ``sink``, ..."""
+    return {name.split(".")[1] for name in imports(file) if name.startswith(f"{NAME}.")}
+
+
+def at_import(file: Path) -> Iterator[str]:
+    """The top-level packages that importing a file loads: not those for type checkers or in functions."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def shown(file: Path) -> str:
+    """A file's name in a test's id."""
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("ring", "file"), [(ring, file) for ring in MAY_IMPORT for file in modules(ring)], ids=str
+)
+def test_imports_point_inwards(ring, file):
+    """The core knows nobody, formats and the Kafka edge know the core, and nobody knows Spark's faces."""
+    assert imported_parts(file) <= MAY_IMPORT[ring]
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in modules() if file.relative_to(ROOT).parts[0] != "kafka"], ids=shown
+)
+def test_only_the_edge_knows_a_kafka_client(file):
+    """Whoever wants Kafka asks the seam, so that another client can take its place."""
+    assert {name.partition(".")[0] for name in imports(file)}.isdisjoint(CLIENTS)
+
+
+@pytest.mark.parametrize("file", modules("core"), ids=shown)
+def test_the_core_loads_no_engine(file):
+    """Planning is plain Python: Arrow and its like are loaded by those who handle data."""
+    assert {*at_import(file)}.isdisjoint(ENGINES)
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("import pyspark_upsert_kafka.sink.writer", {"sink"}),
+        ("from pyspark_upsert_kafka.sink import writer", {"sink"}),
+        ("from pyspark_upsert_kafka import sink", {"sink"}),
+        ("def f():\n    from pyspark_upsert_kafka.kafka.client import Cluster", {"kafka"}),
+        ("import pyspark_upsert_kafka_other, pyspark", set()),
+    ],
+)
+def test_no_import_is_overlooked(tmp_path, source, seen):
+    """These tests see an import in each of its forms, in functions too."""
+    file = tmp_path / "module.py"
+    file.write_text(source)
+
+    assert imported_parts(file) == seen

@@ -1,0 +1,42 @@
+"""Kinds of change and their spellings."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
+
+NAMED = {
+    "insert": Change.UPSERT,
+    "update_postimage": Change.UPSERT,
+    "upsert": Change.UPSERT,
+    "+I": Change.UPSERT,
+    "+U": Change.UPSERT,
+    "delete": Change.DELETE,
+    "-D": Change.DELETE,
+    "update_preimage": Change.PREIMAGE,
+    "-U": Change.PREIMAGE,
+}
+
+
+@pytest.mark.parametrize(("spelling", "change"), NAMED.items())
+@pytest.mark.parametrize("case", [str, str.upper, str.lower, str.title])
+def test_each_spelling_means_one_change(case, spelling, change):
+    """The contract's spellings mean their change in any case."""
+    assert change_named(case(spelling)) is change
+
+
+@pytest.mark.parametrize("spelling", [None, "", "update", "I", "+D", " upsert", "deleted", "-"])
+def test_anything_else_means_nothing(spelling):
+    """NULL and every other text is no change."""
+    assert change_named(spelling) is None
+
+
+def test_the_list_for_people_is_the_whole_list():
+    """What an error lists is what is understood."""
+    assert SPELLINGS.split(", ") == list(NAMED)
+
+
+def test_an_upsert_is_the_plain_case():
+    """Whole columns of changes are asked by `any` whether there is anything but upserts."""
+    assert (Change.UPSERT, Change.DELETE, Change.PREIMAGE) == (0, 1, 2)

@@ -1,0 +1,113 @@
+"""What users import, and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import pyspark_upsert_kafka
+from pyspark_upsert_kafka import core
+
+PUBLIC = [
+    "BrokerError",
+    "DataLossError",
+    "DecodeError",
+    "DefaultSource",
+    "DeliveryError",
+    "EncodeError",
+    "LocalKafka",
+    "OptionError",
+    "SchemaError",
+    "UpsertKafkaDataSource",
+    "UpsertKafkaError",
+    "upsert_sink",
+]
+
+
+def test_the_public_names():
+    """A name more or less is a change that users see."""
+    assert sorted(pyspark_upsert_kafka.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_there_and_says_what_it_is(name):
+    """Each name leads to something with a docstring."""
+    assert getattr(pyspark_upsert_kafka, name).__doc__
+
+
+def test_public_names_are_all_that_is_offered():
+    """Whatever class of ours the package shows is public, and so is what it loads later."""
+    shown = {
+        name
+        for name, value in vars(pyspark_upsert_kafka).items()
+        if isinstance(value, type) and value.__module__.startswith("pyspark_upsert_kafka")
+    }
+
+    assert shown | pyspark_upsert_kafka._LAZY.keys() == {*PUBLIC}
+
+
+def test_editors_know_what_is_loaded_later():
+    """Names that are loaded when asked for are imported for type checkers, from the same place."""
+    tree = ast.parse(Path(pyspark_upsert_kafka.__file__).read_text(encoding="utf-8"))
+    typing_only = next(node for node in tree.body if isinstance(node, ast.If))
+
+    assert {
+        alias.name: statement.module
+        for statement in typing_only.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    } == pyspark_upsert_kafka._LAZY
+
+
+def test_a_name_that_is_not_there():
+    """Asking for anything else is the usual AttributeError."""
+    with pytest.raises(
+        AttributeError, match=r"^module 'pyspark_upsert_kafka' has no attribute 'sink_'$"
+    ):
+        _ = pyspark_upsert_kafka.sink_
+
+
+def test_spark_finds_the_source():
+    """Spark looks for `DefaultSource` in every package whose name begins with `pyspark_`."""
+    assert pyspark_upsert_kafka.DefaultSource.name() == "upsert-kafka"
+
+
+NEW_MODULES = """
+import sys
+import pyspark.sql.datasource
+before = set(sys.modules)
+import pyspark_upsert_kafka
+print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+print(*sorted(name for name in sys.modules if name.startswith("pyspark_upsert_kafka.")))
+"""
+
+
+def test_importing_the_package_loads_next_to_nothing():
+    """Spark imports it in every process of every query: no client, no Arrow, no polars, no numpy."""
+    done = subprocess.run(
+        [sys.executable, "-c", NEW_MODULES], capture_output=True, text=True, check=True
+    )
+    others, ours = (line.split() for line in done.stdout.splitlines())
+
+    assert {*others} - sys.stdlib_module_names == {"pyspark_upsert_kafka"}
+    assert ours == [
+        "pyspark_upsert_kafka.core",
+        "pyspark_upsert_kafka.core.errors",
+        "pyspark_upsert_kafka.datasource",
+        "pyspark_upsert_kafka.interpreter",
+    ]
+
+
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(core.__path__)])
+def test_examples_in_docstrings_are_true(name):
+    """What a docstring of the core shows is what happens."""
+    module = import_module(f"pyspark_upsert_kafka.core.{name}")
+
+    assert doctest.testmod(module).failed == 0

@@ -1,0 +1,1052 @@
+"""Options of a read and of a write: what they mean, and what is said when they are wrong."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from dataclasses import replace
+
+import pytest
+
+from pyspark_upsert_kafka.core.declared import NOT_YET, OPTIONS, SECTIONS, SPARKS_OWN
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.option import Option, boolean, text
+from pyspark_upsert_kafka.core.options import (
+    BufferFlush,
+    FormatChoice,
+    Limits,
+    Position,
+    ReadOptions,
+    TableOptions,
+    Topics,
+    WriteOptions,
+    masked,
+    read_options,
+    write_options,
+)
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.formats import format_options
+
+BASE = {
+    "topic": "t",
+    "properties.bootstrap.servers": "localhost:9092",
+    "primary-key": "id",
+    "key.format": "json",
+    "value.format": "json",
+}
+KEYLESS = {name: value for name, value in BASE.items() if name not in ("primary-key", "key.format")}
+APPEND = {**KEYLESS, "read.mode": "append"}
+
+
+def formats(name, side):
+    """A format with two options, one of them secret."""
+    return (
+        Option("ignore-parse-errors", boolean, False, "skip what cannot be read"),
+        Option("bearer-auth.token", text, None, "the token for the registry"),
+    )
+
+
+def changed(more, base=BASE):
+    """The base options and more; None takes one away."""
+    return {name: value for name, value in {**base, **more}.items() if value is not None}
+
+
+def batch(base=BASE, /, **more):
+    """A batch read."""
+    return read_options(changed(more, base), formats, stream=False)
+
+
+def stream(base=BASE, /, **more):
+    """A streaming read."""
+    return read_options(changed(more, base), formats, stream=True)
+
+
+def write(base=BASE, /, **more):
+    """A write by ``df.write`` or ``df.writeStream``."""
+    return write_options(changed(more, base), formats)
+
+
+def sink(base=BASE, /, **more):
+    """A write by `upsert_sink`."""
+    return write_options(changed(more, base), formats, update_mode=True)
+
+
+DEFAULTS = (("ignore-parse-errors", False), ("bearer-auth.token", None))
+TABLE = TableOptions(
+    topics=Topics(("t",)),
+    primary_key=("id",),
+    key_prefix="",
+    value_holds_key=True,
+    metadata=(),
+    key_format=FormatChoice("json", DEFAULTS),
+    value_format=FormatChoice("json", DEFAULTS),
+    properties=Properties({"bootstrap.servers": "localhost:9092"}),
+    client="librdkafka",
+)
+BATCH = ReadOptions(
+    table=TABLE,
+    mode="snapshot",
+    emit_deletes=True,
+    start=Position("earliest-offset"),
+    end=Position("latest-offset"),
+    discovery_interval_s=300.0,
+    min_partitions=None,
+    limits=Limits(),
+    fail_on_data_loss=True,
+    error_mode="fail",
+    dead_letter_topic=None,
+    read_committed=True,
+)
+STREAM = replace(BATCH, mode="changelog", end=Position("unbounded"))
+WRITE = WriteOptions(table=TABLE, buffer=None, acknowledged=True)
+
+
+# Defaults
+
+
+def test_defaults_of_a_batch_read():
+    """A batch read is a snapshot of everything committed up to now, and fails when in doubt."""
+    assert batch() == BATCH
+
+
+def test_defaults_of_a_streaming_read():
+    """A stream is the changelog since the earliest offset, without end and without limits."""
+    assert stream() == STREAM
+
+
+def test_defaults_of_a_write():
+    """A write is acknowledged, at least once, without a buffer; `upsert_sink` likewise."""
+    assert (write(), sink()) == (WRITE, WRITE)
+
+
+def test_an_append_source_has_no_key():
+    """`append` needs neither `primary-key` nor `key.format`."""
+    keyless = replace(TABLE, primary_key=(), key_format=None)
+
+    assert batch(APPEND) == replace(BATCH, table=keyless, mode="append")
+    assert stream(APPEND) == replace(STREAM, table=keyless, mode="append")
+
+
+# What each option means
+
+TABLE_VALUES = [
+    ({"topic": "a;b; c"}, {"topics": Topics(("a", "b", "c"))}),
+    ({"topic": None, "path": "a;b"}, {"topics": Topics(("a", "b"))}),
+    ({"topic": "a;b", "path": "a;b"}, {"topics": Topics(("a", "b"))}),
+    ({"topic": None, "paths": '["a", "b"]'}, {"topics": Topics(("a", "b"))}),
+    ({"primary-key": " b , a"}, {"primary_key": ("b", "a")}),
+    ({"primary-key": None, "key.fields": "b;a"}, {"primary_key": ("b", "a")}),
+    ({"primary-key": "b,a", "key.fields": "b;a"}, {"primary_key": ("b", "a")}),
+    ({"value.fields-include": "ALL"}, {}),
+    ({"value.fields-include": "except_key"}, {"value_holds_key": False}),
+    (
+        {"value.fields-include": "EXCEPT_KEY", "key.fields-prefix": "k_"},
+        {"value_holds_key": False, "key_prefix": "k_"},
+    ),
+    ({"key.fields-prefix": ""}, {}),
+    ({"key.format": "x"}, {"key_format": FormatChoice("x", DEFAULTS)}),
+    ({"value.format": "x"}, {"value_format": FormatChoice("x", DEFAULTS)}),
+    (
+        {"key.json.ignore-parse-errors": "true"},
+        {
+            "key_format": FormatChoice(
+                "json", (("ignore-parse-errors", True), ("bearer-auth.token", None))
+            )
+        },
+    ),
+    (
+        {"metadata.at": "Offset", "metadata._offset": "none"},
+        {"metadata": (("_offset", "none"), ("at", "offset"))},
+    ),
+    (
+        {"properties.linger.ms": "5", "properties.allow.auto.create.topics": "true"},
+        {
+            "properties": Properties(
+                {
+                    "bootstrap.servers": "localhost:9092",
+                    "linger.ms": "5",
+                    "allow.auto.create.topics": "true",
+                }
+            )
+        },
+    ),
+    ({"kafka.client": "librdkafka"}, {}),
+    ({"connector": "upsert-kafka"}, {}),
+    ({"checkpointlocation": "/tmp/c", "queryname": "q"}, {}),
+]
+
+
+@pytest.mark.parametrize(("given", "fields"), TABLE_VALUES)
+@pytest.mark.parametrize(
+    ("planned", "expected"),
+    [(batch, BATCH), (stream, STREAM), (write, WRITE), (sink, WRITE)],
+    ids=["batch", "stream", "write", "upsert_sink"],
+)
+def test_options_of_the_table(planned, expected, given, fields):
+    """Options of the table mean the same for reading and for writing."""
+    assert planned(**given) == replace(expected, table=replace(TABLE, **fields))
+
+
+GROUP = {"properties.group.id": "g"}
+OF_GROUP = replace(
+    TABLE, properties=Properties({"bootstrap.servers": "localhost:9092", "group.id": "g"})
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ({"read.mode": "changelog"}, {}),
+        ({"scan.deletes": "drop"}, {"emit_deletes": False}),
+        ({"scan.startup.mode": "latest-offset"}, {"start": Position("latest-offset")}),
+        (
+            {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": "7"},
+            {"start": Position("timestamp", timestamp_ms=7)},
+        ),
+        (
+            {
+                "scan.startup.mode": "specific-offsets",
+                "scan.startup.specific-offsets": "partition:1,offset:300;partition:0,offset:42",
+            },
+            {"start": Position("specific-offsets", offsets=((0, 42), (1, 300)))},
+        ),
+        (
+            {"scan.startup.mode": "group-offsets", **GROUP},
+            {"start": Position("group-offsets"), "table": OF_GROUP},
+        ),
+        (
+            {
+                "scan.startup.mode": "group-offsets",
+                "properties.auto.offset.reset": "Latest",
+                "scan.bounded.mode": "group-offsets",
+                **GROUP,
+            },
+            {
+                "start": Position("group-offsets", reset="latest"),
+                "end": Position("group-offsets"),
+                "table": OF_GROUP,
+            },
+        ),
+        ({"scan.bounded.mode": "latest-offset"}, {"end": Position("latest-offset")}),
+        (
+            {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": "7"},
+            {"end": Position("timestamp", timestamp_ms=7)},
+        ),
+        (
+            {
+                "scan.bounded.mode": "specific-offsets",
+                "scan.bounded.specific-offsets": "partition:0,offset:42",
+            },
+            {"end": Position("specific-offsets", offsets=((0, 42),))},
+        ),
+        ({"scan.topic-partition-discovery.interval": "0"}, {"discovery_interval_s": 0.0}),
+        ({"scan.topic-partition-discovery.interval": "1 min"}, {"discovery_interval_s": 60.0}),
+        (
+            {"properties.isolation.level": "read_committed"},
+            {
+                "table": replace(
+                    TABLE,
+                    properties=Properties(
+                        {"bootstrap.servers": "localhost:9092", "isolation.level": "read_committed"}
+                    ),
+                )
+            },
+        ),
+        ({"minPartitions": "8"}, {"min_partitions": 8}),
+        ({"maxOffsetsPerTrigger": "10"}, {"limits": Limits(max_offsets=10)}),
+        (
+            {
+                "minOffsetsPerTrigger": "10",
+                "maxOffsetsPerTrigger": "10",
+                "maxTriggerDelay": "1 min",
+            },
+            {"limits": Limits(max_offsets=10, min_offsets=10, max_delay_s=60.0)},
+        ),
+        ({"failOnDataLoss": "false"}, {"fail_on_data_loss": False}),
+        ({"error-handling.mode": "ignore"}, {"error_mode": "ignore"}),
+        ({"error-handling.mode": "column"}, {"error_mode": "column"}),
+        (
+            {"error-handling.mode": "log", "error-handling.log.target": "bad"},
+            {"error_mode": "log", "dead_letter_topic": "bad"},
+        ),
+        ({"error-handling.log.target": "bad"}, {}),
+        (
+            {"topic": None, "topic-pattern": "a.*"},
+            {"table": replace(TABLE, topics=Topics(pattern=re.compile("a.*")))},
+        ),
+    ],
+)
+def test_options_of_a_streaming_read(given, fields):
+    """Each option of a read says one thing of the plan; names come in any case."""
+    assert stream(**given) == replace(STREAM, **fields)
+    assert stream(**{name.lower(): value for name, value in given.items()}) == stream(**given)
+
+
+def test_read_uncommitted():
+    """`properties.isolation.level` decides which messages are seen."""
+    assert not batch(**{"properties.isolation.level": "read_uncommitted"}).read_committed
+
+
+def test_limits_are_for_streams():
+    """A batch read takes the limits of a stream and has no use for them."""
+    assert batch(maxOffsetsPerTrigger="10", minOffsetsPerTrigger="1") == BATCH
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ({"read.mode": "snapshot"}, {}),
+        (
+            {"read.mode": "changelog", "scan.startup.mode": "latest-offset", "minPartitions": "3"},
+            {"mode": "changelog", "start": Position("latest-offset"), "min_partitions": 3},
+        ),
+        (
+            {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": "7"},
+            {"end": Position("timestamp", timestamp_ms=7)},
+        ),
+    ],
+)
+def test_options_of_a_batch_read(given, fields):
+    """A batch read is a snapshot, or the changes from anywhere to an end."""
+    assert batch(**given) == replace(BATCH, **fields)
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ({"sink.buffer-flush.max-rows": "0", "sink.buffer-flush.interval": "0s"}, {}),
+        (
+            {"sink.buffer-flush.max-rows": "100", "sink.buffer-flush.interval": "2s"},
+            {"buffer": BufferFlush(100, 2.0)},
+        ),
+        ({"sink.delivery-guarantee": "none"}, {"acknowledged": False}),
+        ({"sink.delivery-guarantee": "at-least-once"}, {}),
+        ({"sink.parallelism": "4"}, {"parallelism": 4}),
+        ({"sequence-by": "ts"}, {"sequence_by": "ts"}),
+    ],
+)
+def test_options_of_a_write(given, fields):
+    """Each option of a write says one thing of the plan."""
+    assert sink(**given) == replace(WRITE, **fields)
+
+
+# One declaration, accepted on both sides
+
+VALID = {
+    "connector": {"connector": "upsert-kafka"},
+    "topic": {"topic": "t"},
+    "topic-pattern": {"topic": None, "topic-pattern": "t.*"},
+    "primary-key": {"primary-key": "id"},
+    "key.fields": {"primary-key": None, "key.fields": "id"},
+    "key.format": {"key.format": "json"},
+    "value.format": {"value.format": "json"},
+    "key.fields-prefix": {"key.fields-prefix": "k_", "value.fields-include": "EXCEPT_KEY"},
+    "value.fields-include": {"value.fields-include": "ALL"},
+    "kafka.client": {"kafka.client": "librdkafka"},
+    "properties.bootstrap.servers": {"properties.bootstrap.servers": "a:1,b:2"},
+    "properties.allow.auto.create.topics": {"properties.allow.auto.create.topics": "true"},
+    "properties.isolation.level": {"properties.isolation.level": "read_uncommitted"},
+    "properties.group.id": {"properties.group.id": "g"},
+    "properties.auto.offset.reset": {
+        "properties.auto.offset.reset": "earliest",
+        "scan.startup.mode": "group-offsets",
+        "properties.group.id": "g",
+    },
+    "read.mode": {"read.mode": "changelog"},
+    "scan.deletes": {"scan.deletes": "drop"},
+    "scan.startup.mode": {"read.mode": "changelog", "scan.startup.mode": "latest-offset"},
+    "scan.startup.timestamp-millis": {
+        "scan.startup.mode": "timestamp",
+        "scan.startup.timestamp-millis": "1",
+    },
+    "scan.startup.specific-offsets": {
+        "scan.startup.mode": "specific-offsets",
+        "scan.startup.specific-offsets": "partition:0,offset:1",
+    },
+    "scan.bounded.mode": {"scan.bounded.mode": "latest-offset"},
+    "scan.bounded.timestamp-millis": {
+        "scan.bounded.mode": "timestamp",
+        "scan.bounded.timestamp-millis": "1",
+    },
+    "scan.bounded.specific-offsets": {
+        "scan.bounded.mode": "specific-offsets",
+        "scan.bounded.specific-offsets": "partition:0,offset:1",
+    },
+    "scan.topic-partition-discovery.interval": {"scan.topic-partition-discovery.interval": "1s"},
+    "minPartitions": {"minPartitions": "1"},
+    "maxOffsetsPerTrigger": {"maxOffsetsPerTrigger": "1"},
+    "minOffsetsPerTrigger": {"minOffsetsPerTrigger": "1"},
+    "maxTriggerDelay": {"maxTriggerDelay": "2s"},
+    "failOnDataLoss": {"failOnDataLoss": "false"},
+    "error-handling.mode": {"error-handling.mode": "ignore"},
+    "error-handling.log.target": {"error-handling.log.target": "bad"},
+    "sink.buffer-flush.max-rows": {
+        "sink.buffer-flush.max-rows": "1",
+        "sink.buffer-flush.interval": "1s",
+    },
+    "sink.buffer-flush.interval": {
+        "sink.buffer-flush.max-rows": "1",
+        "sink.buffer-flush.interval": "1s",
+    },
+    "sink.parallelism": {"sink.parallelism": "1"},
+    "sequence-by": {"sequence-by": "ts"},
+    "sink.delivery-guarantee": {"sink.delivery-guarantee": "none"},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_declared_option_is_accepted_on_both_sides(name):
+    """One set of options serves for reading and for writing a table."""
+    assert isinstance(stream(**VALID[name]), ReadOptions)
+    if name != "topic-pattern":
+        assert isinstance(sink(**VALID[name]), WriteOptions)
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].default])
+@pytest.mark.parametrize("planned", [stream, sink], ids=["stream", "upsert_sink"])
+def test_no_declared_option_is_overlooked(planned, name):
+    """A value of no type is noticed for every option, on the side that has no use for it too."""
+    parse = OPTIONS[name].parse
+    bad = next((value for value in ("", "(", "\N{SNOWMAN}") if _refuses(parse, value)), None)
+    if bad is not None:
+        with pytest.raises(OptionError):
+            planned(**{**VALID[name], name: bad})
+
+
+def _refuses(parse, value):
+    try:
+        parse(value)
+    except ValueError:
+        return True
+    return False
+
+
+def test_each_option_is_declared_once():
+    """No two options have one name, also when the case of letters is forgotten."""
+    names = [option.name.lower() for section in SECTIONS for option in section.options]
+
+    assert len(set(names)) == len(names)
+
+
+def test_each_declared_default_is_a_value():
+    """What the documentation shows as a default means the default."""
+    for option in OPTIONS.values():
+        written = option.shown_default
+        if written is not None and re.fullmatch("`[^`]+`", written) and option.default is not None:
+            assert option.parse(written.strip("`")) == option.default
+        elif isinstance(option.default, str):
+            assert option.parse(option.default) == option.default
+
+
+def test_a_flink_with_clause_can_be_pasted():
+    """Flink's names and values are taken as they are."""
+    clause = {
+        "connector": "upsert-kafka",
+        "topic": "pageviews_per_region",
+        "properties.bootstrap.servers": "localhost:9092",
+        "properties.group.id": "g",
+        "key.format": "json",
+        "key.json.ignore-parse-errors": "true",
+        "key.fields-prefix": "k_",
+        "value.format": "json",
+        "value.fields-include": "EXCEPT_KEY",
+        "value.json.fail-on-missing-field": "false",
+        "scan.bounded.mode": "latest-offset",
+        "scan.topic-partition-discovery.interval": "5 min",
+        "sink.buffer-flush.max-rows": "1000",
+        "sink.buffer-flush.interval": "2s",
+        "sink.delivery-guarantee": "at-least-once",
+        "sink.parallelism": "4",
+        "primary-key": "k_region",
+    }
+
+    read = read_options(clause, format_options, stream=True)
+    written = write_options(clause, format_options, update_mode=True)
+
+    assert read.table == written.table
+    assert dict(read.table.key_format.options)["ignore-parse-errors"] is True
+    assert written.buffer == BufferFlush(1000, 2.0)
+
+
+# What is wrong
+
+PRIMARY_KEY = (
+    "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies "
+    "which columns should be read from or write to the Kafka message key. The PRIMARY KEY also "
+    "defines records in the 'upsert-kafka' table should update or delete on which keys."
+)
+MISSING = "One or more required options are missing.\n\nMissing required options are:\n\n"
+
+ANY = (batch, stream, write, sink)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"topic": None}, "Either 'topic' or 'topic-pattern' must be set."),
+        ({"topic": " ; "}, "Either 'topic' or 'topic-pattern' must be set."),
+        ({"topic-pattern": "t.*"}, "Option 'topic' and 'topic-pattern' shouldn't be set together."),
+        (
+            {"topic": None, "path": "t", "topic-pattern": "t.*"},
+            "Option 'topic' and 'topic-pattern' shouldn't be set together.",
+        ),
+        (
+            {"path": "u"},
+            (
+                "The topic given by option 'topic' and by the path of load, save or start must be one "
+                "and the same: 'topic' is 't', 'path' is 'u'. Leave one out."
+            ),
+        ),
+        (
+            {"topic": "a b"},
+            (
+                "Invalid value for option 'topic': expected a topic's name, of at most 249 letters, "
+                "digits, '.', '_' and '-', but is 'a b'."
+            ),
+        ),
+        ({"path": "a b", "topic": None}, "Invalid value for option 'path': "),
+        ({"paths": "a", "topic": None}, "Invalid value for option 'paths': "),
+        ({"primary-key": None}, PRIMARY_KEY),
+        ({"primary-key": " , "}, PRIMARY_KEY),
+        (
+            {"primary-key": "a,b,A"},
+            "Invalid value for option 'primary-key': expected each column once, but is 'a,b,A'.",
+        ),
+        (
+            {"primary-key": "a,b", "key.fields": "b;a"},
+            "Options 'primary-key' and 'key.fields' name different columns: leave one out.",
+        ),
+        ({"key.format": None}, MISSING + "key.format\n"),
+        ({"value.format": ""}, "Invalid value for option 'value.format': expected a value"),
+        ({"properties.bootstrap.servers": " "}, MISSING + "properties.bootstrap.servers\n"),
+        (
+            {"key.format": None, "value.format": None, "properties.bootstrap.servers": None},
+            MISSING
+            + "key.format\nproperties.bootstrap.servers\nvalue.format\n\nFor example: "
+            + ".option('key.format', 'json')",
+        ),
+        (
+            {"key.format": None, "key.json.ignore-parse-errors": "true"},
+            MISSING + "key.format\n",
+        ),
+        (
+            {"key.fields-prefix": "k_"},
+            (
+                "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it "
+                "to 'EXCEPT_KEY' instead to avoid field overlaps."
+            ),
+        ),
+        (
+            {"metadata.at": "offsets"},
+            (
+                "Invalid value for option 'metadata.at': expected one of 'topic', 'partition', 'offset', "
+                "'timestamp', 'timestamp-type', 'headers', 'header-list', 'leader-epoch', 'change-type', "
+                "'none', but is 'offsets'."
+            ),
+        ),
+        ({"metadata.e": "error"}, "Invalid value for option 'metadata.e': expected one of "),
+        (
+            {"scan.startup.specific-offsets": "0:1"},
+            (
+                "Invalid properties 'scan.startup.specific-offsets' should follow the format "
+                "'partition:0,offset:42;partition:1,offset:300', but is '0:1'."
+            ),
+        ),
+        (
+            {"scan.bounded.specific-offsets": "0:1"},
+            (
+                "Invalid properties 'scan.bounded.specific-offsets' should follow the format "
+                "'partition:0,offset:42;partition:1,offset:300', but is '0:1'."
+            ),
+        ),
+        (
+            {"properties.isolation.level": "none"},
+            (
+                "Invalid value for option 'properties.isolation.level': expected one of "
+                "'read_committed', 'read_uncommitted', but is 'none'."
+            ),
+        ),
+        (
+            {"properties.allow.auto.create.topics": "yes"},
+            (
+                "Invalid value for option 'properties.allow.auto.create.topics': expected 'true' or "
+                "'false', but is 'yes'."
+            ),
+        ),
+        (
+            {"properties.auto.offset.reset": "earliest"},
+            (
+                "Option 'properties.auto.offset.reset' has a meaning only with 'scan.startup.mode' = "
+                "'group-offsets'; otherwise 'scan.startup.mode' says where to start."
+            ),
+        ),
+        (
+            {"connector": "kafka"},
+            "Invalid value for option 'connector': expected one of 'upsert-kafka', but is 'kafka'.",
+        ),
+        (
+            {"error-handling.log.target": "a b"},
+            "Invalid value for option 'error-handling.log.target': expected a topic's name",
+        ),
+        (
+            {"scan.startup.mode": "timestamp"},
+            "'scan.startup.timestamp-millis' is required in 'timestamp' startup mode but missing.",
+        ),
+        (
+            {"scan.startup.mode": "specific-offsets"},
+            (
+                "'scan.startup.specific-offsets' is required in 'specific-offsets' startup mode but "
+                "missing."
+            ),
+        ),
+        (
+            {"scan.bounded.mode": "timestamp"},
+            "'scan.bounded.timestamp-millis' is required in 'timestamp' bounded mode but missing.",
+        ),
+        (
+            {"scan.bounded.mode": "specific-offsets"},
+            (
+                "'scan.bounded.specific-offsets' is required in 'specific-offsets' bounded mode but "
+                "missing."
+            ),
+        ),
+        (
+            {"scan.startup.timestamp-millis": "1"},
+            (
+                "'scan.startup.timestamp-millis' has a meaning only with 'scan.startup.mode' = "
+                "'timestamp', which is 'earliest-offset'."
+            ),
+        ),
+        (
+            {
+                "topic": "a;b",
+                "scan.startup.mode": "specific-offsets",
+                "scan.startup.specific-offsets": "partition:0,offset:1",
+            },
+            "Currently Kafka source only supports specific offset for single topic.",
+        ),
+        (
+            {"scan.startup.mode": "group-offsets"},
+            "'properties.group.id' is required in 'group-offsets' startup mode.",
+        ),
+        (
+            {
+                "scan.startup.mode": "group-offsets",
+                "properties.group.id": "g",
+                "properties.auto.offset.reset": "smallest",
+            },
+            (
+                "Invalid value for option 'properties.auto.offset.reset': expected one of 'earliest', "
+                "'latest', 'none', but is 'smallest'."
+            ),
+        ),
+        (
+            {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
+            (
+                "The value of 'minOffsetsPerTrigger' (11) must not be larger than "
+                "'maxOffsetsPerTrigger' (10)."
+            ),
+        ),
+        (
+            {"error-handling.mode": "log"},
+            "'error-handling.log.target' is required in 'log' error-handling mode but missing.",
+        ),
+        (
+            {"topic": "a;b", "error-handling.mode": "log", "error-handling.log.target": "b"},
+            "'error-handling.log.target' = 'b' is one of the topics that are read: ",
+        ),
+        (
+            {"sink.buffer-flush.max-rows": "10"},
+            (
+                "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater "
+                "than zero together to enable sink buffer flushing."
+            ),
+        ),
+        (
+            {"sink.buffer-flush.interval": "1s"},
+            (
+                "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater "
+                "than zero together to enable sink buffer flushing."
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("planned", ANY, ids=["batch", "stream", "write", "upsert_sink"])
+def test_what_is_wrong_on_both_sides(planned, given, message):
+    """One set of options serves both sides, so each tells what is wrong, in Flink's words if there are any."""
+    with pytest.raises(OptionError, match="^" + re.escape(message)):
+        planned(**given)
+
+
+@pytest.mark.parametrize(
+    ("planned", "given", "message"),
+    [
+        (
+            stream,
+            {"read.mode": "snapshot"},
+            "'read.mode' = 'snapshot' is for batch reads; a stream reads a 'changelog'.",
+        ),
+        (
+            batch,
+            {"read.mode": "table"},
+            (
+                "Invalid value for option 'read.mode': expected one of 'snapshot', 'changelog', "
+                "'append', but is 'table'."
+            ),
+        ),
+        (
+            batch,
+            {"scan.startup.mode": "latest-offset"},
+            "'scan.startup.mode' = 'latest-offset' is not allowed with 'read.mode' = 'snapshot': ",
+        ),
+        (
+            batch,
+            {"minPartitions": "2"},
+            "'minPartitions' is not allowed with 'read.mode' = 'snapshot': ",
+        ),
+        (
+            batch,
+            {"error-handling.mode": "column"},
+            "'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.",
+        ),
+        (
+            batch,
+            {"scan.bounded.mode": "unbounded"},
+            "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end.",
+        ),
+        (
+            stream,
+            {"scan.bounded.specific-offsets": "partition:0,offset:1"},
+            (
+                "'scan.bounded.specific-offsets' has a meaning only with 'scan.bounded.mode' = "
+                "'specific-offsets', which is 'unbounded'."
+            ),
+        ),
+        (
+            stream,
+            {
+                "topic": None,
+                "topic-pattern": "a",
+                "scan.bounded.mode": "specific-offsets",
+                "scan.bounded.specific-offsets": "partition:0,offset:1",
+            },
+            "Currently Kafka source only supports specific offset for single topic.",
+        ),
+        (
+            stream,
+            {
+                "topic": None,
+                "topic-pattern": "orders.*",
+                "error-handling.mode": "log",
+                "error-handling.log.target": "orders-bad",
+            },
+            "'error-handling.log.target' = 'orders-bad' is one of the topics that are read: ",
+        ),
+        (
+            write,
+            {"topic": None, "topic-pattern": "t.*"},
+            "'topic-pattern' is for reading; a sink needs 'topic'.",
+        ),
+        (
+            sink,
+            {"read.mode": "append"},
+            "'read.mode' = 'append' is for reading; a sink needs a primary key.",
+        ),
+        (
+            write,
+            {"sink.parallelism": "2"},
+            (
+                "Option 'sink.parallelism' works with upsert_sink only, since Spark gives a Python "
+                "writer no say in how rows are distributed: use .foreachBatch(upsert_sink(options)), "
+                "or df.repartition(n, key columns) first."
+            ),
+        ),
+        (write, {"sequence-by": "ts"}, "Option 'sequence-by' works with upsert_sink only, "),
+    ],
+)
+def test_what_is_wrong_with_one_side(planned, given, message):
+    """What contradicts itself, or lacks a part, is refused in Flink's words where Flink has them."""
+    with pytest.raises(OptionError, match="^" + re.escape(message)):
+        planned(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"primary-key": "id"},
+        {"key.fields": "id"},
+        {"key.format": "json"},
+        {"key.fields-prefix": "k_"},
+        {"key.json.ignore-parse-errors": "true"},
+    ],
+)
+@pytest.mark.parametrize("planned", [batch, stream], ids=["batch", "stream"])
+def test_an_append_source_refuses_a_key(planned, given):
+    """`append` names the option about a key that has no place in it."""
+    with pytest.raises(
+        OptionError, match=f"'append'.* knows no key: leave out '{next(iter(given))}'"
+    ):
+        planned(APPEND, **given)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"scan.startup.mode": "latest-offset"},
+        {"scan.startup.mode": "group-offsets", "properties.group.id": "g"},
+        VALID["scan.startup.timestamp-millis"],
+        VALID["scan.startup.specific-offsets"],
+    ],
+)
+def test_a_snapshot_starts_at_the_beginning(start):
+    """The table is all changes since the earliest offset, so no other start is taken."""
+    with pytest.raises(
+        OptionError, match=f"^'scan.startup.mode' = '{start['scan.startup.mode']}' is not allowed"
+    ):
+        batch(**start)
+
+
+# Names that nobody knows
+
+
+def suggestion(name, planned=stream):
+    """What is said of an unknown option besides its name."""
+    with pytest.raises(OptionError) as error:
+        planned(**{name: "x"})
+
+    listed = str(error.value).split("\n\n")
+    assert listed[:2] == ["Unsupported options found for 'upsert-kafka'.", "Unsupported options:"]
+    assert listed[3] == "Supported options:"
+    assert listed[2].startswith(name.lower())
+    return listed[2].removeprefix(name.lower()).strip()
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if not name.startswith("properties.")])
+def test_a_misspelt_option_gets_the_nearest_name(name):
+    """Whichever letter is left out, the option that was meant is suggested, as it is declared."""
+    for at in range(len(name)):
+        misspelt = name[:at] + name[at + 1 :]
+        if misspelt.lower() not in {*OPTIONS, *SPARKS_OWN}:
+            assert suggestion(misspelt) == f"(Did you mean '{name}'?)"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("bootstrap.servers", "properties.bootstrap.servers"),
+        ("kafka.bootstrap.servers", "properties.bootstrap.servers"),
+        ("property.bootstrap.servers", "properties.bootstrap.servers"),
+        ("group.id", "properties.group.id"),
+        ("kafka.group.id", "properties.group.id"),
+        ("kafka.client.id", "properties.client.id"),
+        ("kafka.sasl.mechanism", "properties.sasl.mechanism"),
+        ("subscribe", "topic"),
+        ("assign", "topic"),
+        ("subscribePattern", "topic-pattern"),
+        ("startingOffsets", "scan.startup.mode"),
+        ("endingOffsets", "scan.bounded.mode"),
+        ("startingTimestamp", "scan.startup.timestamp-millis"),
+        ("startingOffsetsByTimestamp", "scan.startup.timestamp-millis"),
+        ("endingTimestamp", "scan.bounded.timestamp-millis"),
+        ("endingOffsetsByTimestamp", "scan.bounded.timestamp-millis"),
+        ("scan.parallelism", "minPartitions"),
+        ("format", "value.format"),
+        ("value.json.ignore-parse-error", "value.json.ignore-parse-errors"),
+        ("maxOffsetsPerTriger", "maxOffsetsPerTrigger"),
+    ],
+)
+def test_names_of_other_connectors_get_a_hint(name, hint):
+    """Names of Spark's and Flink's kafka connectors lead to ours."""
+    assert suggestion(name) == f"(Did you mean '{hint}'?)"
+
+
+@pytest.mark.parametrize(
+    "name", ["header", "metadata.", "value.csv.null-literal", "sink.partitioner"]
+)
+@pytest.mark.parametrize("planned", ANY, ids=["batch", "stream", "write", "upsert_sink"])
+def test_an_unknown_name_without_a_likeness_gets_no_hint(planned, name):
+    """Nothing is suggested that has nothing to do with it."""
+    assert suggestion(name, planned) == ""
+
+
+def test_a_prefix_alone_is_no_option():
+    """`properties.` and `metadata.` need a name behind them."""
+    with pytest.raises(OptionError, match=r"options:\n\nmetadata\.\nproperties\."):
+        batch(**{"properties.": "x", "metadata.": "topic"})
+
+
+def test_all_unknown_names_are_told_at_once():
+    """Every unknown option is listed, sorted, before what is supported."""
+    with pytest.raises(OptionError) as error:
+        batch(zzz="1", topics="2")
+
+    text_ = str(error.value)
+    assert text_.startswith(
+        "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
+        "topics (Did you mean 'topic'?)\nzzz\n\nSupported options:\n\nconnector\n"
+    )
+    supported = text_.split("Supported options:\n\n")[1].split("\n")
+    assert {*OPTIONS, "properties.*", "metadata.<column>", "key.json.ignore-parse-errors"} <= {
+        *supported
+    }
+    assert "ddl" not in supported
+
+
+@pytest.mark.parametrize("given", [{}, {"checkpointLocation": "/tmp/c", "queryName": "q"}])
+@pytest.mark.parametrize("planned", ANY, ids=["batch", "stream", "write", "upsert_sink"])
+def test_without_options_the_error_shows_with(planned, given):
+    """Spark hands over no options of CREATE TABLE: the error says so and shows WITH."""
+    with pytest.raises(
+        OptionError, match=r"CREATE TABLE .* SELECT \* FROM t WITH \('topic' = '\.\.\.', "
+    ):
+        planned({}, **given)
+
+
+# What is not there yet
+
+
+@pytest.mark.parametrize(("name", "value"), NOT_YET)
+def test_what_is_not_there_yet_is_said(name, value):
+    """What the contract has and this version has not gets a sentence, and what to do instead."""
+    given = {**VALID.get(name, {}), name: value or "anything"}
+    what = f"Option '{name}'" if value is None else f"'{name}' = '{value}'"
+    planned = stream if name.startswith("scan.") else write
+
+    with pytest.raises(OptionError) as error:
+        planned(**given)
+
+    assert str(error.value) == (
+        f"{what} is not available in this version of pyspark_upsert_kafka: {NOT_YET[name, value]}."
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), NOT_YET)
+def test_what_is_not_there_yet_troubles_only_its_side(name, value):
+    """A source passes over what a sink cannot do yet, and the other way round."""
+    given = {name: value or "anything"}
+    if name.startswith("scan."):
+        assert write(**given) == WRITE
+    elif name.startswith("sink."):
+        assert stream(**given) == STREAM
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [pair for pair in NOT_YET if pair[0].endswith(".format")]
+)
+def test_what_is_there_is_not_called_missing(name, value):
+    """A format that exists must leave the table of those to come."""
+    with pytest.raises(OptionError, match=r"^Unknown "):
+        format_options(value, name.removesuffix(".format"))
+
+
+def test_a_change_format_is_refused_as_flink_does():
+    """Formats with change kinds of their own are refused; the key's comes first."""
+    given = changed({"key.format": "debezium-json", "value.format": "canal-json"})
+
+    with pytest.raises(OptionError) as error:
+        read_options(given, format_options, stream=True)
+
+    assert str(error.value) == (
+        "'upsert-kafka' connector doesn't support 'debezium-json' as key format, because "
+        "'debezium-json' is not in insert-only mode."
+    )
+
+
+# Secrets and references
+
+SECRETS = {
+    "properties.sasl.jaas.config": "geheim",
+    "properties.sasl.password": "geheim",
+    "properties.ssl.key.pem": "geheim",
+    "properties.ssl.key.password": "geheim",
+    "properties.ssl.keystore.key": "geheim",
+    "properties.ssl.keystore.password": "geheim",
+    "properties.ssl.truststore.password": "geheim",
+    "properties.sasl.oauthbearer.client.secret": "geheim",
+    "properties.sasl.oauthbearer.assertion.private.key.pem": "geheim",
+    "properties.sasl.oauthbearer.assertion.private.key.passphrase": "geheim",
+    "properties.basic.auth.user.info": "geheim",
+    "value.json.bearer-auth.token": "geheim",
+}
+
+
+@pytest.mark.parametrize("show", [repr, str, "{}".format], ids=["repr", "str", "format"])
+def test_no_secret_is_shown(show):
+    """Neither options nor any part of them show a secret."""
+    read, written = stream(**SECRETS), sink(**SECRETS)
+    parts = [read, written, read.table, read.table.properties, read.table.value_format]
+
+    for part in [*parts, masked({**BASE, **SECRETS})]:
+        assert "geheim" not in show(part)
+    assert "***" in show(read)
+
+
+def test_a_secret_is_there_when_it_is_used():
+    """Masking is for showing only; options keep their values on the way to a worker."""
+    again = pickle.loads(pickle.dumps(stream(**SECRETS)))
+
+    assert again == stream(**SECRETS)
+    assert again.table.properties["sasl.password"] == "geheim"
+    assert dict(again.table.value_format.options)["bearer-auth.token"] == "geheim"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"topic": None},
+        {"topics": "t"},
+        {"primary-key": None},
+        {"key.format": None},
+        {"value.json.bearer-auth.token": ""},
+        {"properties.enable.auto.commit": "true"},
+        {"scan.startup.mode": "never"},
+        {"path": "u"},
+    ],
+)
+@pytest.mark.parametrize("planned", ANY, ids=["batch", "stream", "write", "upsert_sink"])
+def test_no_error_shows_a_secret(planned, given):
+    """Whatever is wrong, the error tells no secret."""
+    with pytest.raises(OptionError) as error:
+        planned(**{**SECRETS, **given})
+
+    assert "geheim" not in repr(error.value) + str(error.value)
+
+
+def test_values_may_be_references(monkeypatch, tmp_path):
+    """What the connector itself reads is looked up when planned; properties and secrets later."""
+    monkeypatch.setenv("THE_TOPIC", "orders")
+    (tmp_path / "kafka.properties").write_text("format=json\n")
+    given = {
+        "topic": "${env:THE_TOPIC};t",
+        "value.format": f"${{file:{tmp_path}/kafka.properties:format}}",
+        "properties.sasl.username": "${env:THE_TOPIC}",
+        "value.json.bearer-auth.token": "${env:THE_TOKEN}",
+    }
+
+    table = stream(**given).table
+
+    assert table.topics == Topics(("orders", "t"))
+    assert table.value_format == FormatChoice(
+        "json", (("ignore-parse-errors", False), ("bearer-auth.token", "${env:THE_TOKEN}"))
+    )
+    assert table.properties["sasl.username"] == "${env:THE_TOPIC}"
+
+
+@pytest.mark.parametrize(
+    ("topics", "shown"),
+    [
+        (Topics(("a", "b")), "a;b"),
+        (Topics(pattern=re.compile("a.*")), "pattern 'a.*'"),
+    ],
+)
+def test_topics_are_shown_as_they_were_given(topics, shown):
+    """In a sentence, topics look like the option."""
+    assert str(topics) == shown
+
+
+@pytest.mark.parametrize(
+    ("limits", "any_"), [(Limits(), False), (Limits(1), True), (Limits(None, 1), True)]
+)
+def test_limits_are_true_when_there_is_one(limits, any_):
+    """Without a limit there is nothing that an old PySpark could not do."""
+    assert bool(limits) is any_
