@@ -6,7 +6,7 @@ Each adapter (`librdkafka`) gives these three roles; nothing else in the project
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
@@ -17,45 +17,33 @@ from pyspark_upsert_kafka.core.properties import Properties
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-class RawBatch(Protocol):
+@dataclass(frozen=True)
+class RawBatch:
     """Messages of one partition in offset order, as parallel columns.
 
-    Each column is taken out when it is first asked for, so unused ones cost nothing.
+    Args:
+        topic: The topic.
+        partition: The partition.
+        keys: Message keys.
+        values: Message values; None = a tombstone.
+        offsets: Offsets, rising.
+        timestamps: Timestamp type (0 = none, 1 = CreateTime, 2 = LogAppendTime) and ms since the
+            epoch.
+        headers: Headers in their order; no headers = an empty sequence.
+        leader_epochs: Leader epochs; None = not known.
     """
 
-    @property
-    def topic(self) -> str:
-        """The topic."""
+    topic: str
+    partition: int
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    offsets: list[int]
+    timestamps: list[tuple[int, int]] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    leader_epochs: list[int | None] = field(default_factory=list)
 
-    @property
-    def partition(self) -> int:
-        """The partition."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def keys(self) -> list[bytes | None]:
-        """Message keys."""
-
-    @property
-    def values(self) -> list[bytes | None]:
-        """Message values; None = a tombstone."""
-
-    @property
-    def offsets(self) -> list[int]:
-        """Offsets, rising."""
-
-    @property
-    def timestamps(self) -> list[tuple[int, int]]:
-        """Timestamp type (0 = none, 1 = CreateTime, 2 = LogAppendTime) and ms since the epoch."""
-
-    @property
-    def headers(self) -> list[Headers]:
-        """Headers in their order; no headers = an empty sequence."""
-
-    @property
-    def leader_epochs(self) -> list[int | None]:
-        """Leader epochs; None = not known."""
+    def __len__(self) -> int:
+        return len(self.keys)
 
 
 class Cluster(Protocol):
@@ -72,14 +60,21 @@ class Cluster(Protocol):
         """The same for those of the names that exist; a missing one is no error."""
 
     def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
-        """The bounds of every partition of these topics, as `existing` gave them."""
+        """The bounds of every partition of these topics, without those deleted meanwhile.
+
+        Args:
+            topics: As `topics` or `existing` gave them.
+            committed: Whether ``latest`` is before the first open transaction.
+        """
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """Where a position is in each partition of the view (``specific-offsets``: of those named).
 
+        Whether an offset that is named or committed is still there is for the caller to see.
+
         Raises:
-            DataLossError: A named or committed offset is not there.
             OptionError: A named partition does not exist, or nothing is committed.
+            BrokerError: No broker answers, or access is denied.
         """
 
     def commit(self, positions: Positions) -> None:
@@ -146,9 +141,22 @@ class Client(Protocol):
         """Opens a connection for asking."""
 
     def reader(
-        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool
+        self,
+        properties: Properties,
+        *,
+        committed: bool,
+        fail_on_data_loss: bool,
+        details: bool = True,
     ) -> RangeReader:
-        """A reader of ranges."""
+        """A reader of ranges.
+
+        Args:
+            properties: The client's properties.
+            committed: Whether messages of open and aborted transactions stay unseen.
+            fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
+            details: Whether batches have timestamps, headers and leader epochs; without, they
+                cost nothing.
+        """
 
     def sender(
         self, properties: Properties, topics: Sequence[str], *, acknowledged: bool

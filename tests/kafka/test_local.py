@@ -19,8 +19,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.kafka import local
-from pyspark_upsert_kafka.kafka.local import LocalKafka
+from pyspark_upsert_kafka.kafka.local import LocalKafka, ports
+from pyspark_upsert_kafka.kafka.local.java import find_java
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_an_explicit_port_and_settings_are_used(folders, monkeypatch):
     """The broker listens on the given port, with the given settings, whatever JVMs are told."""
     monkeypatch.setenv("KAFKA_OPTS", "-Dno=good -XX:NoSuchFlag")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:NoSuchFlag")
-    port = local._free_port()
+    port = ports.free_port()
 
     with LocalKafka(port=port, config={"num.partitions": "3"}) as kafka:
         assert kafka.bootstrap_servers == f"127.0.0.1:{port}"
@@ -142,7 +142,7 @@ def test_an_explicit_port_and_settings_are_used(folders, monkeypatch):
 
 def test_more_listeners_can_be_added():
     """Listeners in the settings come on top of the plain one, for tests of TLS and SASL."""
-    port = local._free_port()
+    port = ports.free_port()
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required\n user_me="a\\\\ü";'
     config = {
         "listeners": f"SASL_PLAINTEXT://127.0.0.1:{port}",
@@ -176,9 +176,9 @@ def test_a_free_port_that_was_taken_meanwhile_is_replaced(monkeypatch):
     """Between choosing a port and listening on it someone may come first: another is tried."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = [other.getsockname()[1]]
-        free_port = local._free_port
+        free_port = ports.free_port
         monkeypatch.setattr(
-            local, "_free_port", lambda unlike=None: taken.pop() if taken else free_port(unlike)
+            ports, "free_port", lambda unlike=None: taken.pop() if taken else free_port(unlike)
         )
 
         with LocalKafka() as kafka:
@@ -316,7 +316,7 @@ def test_java_17_and_newer_will_do(tmp_path, monkeypatch, version):
     java = fake_java(tmp_path, f"echo 'openjdk version {version}' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
-    assert local._find_java() == str(java)
+    assert find_java() == str(java)
 
 
 def test_the_start_is_logged(kafka, caplog):

@@ -19,10 +19,17 @@ class LibrdkafkaClient:
         return LibrdkafkaCluster(properties, role)
 
     def reader(
-        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool
+        self,
+        properties: Properties,
+        *,
+        committed: bool,
+        fail_on_data_loss: bool,
+        details: bool = True,
     ) -> RangeReader:
         """A reader of ranges."""
-        return LibrdkafkaReader(properties, committed, fail_on_data_loss)
+        return LibrdkafkaReader(
+            properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
+        )
 
     def sender(
         self, properties: Properties, topics: Sequence[str], *, acknowledged: bool

@@ -10,11 +10,9 @@ from typing import TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka import patience
 
 T = TypeVar("T")
-
-PATIENCE_S = 45.0
-"""How long a question may take in all: a broker that restarts is waited for, none is told of."""
 
 _PAUSE_S = 0.25
 
@@ -25,11 +23,12 @@ _HOPELESS = frozenset({
     KafkaError.UNSUPPORTED_SASL_MECHANISM,
 })  # fmt: skip
 
-_TRANSIENT = frozenset({
+TRANSIENT = frozenset({
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError._WAIT_COORD,  # noqa: SLF001
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.REQUEST_TIMED_OUT,
@@ -43,6 +42,11 @@ _TRANSIENT = frozenset({
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 })  # fmt: skip
+"""Codes of trouble that passes: a restart, an election, a lost connection."""
+
+
+class UnknownTopicError(BrokerError):
+    """A topic is gone, or so new that the broker that was asked does not know it yet."""
 
 
 class Trouble:
@@ -59,6 +63,11 @@ class Trouble:
             self._last = error
             if error.code() in _HOPELESS:
                 self._hopeless = error
+
+    def forget(self) -> None:
+        """Starts anew: what went wrong for an earlier task is no news."""
+        with self._lock:
+            self._last = self._hopeless = None
 
     @property
     def hopeless(self) -> KafkaError | None:
@@ -82,23 +91,28 @@ def ask(what: str, servers: str, trouble: Trouble, question: Callable[[float], T
         question: Gets a timeout in seconds; raises KafkaException.
 
     Raises:
-        BrokerError: No answer within `PATIENCE_S`, or one that asking again cannot change.
+        BrokerError: No answer within `patience.ANSWER_S`, or one that asking again cannot change.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    trouble.forget()
+    deadline = time.monotonic() + patience.ANSWER_S
     while True:
         try:
             return question(min(5.0, max(1.0, deadline - time.monotonic())))
         except KafkaException as exception:
             error = exception.args[0]
-        if trouble.hopeless is not None or error.code() not in _TRANSIENT:
-            raise BrokerError(
-                f"Could not {what} at {servers!r}: {error.str()}.{trouble.describe()}"
-            )
+        if trouble.hopeless is not None or error.code() not in TRANSIENT:
+            raise _refused(what, servers, error, trouble)
         if time.monotonic() >= deadline:
             raise BrokerError(
                 f"Could not {what}: no Kafka broker at {servers!r} answered within "
-                f"{PATIENCE_S:.0f} seconds ({error.str()}).{trouble.describe()} "
+                f"{patience.ANSWER_S:.0f} seconds ({error.str()}).{trouble.describe()} "
                 "Check 'properties.bootstrap.servers', and that the broker runs and can be reached "
                 "from here."
             )
         time.sleep(_PAUSE_S)
+
+
+def _refused(what: str, servers: str, error: KafkaError, trouble: Trouble) -> BrokerError:
+    is_unknown = error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
+    kind = UnknownTopicError if is_unknown else BrokerError
+    return kind(f"Could not {what} at {servers!r}: {error.str()}.{trouble.describe()}")

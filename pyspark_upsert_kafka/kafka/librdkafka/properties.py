@@ -5,67 +5,40 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
+from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
+# A consumer's tuning is no mistake though a producer is opened with it too, and the other way round.
+client_log.addFilter(lambda record: "will be ignored by this" not in record.getMessage())
 
-_RENAMED = {
-    "sasl.mechanism": "sasl.mechanisms",
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "max.request.size": "message.max.bytes",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-}
-
-_DROPPED = frozenset({
-    "auto.commit.interval.ms", "auto.include.jmx.reporter", "default.api.timeout.ms", "dns.lookup",
-    "enable.metrics.push", "exclude.internal.topics", "max.block.ms", "max.poll.records",
-    "metadata.max.idle.ms", "metadata.recovery.strategy", "metadata.recovery.rebootstrap.trigger.ms",
-    "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
-    "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms",
-    "partitioner.ignore.keys", "sasl.login.refresh.buffer.seconds",
-    "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor",
-    "sasl.login.refresh.window.jitter", "sasl.kerberos.ticket.renew.jitter",
-    "sasl.kerberos.ticket.renew.window.factor", "socket.connection.setup.timeout.max.ms",
-    "group.protocol.type", "leave.group.on.close", "internal.leave.group.on.close",
-    "transaction.timeout.ms",
-})  # fmt: skip
-"""The Java client's tuning settings that librdkafka has no word for."""
-
-_JVM_ONLY = {
-    "sasl.jaas.config": "set 'properties.sasl.username' and 'properties.sasl.password'",
-    "ssl.truststore.location": "set 'properties.ssl.ca.location' to a PEM file",
-    "ssl.truststore.type": "set 'properties.ssl.ca.location' to a PEM file",
-    "ssl.truststore.password": "set 'properties.ssl.ca.location' to a PEM file",
-    "ssl.keystore.type": "'properties.ssl.keystore.location' must be a PKCS#12 file",
-    "ssl.protocol": "the protocol is negotiated by OpenSSL; leave it out",
-    "ssl.enabled.protocols": "the protocol is negotiated by OpenSSL; leave it out",
-    "ssl.provider": "security comes from OpenSSL; leave it out",
-    "ssl.keymanager.algorithm": "security comes from OpenSSL; leave it out",
-    "ssl.trustmanager.algorithm": "security comes from OpenSSL; leave it out",
-    "ssl.secure.random.implementation": "security comes from OpenSSL; leave it out",
-    "ssl.engine.factory.class": "there is no JVM to load a class in",
-    "security.providers": "security comes from OpenSSL; leave it out",
-    "sasl.login.class": "there is no JVM to load a class in",
-    "sasl.login.callback.handler.class": "there is no JVM to load a class in",
-    "sasl.client.callback.handler.class": "there is no JVM to load a class in",
-}
-"""Security settings that only a JVM understands, and what to use instead: never dropped silently."""
+T = TypeVar("T")
 
 _JAAS_LOGIN = re.compile(
-    r"\s*[\w.$]*\.(?:PlainLoginModule|ScramLoginModule)\s+(?:required|requisite|sufficient|optional)\s+"
-    r"(?P<pairs>(?:\w+\s*=\s*(?:\"[^\"]*\"|'[^']*'|\S+)\s*)+?);?\s*"
+    r"\s*[\w.$]*\.(?P<module>\w+)\s+(?:required|requisite|sufficient|optional)\s+"
+    r"(?P<pairs>(?:\w+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s;]+)\s*)+?);?\s*"
 )
 _JAAS_PAIR = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]+))")
+_JAAS_REMEDY = {
+    "OAuthBearerLoginModule": (
+        "set 'properties.sasl.oauthbearer.client.id', 'properties.sasl.oauthbearer.client.secret' "
+        "and 'properties.sasl.oauthbearer.token.endpoint.url'"
+    ),
+    "Krb5LoginModule": (
+        "set 'properties.sasl.kerberos.keytab' and 'properties.sasl.kerberos.principal'"
+    ),
+}
+_ANY_REMEDY = "set 'properties.sasl.username' and 'properties.sasl.password'"
+
+_UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
 
 _dropped_before: set[str] = set()
 
@@ -89,38 +62,74 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     return {**config, **_translated(properties.resolved())}
 
 
-def invalid_property(error: KafkaException) -> OptionError:
-    """What librdkafka says of a configuration it does not take, as an error of ours."""
-    text = error.args[0].str() if error.args else str(error)
+def opened(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
+    """A client with this configuration.
+
+    Raises:
+        OptionError: The client does not take a property.
+    """
+    try:
+        return client(config)
+    except (KafkaException, TypeError, ValueError) as error:
+        raise _invalid(error, config) from None
+
+
+def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
+    text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    for name, value in config.items():
+        if is_secret(name) and value:
+            text = text.replace(str(value), "***")
+    unknown = _UNKNOWN.search(text)
+    if unknown:
+        return OptionError(f"Unknown option '{PREFIX}{unknown[1]}'.{_did_you_mean(unknown[1])}")
     return OptionError(
         f"The Kafka client does not take an option '{PREFIX}*': {text}. Both the Java client's names "
         "and librdkafka's are understood."
     )
 
 
+def _did_you_mean(name: str) -> str:
+    near = get_close_matches(name, sorted({*SHARED, *RENAMED, *DROPPED, *JVM_ONLY}), n=1)
+    hint = f" Did you mean '{PREFIX}{near[0]}'?" if near else ""
+    return f"{hint} Both the Java client's names and librdkafka's are understood."
+
+
 def _translated(given: Mapping[str, str]) -> dict[str, str]:
     translated: dict[str, str] = {}
     for name, value in given.items():
-        if name in _DROPPED:
+        if name in DROPPED or name.startswith("config.providers."):
             _warn_once(name)
         elif name in _SPECIAL:
             translated.update(_SPECIAL[name](value, given))
-        elif name in _JVM_ONLY:
+        elif name in JVM_ONLY:
             raise _works_in_jvm_only(name)
         else:
-            translated[_RENAMED.get(name, name)] = value
+            translated[RENAMED.get(name, name)] = value
     return translated
 
 
 def _works_in_jvm_only(name: str) -> OptionError:
-    return OptionError(f"Option '{PREFIX}{name}' works in a JVM only: {_JVM_ONLY[name]}.")
+    return OptionError(f"Option '{PREFIX}{name}' works in a JVM only: {JVM_ONLY[name]}.")
 
 
 def _from_jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    if not _JAAS_LOGIN.fullmatch(value):
-        raise _works_in_jvm_only("sasl.jaas.config")
-    pairs = {name: a or b or c for name, a, b, c in _JAAS_PAIR.findall(value)}
+    login = _JAAS_LOGIN.fullmatch(value)
+    module = login["module"] if login else ""
+    if login is None or module not in ("PlainLoginModule", "ScramLoginModule"):
+        remedy = _JAAS_REMEDY.get(module, _ANY_REMEDY)
+        raise OptionError(f"Option '{PREFIX}sasl.jaas.config' works in a JVM only: {remedy}.")
+    pairs = {name: a or b or c for name, a, b, c in _JAAS_PAIR.findall(login["pairs"])}
     return {f"sasl.{name}": pairs[name] for name in ("username", "password") if name in pairs}
+
+
+def _taken_over(_: str, __: Mapping[str, str]) -> dict[str, str]:
+    """Of a property that the options have taken; a client must never skip lost data by itself."""
+    return {}
+
+
+def _token_endpoint(value: str, _: Mapping[str, str]) -> dict[str, str]:
+    # Java knows by the address alone that tokens come from an OpenID Connect provider (KIP-768).
+    return {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": value}
 
 
 def _truststore_type(value: str, _: Mapping[str, str]) -> dict[str, str]:
@@ -141,6 +150,12 @@ def _keystore_type(value: str, _: Mapping[str, str]) -> dict[str, str]:
     return {}
 
 
+def _keystore(value: str, given: Mapping[str, str]) -> dict[str, str]:
+    if given.get("ssl.keystore.type", "").upper() == "PEM":  # KIP-651: key and chain in one file
+        return {"ssl.certificate.location": value, "ssl.key.location": value}
+    return {"ssl.keystore.location": value}
+
+
 def _host_check(value: str, _: Mapping[str, str]) -> dict[str, str]:
     return {"ssl.endpoint.identification.algorithm": value or "none"}
 
@@ -159,9 +174,12 @@ def _buffer_memory(value: str, _: Mapping[str, str]) -> dict[str, str]:
 
 _SPECIAL: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
     "acks": _acks,
+    "auto.offset.reset": _taken_over,
     "buffer.memory": _buffer_memory,
     "sasl.jaas.config": _from_jaas,
+    "sasl.oauthbearer.token.endpoint.url": _token_endpoint,
     "ssl.endpoint.identification.algorithm": _host_check,
+    "ssl.keystore.location": _keystore,
     "ssl.keystore.type": _keystore_type,
     "ssl.truststore.location": _truststore,
     "ssl.truststore.type": _truststore_type,

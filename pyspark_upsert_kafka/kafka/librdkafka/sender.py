@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.core.properties import PREFIX, Properties
+from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import LibrdkafkaCluster
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, invalid_property
-
-logger = logging.getLogger("pyspark_upsert_kafka")
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 
 _CONFIG = {
     # What the Java client does with a key, so that mixed writers agree where a key lives.
     "partitioner": "murmur2_random",
-    "linger.ms": 20,
+    "linger.ms": 5,
     "compression.type": "lz4",
     "delivery.timeout.ms": 120_000,  # the Java client's default
-    "queue.buffering.max.messages": 500_000,
+    # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
+    "queue.buffering.max.messages": 50_000,
     "queue.buffering.max.kbytes": 64 * 1024,
     # A report for each delivered message would cost a Python call each; an error always comes.
     "delivery.report.only.error": True,
@@ -33,8 +32,6 @@ _CONFIG = {
 }
 
 _BATCH_BYTES = 1_000_000
-
-_QUEUE_WAIT_S = 0.05
 
 _idle: dict[tuple[Properties, tuple[str, ...], bool], list[LibrdkafkaSender]] = {}
 """Senders between micro-batches, each with nothing unsent."""
@@ -54,9 +51,8 @@ def sender_for(
         return idle.pop()
     cluster = LibrdkafkaCluster(properties, "writer")
     cluster.topics(Topics(names=topics))
-    return LibrdkafkaSender(
-        properties, topics, cluster.max_message_bytes(topics), acknowledged=acknowledged
-    )
+    limit = cluster.max_message_bytes(topics)
+    return LibrdkafkaSender(_config(properties, limit, acknowledged=acknowledged), idle)
 
 
 class LibrdkafkaSender:
@@ -64,120 +60,162 @@ class LibrdkafkaSender:
 
     A batch is done when `flush` returns: librdkafka reports each message exactly once, here only when
     it failed, and its queue is empty only after the last report.
+
+    Args:
+        config: librdkafka's configuration.
+        idle: Where the sender waits for the next task, once it has nothing unsent.
     """
 
-    def __init__(
-        self,
-        properties: Properties,
-        topics: tuple[str, ...],
-        max_message_bytes: int | None,
-        *,
-        acknowledged: bool,
-    ) -> None:
-        self._key = (properties, topics, acknowledged)
-        self._first_failure: DeliveryError | None = None
-        self._failed = 0
-        self._trouble = Trouble()
-        config = client_config(
-            properties,
-            "writer",
-            {
-                **_CONFIG,
-                "enable.idempotence": acknowledged,
-                "acks": "all" if acknowledged else 0,
-                # librdkafka never splits a batch that is too large for the topic, so one must not
-                # become so: else innocent messages would be refused with a large one.
-                "batch.size": min(_BATCH_BYTES, max_message_bytes or _BATCH_BYTES),
-                "on_delivery": self._delivered,
-                "error_cb": self._trouble,
-            },
+    def __init__(self, config: Mapping[str, Any], idle: list[LibrdkafkaSender]) -> None:
+        self._idle = idle
+        self._failures = _Failures()
+        self._producer = opened(
+            ck.Producer,
+            {**config, "on_delivery": self._failures.report, "error_cb": self._failures.trouble},
         )
-        if max_message_bytes is not None and "message.max.bytes" not in config:
-            config["message.max.bytes"] = max(max_message_bytes, 1_000_000)
-        try:
-            self._producer = ck.Producer(config)
-        except ck.KafkaException as error:
-            raise invalid_property(error) from None
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
         produce = self._producer.produce
-        topics = repeat(messages.topics) if isinstance(messages.topics, str) else messages.topics
-        for topic, key, value, extras in zip(
-            topics, messages.keys, messages.values, _extras(messages), strict=False
-        ):
+        for message in _arguments(messages):
             try:
-                produce(topic, value, key, **extras)
+                produce(*message)
             except BufferError:
-                self._wait_and_produce(topic, key, value, extras)
+                self._produce_when_there_is_room(message)
             except ck.KafkaException as error:
-                raise self._refused(topic, key, error.args[0]) from None
+                raise self._failures.refused(message, error) from None
         self._producer.poll(0)
-        self._raise_failure()
+        self._failures.raise_first()
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        while self._producer.flush(1.0) and self._first_failure is None:
-            self._raise_hopeless()
-        self._raise_failure()
+        left = None
+        while not self._failures.first:
+            before, left = left, self._producer.flush(patience.REPORT_S)
+            if not left:
+                break
+            if left == before:
+                self._failures.raise_hopeless()
+        self._failures.raise_first()
 
     def close(self) -> None:
         """Gives the sender back for the next task, or throws it away when anything is unsent."""
-        if len(self._producer) or self._first_failure is not None:
+        if len(self._producer) or self._failures.first:
             self._producer.purge()
-            self._producer.flush(1.0)
+            self._producer.flush(0)
+            del self._producer  # librdkafka's threads end with it
         else:
-            _idle[self._key].append(self)
+            self._failures.trouble.forget()
+            self._idle.append(self)
 
-    def _wait_and_produce(
-        self, topic: str, key: bytes, value: bytes | None, extras: dict[str, Any]
-    ) -> None:
+    def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
         while True:
-            self._producer.poll(_QUEUE_WAIT_S)
-            self._raise_failure()
-            self._raise_hopeless()
+            if not self._producer.poll(patience.REPORT_S):
+                self._failures.raise_hopeless()
+            self._failures.raise_first()
             try:
-                self._producer.produce(topic, value, key, **extras)
+                self._producer.produce(*message)
             except BufferError:
                 continue
             except ck.KafkaException as error:
-                raise self._refused(topic, key, error.args[0]) from None
+                raise self._failures.refused(message, error) from None
             return
 
-    def _delivered(self, error: ck.KafkaError | None, message: ck.Message) -> None:
-        if error is None:
-            return
-        self._failed += 1
-        if self._first_failure is None:
-            self._first_failure = DeliveryError(
-                message.topic(), message.partition(), message.key(), _reason(error, self._trouble)
-            )
 
-    def _refused(self, topic: str, key: bytes, error: ck.KafkaError) -> DeliveryError:
-        self._first_failure = DeliveryError(topic, None, key, _reason(error, self._trouble))
-        return self._first_failure
+class _Failures:
+    """What a producer reports: the first message that failed, how many did, and other trouble."""
 
-    def _raise_failure(self) -> None:
-        if self._first_failure is not None:
-            first = self._first_failure
-            raise DeliveryError(first.topic, first.partition, first.key, first.reason, self._failed)
+    def __init__(self) -> None:
+        self.first: DeliveryError | None = None
+        self.trouble = Trouble()
+        self._count = 0
 
-    def _raise_hopeless(self) -> None:
-        error = self._trouble.hopeless
+    def report(self, error: ck.KafkaError | None, message: ck.Message) -> None:
+        """Takes note of a message that was not delivered."""
         if error is not None:
-            raise BrokerError(f"Nothing can be written: {error.str()}.")
+            self._add(message.topic(), message.partition(), message.key(), error)
+
+    def refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> DeliveryError:
+        """The error for a message that the client did not even take."""
+        topic, _, key, *_ = message
+        self._add(topic, None, key, exception.args[0])
+        return self._described()
+
+    def raise_first(self) -> None:
+        """Raises the first failure, if there is any."""
+        if self.first is not None:
+            raise self._described()
+
+    def raise_hopeless(self) -> None:
+        """Raises what waiting cannot mend, if there is such trouble."""
+        if self.trouble.hopeless is not None:
+            raise BrokerError(f"Nothing can be written: {self.trouble.hopeless.str()}.")
+
+    def _add(
+        self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
+    ) -> None:
+        self._count += 1
+        if self.first is None:
+            self.first = DeliveryError(topic, partition, key, _reason(error, self.trouble))
+
+    def _described(self) -> DeliveryError:
+        first: Any = self.first
+        return DeliveryError(first.topic, first.partition, first.key, first.reason, self._count)
 
 
-def _extras(messages: Messages) -> Iterable[dict[str, Any]]:
-    """What each message has beside key and value, as arguments of ``produce``."""
-    if messages.timestamps is None and messages.headers is None:
-        return repeat({})
-    timestamps = repeat(0) if messages.timestamps is None else messages.timestamps
-    headers = repeat(None) if messages.headers is None else messages.headers
-    return (
-        {"timestamp": timestamp, "headers": list(each or ())}
-        for timestamp, each in zip(timestamps, headers, strict=False)
-    )
+def _config(
+    properties: Properties, max_message_bytes: int | None, *, acknowledged: bool
+) -> dict[str, Any]:
+    """The producer's configuration.
+
+    Raises:
+        OptionError: The properties contradict the guarantee.
+    """
+    given = client_config(properties, "writer", {})
+    acks = given.get("acks", "all" if acknowledged else "0")
+    if acknowledged and acks == "0":
+        raise OptionError(
+            f"Option '{PREFIX}acks' = '0' confirms nothing: leave it out, or set "
+            "'sink.delivery-guarantee' to 'none'."
+        )
+    # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
+    idempotent = str(given.get("enable.idempotence", acks == "all")).lower() == "true"
+    limit = max_message_bytes or _BATCH_BYTES
+    return {
+        **_CONFIG,
+        # librdkafka never splits a batch that is too large for the topic, so one must not become
+        # so: else innocent messages would be refused with a large one.
+        "batch.size": min(_BATCH_BYTES, limit),
+        "message.max.bytes": max(_BATCH_BYTES, limit),
+        "acks": acks,
+        "enable.idempotence": idempotent,
+        # Without idempotence a second request in flight could overtake the first one's retry.
+        **({} if idempotent else {"max.in.flight.requests.per.connection": 1}),
+        **given,
+    }
+
+
+def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:
+    """The arguments of ``produce`` for each message, by position."""
+    topics, count = messages.topics, len(messages)
+    columns: list[Iterable[Any]] = [
+        repeat(topics, count) if isinstance(topics, str) else topics,
+        messages.values,
+        messages.keys,
+    ]
+    if messages.timestamps is not None or messages.headers is not None:
+        columns += [
+            repeat(-1, count),  # the key decides on the partition
+            repeat(None, count),  # no callback of its own,
+            repeat(None, count),  # under neither of the two names
+            repeat(0, count) if messages.timestamps is None else messages.timestamps,
+            repeat(None, count) if messages.headers is None else map(_listed, messages.headers),
+        ]
+    return zip(*columns, strict=True)
+
+
+def _listed(headers: Headers | None) -> list[tuple[str, bytes | None]] | None:
+    return list(headers) if headers else None
 
 
 def _reason(error: ck.KafkaError, trouble: Trouble) -> str:

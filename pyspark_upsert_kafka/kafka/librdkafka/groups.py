@@ -1,0 +1,118 @@
+"""Offsets that a consumer group has committed, read and written without joining the group (KIP-396)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.options import Position
+from pyspark_upsert_kafka.core.planning import ClusterView
+from pyspark_upsert_kafka.kafka.librdkafka.admin import Admin
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class Group:
+    """A consumer group, for its offsets only.
+
+    Args:
+        admin: Who asks.
+        name: The group's name.
+    """
+
+    def __init__(self, admin: Admin, name: str) -> None:
+        self._admin, self._name = admin, name
+        self._outcome = _Outcome(name)
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The committed offset of each partition; a negative one stands for none."""
+        wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
+        request = [ck.ConsumerGroupTopicPartitions(self._name, wanted)]
+
+        def question(timeout: float) -> dict[TopicPartition, int]:
+            futures = self._admin.client.list_consumer_group_offsets(
+                request, request_timeout=timeout
+            )
+            found = self._admin.result(futures[self._name]).topic_partitions
+            for tp in found:
+                if tp.error is not None:
+                    raise ck.KafkaException(tp.error)
+            return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
+
+        return self._admin.ask(f"look up the offsets of group {self._name!r}", question)
+
+    def commit(self, positions: Positions) -> None:
+        """Commits positions without waiting; trouble is one warning."""
+        offsets = [ck.TopicPartition(tp.topic, tp.partition, at) for tp, at in positions.items()]
+        if not offsets:
+            return
+        request = [ck.ConsumerGroupTopicPartitions(self._name, offsets)]
+        try:
+            futures = self._admin.client.alter_consumer_group_offsets(request)
+        except (ck.KafkaException, ValueError) as error:
+            self._outcome.warn(error)
+        else:
+            futures[self._name].add_done_callback(self._outcome)
+
+
+class _Outcome:
+    """What became of commits: the first trouble is a warning.
+
+    It is called in librdkafka's thread and may be the last that is left of a connection: so it must not
+    hold the client, which that thread is not allowed to destroy.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._warned = False
+
+    def __call__(self, future: Future[Any]) -> None:
+        error: object = future.exception()
+        if error is None:
+            error = next((tp.error for tp in future.result().topic_partitions if tp.error), None)
+        if error is not None:
+            self.warn(error)
+
+    def warn(self, error: object) -> None:
+        """Says what is wrong, once."""
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "Offsets are not committed to group %r, so Kafka's tools do not show how far the query "
+                "is: %s. The query itself goes on; its checkpoint decides.",
+                self._group, error,
+            )  # fmt: skip
+
+
+def group_positions(
+    committed: Mapping[TopicPartition, int], position: Position, view: ClusterView, group: str
+) -> dict[TopicPartition, int]:
+    """The offsets that a group has committed; where it has none, ``auto.offset.reset`` decides.
+
+    Args:
+        committed: The group's offsets; a negative one stands for none.
+        position: What to do where there is none.
+        view: What the broker has.
+        group: The group's name.
+
+    Raises:
+        OptionError: There is none, and nothing says what to do.
+    """
+    found = {}
+    for tp, bounds in view.bounds.items():
+        if committed[tp] >= 0:
+            found[tp] = committed[tp]
+        elif position.reset == "none":
+            raise OptionError(
+                f"Group {group!r} has no committed offset for {tp}: commit one, or say where to "
+                "start with 'properties.auto.offset.reset' = 'earliest' or 'latest'."
+            )
+        else:
+            found[tp] = bounds.earliest if position.reset == "earliest" else bounds.latest
+    return found

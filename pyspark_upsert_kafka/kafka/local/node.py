@@ -1,0 +1,139 @@
+"""A node of Apache Kafka on this machine: its folder, its processes, and what it says."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.guard import BrokerGuard
+from pyspark_upsert_kafka.kafka.local.java import environment, find_java
+from pyspark_upsert_kafka.kafka.local.ports import HOST
+
+_START_SECONDS = 120.0
+
+_LOG = "-Dorg.slf4j.simpleLogger"
+_FORMAT_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"{_LOG}.defaultLogLevel=warn")
+_BROKER_FLAGS = ("-XX:+UseSerialGC", "-Xmx512m", f"{_LOG}.showDateTime=true")
+
+_COMPLAINT = re.compile(r" ERROR |^Error |(Exception|Error): ")
+
+
+@dataclass(frozen=True)
+class Node:
+    """What lasts from the first start to the end.
+
+    Args:
+        java: The program that runs Java.
+        jars: Folder with the jars of the broker.
+        folder: Settings, data and log of the broker.
+        guard: Runs the broker in the folder, and deletes the folder at last.
+        cluster_id: Tells this broker from any other that answers on its port.
+    """
+
+    java: str
+    jars: Path
+    folder: Path
+    guard: BrokerGuard
+    cluster_id: str
+
+    @classmethod
+    def create(cls) -> Node:
+        """A node with a folder of its own, of which nothing runs yet."""
+        java, jars = find_java(), broker_jars()
+        folder = Path(tempfile.mkdtemp(prefix="local-kafka-"))
+        guard = BrokerGuard.over(folder, folder / "broker.log", environment())
+        return cls(java, jars, folder, guard, _new_cluster_id())
+
+    def runs(self) -> bool:
+        """Whether its broker, or the tool that formats its data, is at work."""
+        return self.guard.exit_code() is None
+
+    def format(self, settings: Mapping[str, str]) -> None:
+        """Prepare the folder of the data, once.
+
+        Raises:
+            BrokerError: Kafka refuses the settings.
+        """
+        self._write(settings)
+        tool = ("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c")
+        self._run(*_FORMAT_FLAGS, *tool)
+        for _ in self._patiently():
+            if not self.runs():
+                break
+        if self.guard.exit_code() != 0:
+            raise BrokerError(f"Apache Kafka refused its settings: {self.complaints()}")
+
+    def launch(self, settings: Mapping[str, str], port: int) -> bool:
+        """Start the broker and wait until it answers; False = a port was in use.
+
+        Raises:
+            BrokerError: It ended by itself, or did not answer in time.
+        """
+        self._write(settings)
+        self._run(*_BROKER_FLAGS, "kafka.Kafka")
+        for _ in self._patiently():
+            if _answering_cluster(port) == self.cluster_id:
+                return True
+            if not self.runs():
+                break
+        if "failed to bind to" in self._read_log():
+            return False
+        raise BrokerError(f"Apache Kafka ended while it started: {self.complaints()}")
+
+    def _write(self, settings: Mapping[str, str]) -> None:
+        # What JSON escapes, and how, is what a Java properties file understands.
+        lines = [f"{name}={json.dumps(str(value))[1:-1]}\n" for name, value in settings.items()]
+        (self.folder / "server.properties").write_text("".join(lines), encoding="ascii")
+
+    def _run(self, *arguments: str) -> None:
+        (self.folder / "broker.log").write_bytes(b"")
+        self.guard.run([self.java, "-cp", f"{self.jars}/*", *arguments, "server.properties"])
+
+    def _patiently(self) -> Iterator[None]:
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            yield
+            time.sleep(0.05)
+        raise BrokerError(
+            f"Apache Kafka did not start within {_START_SECONDS:.0f} s: {self.complaints()}"
+        )
+
+    def _read_log(self) -> str:
+        return (self.folder / "broker.log").read_text(encoding="utf-8", errors="replace")
+
+    def complaints(self) -> str:
+        """The last errors in the log, or its last lines when it names none."""
+        lines = self._read_log().splitlines()
+        errors = [line for line in lines if _COMPLAINT.search(line)]
+        return "\n".join((errors or lines)[-5:]) or "it wrote no log."
+
+
+def _answering_cluster(port: int) -> str | None:
+    """The id of the cluster whose broker answers on the port."""
+    try:
+        socket.create_connection((HOST, port), timeout=1.0).close()
+        client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
+        cluster = client.list_topics(timeout=5.0)
+    except (OSError, KafkaException):
+        return None
+    # A broker that is not yet admitted answers too, with a list of brokers that is empty.
+    return str(cluster.cluster_id) if cluster.brokers else None
+
+
+def _new_cluster_id() -> str:
+    text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # The tools take a leading dash for an option.
+    return _new_cluster_id() if text.startswith("-") else text

@@ -1,0 +1,55 @@
+"""Ports of this machine: whether one can be used, and finding a free one."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+
+from pyspark_upsert_kafka.core.errors import BrokerError
+
+HOST = "127.0.0.1"
+
+# Below the range from which systems take the ports of outgoing connections: there, a client that
+# calls a stopped broker again and again could be given the broker's own port.
+_PORTS = range(20_000, 32_000)
+
+
+def free_port(unlike: int | None = None) -> int:
+    """A port that nobody listens on.
+
+    Args:
+        unlike: A port that is already meant for something else.
+
+    Raises:
+        BrokerError: There is none.
+    """
+    for _ in range(1000):
+        port = _PORTS[secrets.randbelow(len(_PORTS))]
+        if port != unlike and _bind_error(port) is None:
+            return port
+    raise BrokerError(f"No free port on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}.")
+
+
+def refuse_unusable(port: int) -> None:
+    """Says why a port cannot be listened on, if it cannot.
+
+    Raises:
+        BrokerError: Another program has it, or it may not be used.
+    """
+    error = _bind_error(port)
+    if error is not None:
+        raise BrokerError(
+            f"Port {port} on {HOST} cannot be used ({error.strerror}). End the program that uses "
+            "it, choose another port, or leave the port out to get a free one."
+        )
+
+
+def _bind_error(port: int) -> OSError | None:
+    with socket.socket() as probe:
+        # As Java does: connections of a broker that has stopped do not keep its port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            return error
+    return None

@@ -1,0 +1,176 @@
+"""The seam as tests use it, once for each Kafka client, and a broker that can be stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import TopicPartition as ClientPartition
+
+from pyspark_upsert_kafka import LocalKafka
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
+from pyspark_upsert_kafka.core.planning import Bounds
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.client import Cluster, Messages, RawBatch, Sender
+from pyspark_upsert_kafka.kafka.clients import client_named
+from tests.conftest import Broker, broker_at
+
+CLIENTS = ["librdkafka"]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What the project asks of a Kafka client, for tests of one broker.
+
+    Args:
+        client: Name of the client.
+        servers: The bootstrap servers.
+        properties: Further properties of the client.
+    """
+
+    client: str
+    servers: str
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def at(self, servers: str) -> Edge:
+        """The same for another broker."""
+        return replace(self, servers=servers)
+
+    def given(self, properties: dict[str, object]) -> Edge:
+        """The same with these properties of the client."""
+        more = tuple((name, str(value)) for name, value in properties.items())
+        return replace(self, properties=self.properties + more)
+
+    def all_properties(self) -> Properties:
+        """What the user would have given."""
+        return Properties({"bootstrap.servers": self.servers, **dict(self.properties)})
+
+    @contextmanager
+    def cluster(self) -> Iterator[Cluster]:
+        """A connection for asking."""
+        with closing(client_named(self.client).cluster(self.all_properties(), "driver")) as cluster:
+            yield cluster
+
+    def bounds(self, topic: str, *, committed: bool = True) -> list[Bounds]:
+        """The bounds of each partition of a topic."""
+        with self.cluster() as cluster:
+            view = cluster.view(cluster.topics(Topics((topic,))), committed=committed)
+        return [bounds for _, bounds in sorted(view.bounds.items())]
+
+    def positions(self, topic: str, kind: PositionKind, **how: Any) -> dict[int, int]:
+        """Where a position is, by partition."""
+        with self.cluster() as cluster:
+            view = cluster.view(cluster.topics(Topics((topic,))), committed=True)
+            found = cluster.positions(Position(kind, **how), view)
+        return {tp.partition: offset for tp, offset in found.items()}
+
+    def batches(
+        self,
+        range_: Range,
+        *,
+        committed: bool = True,
+        fail_on_data_loss: bool = True,
+        details: bool = True,
+    ) -> Iterator[RawBatch]:
+        """The batches of a range."""
+        read = client_named(self.client).reader(
+            self.all_properties(),
+            committed=committed,
+            fail_on_data_loss=fail_on_data_loss,
+            details=details,
+        )
+        return read(range_)
+
+    def offsets(self, range_: Range, **how: bool) -> list[int]:
+        """The offsets that reading a range gives."""
+        return [offset for batch in self.batches(range_, **how) for offset in batch.offsets]
+
+    def values(self, range_: Range, **how: bool) -> list[bytes | None]:
+        """The values that reading a range gives."""
+        return [value for batch in self.batches(range_, **how) for value in batch.values]
+
+    @contextmanager
+    def sender(self, *topics: str, acknowledged: bool = True) -> Iterator[Sender]:
+        """A sender, closed at the end as a task closes it."""
+        client = client_named(self.client)
+        with closing(
+            client.sender(self.all_properties(), topics, acknowledged=acknowledged)
+        ) as sender:
+            yield sender
+
+    def send(self, topic: str, *pairs: tuple[bytes | None, bytes | None]) -> None:
+        """Sends (key, value) pairs and waits until they are confirmed."""
+        with self.sender(topic) as sender:
+            sender.send(messages(topic, *pairs))
+            sender.flush()
+
+
+def messages(
+    topic: str | Sequence[str], *pairs: tuple[bytes | None, bytes | None], **more: Any
+) -> Messages:
+    """Messages of (key, value) pairs."""
+    return Messages(topic, [key for key, _ in pairs], [value for _, value in pairs], **more)
+
+
+def numbered(count: int, start: int = 0) -> list[tuple[bytes, bytes]]:
+    """(key, value) pairs that tell one another apart."""
+    return [(b"key %d" % n, b"value %d" % n) for n in range(start, start + count)]
+
+
+def eventually(condition: Callable[[], object], seconds: float = 120.0) -> bool:
+    """Whether the condition becomes true within a limit that nothing should need."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def open_things() -> tuple[int, int]:
+    """How many threads and file descriptors this process has."""
+    process = psutil.Process()
+    return process.num_threads(), process.num_fds()
+
+
+def delete_before(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:
+    """Deletes the records of a partition before an offset, as retention does."""
+    (future,) = broker.admin.delete_records([ClientPartition(topic, partition, offset)]).values()
+    future.result()
+
+
+@pytest.fixture(params=CLIENTS)
+def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
+    """The seam over the broker that tests share."""
+    return Edge(request.param, broker.servers)
+
+
+@pytest.fixture(scope="session")
+def _stoppable() -> Iterator[LocalKafka]:
+    config = {
+        # Compaction and deletion within seconds, for topics that ask for it.
+        "log.cleaner.backoff.ms": "100",
+        "log.retention.check.interval.ms": "500",
+        "log.segment.delete.delay.ms": "100",
+    }
+    with LocalKafka(config=config) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def stoppable(_stoppable: LocalKafka) -> Iterator[LocalKafka]:
+    """A broker that a test may stop; it is started again after the test."""
+    yield _stoppable
+    _stoppable.start()
+
+
+@pytest.fixture
+def stoppable_broker(stoppable: LocalKafka) -> Broker:
+    """What tests do with the broker that can be stopped."""
+    return broker_at(stoppable.bootstrap_servers)

@@ -1,0 +1,381 @@
+"""Asking the brokers: topics, bounds, positions, groups; and what is said when nobody answers."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.offsets import TopicPartition
+from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.planning import Bounds
+from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka.local import ports
+from tests.conftest import Broker
+from tests.kafka.conftest import delete_before, eventually, numbered, open_things
+
+
+def named(*names: str) -> Topics:
+    """Topics by list."""
+    return Topics(names)
+
+
+def test_topics_are_found_by_name(broker, edge):
+    """A topic has its number of partitions and an id that is stable and its own."""
+    one, two = broker.topic(1), broker.topic(3)
+
+    with edge.cluster() as cluster:
+        found = cluster.topics(named(one, two))
+        again = cluster.existing([two, one, "no-such-topic"])
+
+    assert {name: partitions for name, (_, partitions) in found.items()} == {one: 1, two: 3}
+    assert again == found
+    assert len({id_ for id_, _ in found.values()} - {""}) == 2
+
+
+def test_topics_are_found_by_pattern(broker, edge):
+    """A pattern means whole names; internal topics are never meant; no match is no error."""
+    prefix = f"p-{uuid.uuid4().hex[:8]}"
+    for name in ("a", "b", "ab"):
+        broker.create(f"{prefix}.{name}")
+
+    with edge.cluster() as cluster:
+        assert set(cluster.topics(Topics(pattern=re.compile(rf"{prefix}\..")))) == {
+            f"{prefix}.a",
+            f"{prefix}.b",
+        }
+        assert cluster.topics(Topics(pattern=re.compile(prefix))) == {}
+
+
+def test_internal_topics_match_no_pattern(broker, edge):
+    """The topic of committed offsets is there, and yet ``.*`` does not mean it."""
+    topic = broker.topic()
+    with edge.given({"group.id": uuid.uuid4().hex}).cluster() as cluster:
+        cluster.commit({TopicPartition(topic, 0): 0})
+        assert eventually(
+            lambda: "__consumer_offsets" in broker.admin.list_topics(timeout=30).topics
+        )
+
+        found = cluster.topics(Topics(pattern=re.compile(".*")))
+
+    assert topic in found
+    assert not [name for name in found if name.startswith("__")]
+
+
+def test_a_missing_topic_is_said_with_the_command_that_creates_it(broker, edge):
+    """The error shows how to create the topic compacted; asking creates nothing."""
+    there, missing = broker.topic(), f"missing-{uuid.uuid4().hex[:8]}"
+
+    with edge.cluster() as cluster, pytest.raises(BrokerError) as error:
+        cluster.topics(named(there, missing))
+
+    assert f"--create --topic {missing}" in str(error.value)
+    assert f"--bootstrap-server {edge.servers}" in str(error.value)
+    assert "cleanup.policy=compact" in str(error.value)
+    assert missing not in broker.admin.list_topics(timeout=30).topics
+
+
+def test_a_missing_topic_is_created_when_that_is_asked_for(broker, edge):
+    """With allow.auto.create.topics the broker creates the topic in its own way."""
+    missing = f"created-{uuid.uuid4().hex[:8]}"
+
+    with edge.given({"allow.auto.create.topics": "true"}).cluster() as cluster:
+        found = cluster.topics(named(missing))
+
+    assert missing in found
+    assert missing in broker.admin.list_topics(timeout=30).topics
+
+
+def test_a_topic_created_again_has_another_id(broker, edge):
+    """The id tells a topic from its successor of the same name."""
+    topic = broker.topic()
+    with edge.cluster() as cluster:
+        before = cluster.existing([topic])[topic]
+        broker.delete(topic)
+        assert eventually(lambda: not cluster.existing([topic]))
+        broker.create(topic)
+        assert eventually(lambda: cluster.existing([topic]))
+
+        assert cluster.existing([topic])[topic] != before
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_no_broker_is_an_error_that_names_the_servers(edge, monkeypatch, host):
+    """Where nobody answers, or no such host is known, the patience ends; it is below a minute."""
+    assert patience.ANSWER_S < 60
+    monkeypatch.setattr(patience, "ANSWER_S", 4.0)
+    servers = f"{host}:{ports.free_port()}"
+    begin = time.monotonic()
+
+    with edge.at(servers).cluster() as cluster, pytest.raises(BrokerError) as error:
+        cluster.topics(named("t"))
+
+    assert repr(servers) in str(error.value)
+    assert "properties.bootstrap.servers" in str(error.value)
+    assert time.monotonic() - begin < 50
+
+
+def test_a_port_that_is_silent_is_no_broker(edge, monkeypatch):
+    """A program that takes connections and says nothing does not make anyone hang."""
+    monkeypatch.setattr(patience, "ANSWER_S", 4.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = f"127.0.0.1:{silent.getsockname()[1]}"
+        with edge.at(servers).cluster() as cluster, pytest.raises(BrokerError, match="answered"):
+            cluster.topics(named("t"))
+
+
+def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_broker):
+    """A question asked while the broker is down is answered once it is up."""
+    topic = stoppable_broker.topic()
+    stoppable.stop()
+    with (
+        edge.at(stoppable_broker.servers).cluster() as cluster,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        answer = pool.submit(cluster.topics, named(topic))
+        time.sleep(1.0)
+        assert not answer.done()
+        stoppable.start()
+
+        assert answer.result(120)[topic][1] == 1
+
+
+def test_bounds_are_those_of_the_log(broker, edge):
+    """Empty: 0 to 0. Then one past the last message; and the earliest after deleted records."""
+    topic = broker.topic(2)
+    broker.produce(topic, *numbered(5), partition=1)
+    assert edge.bounds(topic) == [Bounds(0, 0, 0), Bounds(0, 5, 5)]
+
+    delete_before(broker, topic, 3, partition=1)
+
+    assert edge.bounds(topic) == [Bounds(0, 0, 0), Bounds(3, 5, 5)]
+
+
+def test_the_latest_offset_is_before_an_open_transaction(broker, edge):
+    """Under read_committed what is open, and all behind it, is not there yet; its end is a marker."""
+    topic = broker.topic()
+    broker.produce(topic, *numbered(2))
+    producer = transactional(broker)
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    producer.flush()
+    broker.produce(topic, *numbered(1))
+
+    assert edge.bounds(topic) == [Bounds(0, 2, 4)]
+    assert edge.bounds(topic, committed=False) == [Bounds(0, 4, 4)]
+
+    producer.commit_transaction()
+    assert edge.bounds(topic) == [Bounds(0, 5, 5)]
+
+
+def transactional(broker: Broker) -> Producer:
+    """A plain client's producer that has no open transaction."""
+    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": uuid.uuid4().hex})
+    producer.init_transactions()
+    return producer
+
+
+def test_the_latest_offset_is_never_beyond_the_last_written_one(broker, edge):
+    """However fast others write: a start at the latest offset must not look like lost data."""
+    topic = broker.topic()
+    producer = Producer({"bootstrap.servers": broker.servers, "linger.ms": 0})
+    enough = threading.Event()
+
+    def write() -> None:
+        while not enough.is_set():
+            producer.produce(topic, b"more")
+            producer.poll(0.001)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with edge.cluster() as cluster:
+            topics = cluster.topics(named(topic))
+            views = [cluster.view(topics, committed=True) for _ in range(30)]
+    finally:
+        enough.set()
+        writer.join()
+        producer.flush()
+
+    bounds = [bounds for view in views for bounds in view.bounds.values()]
+    assert bounds[-1].latest > bounds[0].latest
+    assert all(each.latest <= each.high for each in bounds)
+
+
+def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
+    """Between looking for topics and asking for their bounds, one may go: it counts as gone."""
+    stays, goes = broker.topic(), broker.topic(2)
+    with edge.cluster() as cluster:
+        topics = cluster.topics(named(stays, goes))
+        broker.delete(goes)
+        assert eventually(lambda: not cluster.existing([goes]))
+
+        view = cluster.view(topics, committed=True)
+
+    assert set(view.topic_ids) == {stays}
+    assert set(view.bounds) == {TopicPartition(stays, 0)}
+
+
+def test_positions_by_earliest_and_latest(broker, edge):
+    """Earliest and latest are the bounds of the view."""
+    topic = broker.topic(2)
+    broker.produce(topic, *numbered(5), partition=1)
+
+    assert edge.positions(topic, "earliest-offset") == {0: 0, 1: 0}
+    assert edge.positions(topic, "latest-offset") == {0: 0, 1: 5}
+
+
+def test_positions_by_timestamp(broker, edge):
+    """The first message at or after the time; where there is none, the end."""
+    topic = broker.topic(2)
+    producer = Producer({"bootstrap.servers": broker.servers})
+    for ms in (1_000_000, 2_000_000, 3_000_000):
+        producer.produce(topic, b"v", partition=0, timestamp=ms)
+    producer.flush()
+
+    def at(ms: int) -> dict[int, int]:
+        return edge.positions(topic, "timestamp", timestamp_ms=ms)
+
+    assert at(0) == {0: 0, 1: 0}
+    assert at(2_000_000) == {0: 1, 1: 0}
+    assert at(2_000_001) == {0: 2, 1: 0}
+    assert at(3_000_001) == {0: 3, 1: 0}
+
+
+def test_a_timestamp_is_not_beyond_an_open_transaction(broker, edge):
+    """A message that may not be read yet is no position either."""
+    topic = broker.topic()
+    producer = transactional(broker)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", timestamp=1_000_000)
+    producer.flush()
+    broker.produce(topic, *numbered(1))
+
+    assert edge.positions(topic, "timestamp", timestamp_ms=2_000_000) == {0: 0}
+    producer.abort_transaction()
+
+
+def test_positions_named_by_the_user(broker, edge):
+    """Specific offsets are taken as they are, for the partitions that are named."""
+    topic = broker.topic(3)
+
+    assert edge.positions(topic, "specific-offsets", offsets=((0, 42), (2, 300))) == {
+        0: 42,
+        2: 300,
+    }
+    with pytest.raises(OptionError, match=rf"partition 3 of topic '{topic}', which has .* 0 to 2"):
+        edge.positions(topic, "specific-offsets", offsets=((3, 0),))
+
+
+def test_positions_of_a_group(broker, edge):
+    """What the group has committed; where it has not, the reset decides, or it is an error."""
+    topic, group = broker.topic(2), uuid.uuid4().hex
+    broker.produce(topic, *numbered(7), partition=0)
+    broker.produce(topic, *numbered(9), partition=1)
+    commit(broker, group, topic, 0, 5)
+    edge = edge.given({"group.id": group})
+
+    assert edge.positions(topic, "group-offsets", reset="earliest") == {0: 5, 1: 0}
+    assert edge.positions(topic, "group-offsets", reset="latest") == {0: 5, 1: 9}
+    with pytest.raises(OptionError, match=f"{group}.*partition 1.*auto.offset.reset"):
+        edge.positions(topic, "group-offsets", reset="none")
+
+
+def test_a_group_position_that_is_gone_is_told_as_it_is(broker, edge):
+    """Whether a committed offset is still there is for the caller to see and to decide."""
+    topic, group = broker.topic(), uuid.uuid4().hex
+    broker.produce(topic, *numbered(7))
+    commit(broker, group, topic, 0, 2)
+    delete_before(broker, topic, 4)
+
+    assert edge.given({"group.id": group}).positions(topic, "group-offsets") == {0: 2}
+
+
+def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) -> None:
+    """Commits an offset to a group, by a plain client."""
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": group})
+    consumer.commit(offsets=[ClientPartition(topic, partition, offset)], asynchronous=False)
+    consumer.close()
+
+
+def committed(broker: Broker, group: str, topic: str) -> int:
+    """The offset that a group has committed for partition 0, as a plain client sees it."""
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": group})
+    (found,) = consumer.committed([ClientPartition(topic, 0)], timeout=60)
+    consumer.close()
+    return int(found.offset)
+
+
+def test_a_commit_shows_in_the_group(broker, edge):
+    """Kafka's own tools see what was committed; nothing to commit is no trouble."""
+    topic, group = broker.topic(), uuid.uuid4().hex
+    with edge.given({"group.id": group}).cluster() as cluster:
+        cluster.commit({})
+        cluster.commit({TopicPartition(topic, 0): 5})
+        assert eventually(lambda: committed(broker, group, topic) == 5)
+
+        cluster.commit({TopicPartition(topic, 0): 6})
+        assert eventually(lambda: committed(broker, group, topic) == 6)
+
+
+def test_a_connection_may_be_closed_while_a_commit_is_under_way(broker, edge):
+    """The last commit of a query is waited for by nobody, and does no harm when it is answered."""
+    topic = broker.topic()
+    for _ in range(20):
+        with edge.given({"group.id": uuid.uuid4().hex}).cluster() as cluster:
+            cluster.commit({TopicPartition(topic, 0): 1})
+
+
+def test_a_commit_that_fails_is_one_warning(broker, edge, caplog):
+    """The query goes on, and is not told again and again."""
+    topic, group = broker.topic(), uuid.uuid4().hex
+    with edge.given({"group.id": group}).cluster() as cluster:
+        for _ in range(3):
+            cluster.commit({TopicPartition(topic, 77): 1})
+        assert eventually(lambda: caplog.messages)
+        cluster.commit({TopicPartition(topic, 0): 4})
+        assert eventually(lambda: committed(broker, group, topic) == 4)
+
+    (warning,) = caplog.messages
+    assert group in warning
+    assert "Unknown topic or partition" in warning
+
+
+def test_a_commit_to_a_group_with_members_is_a_warning(broker, edge, caplog):
+    """A group in which consumers share the partitions takes no commits from others."""
+    topic, group = broker.topic(), uuid.uuid4().hex
+    member = Consumer({"bootstrap.servers": broker.servers, "group.id": group})
+    joined = threading.Event()
+    member.subscribe([topic], on_assign=lambda *_: joined.set())
+    assert eventually(lambda: member.poll(0.1) or joined.is_set())
+
+    with edge.given({"group.id": group}).cluster() as cluster:
+        cluster.commit({TopicPartition(topic, 0): 1})
+        assert eventually(lambda: caplog.messages)
+
+    member.close()
+    assert group in caplog.text
+
+
+def test_connections_do_not_leak(broker, edge):
+    """However many connections were opened and closed: no thread and no file is left of them."""
+    topic = broker.topic()
+
+    def open_and_close() -> None:
+        with edge.given({"group.id": "g"}).cluster() as cluster:
+            cluster.view(cluster.topics(named(topic)), committed=True)
+
+    open_and_close()
+    before = open_things()
+    for _ in range(30):
+        open_and_close()
+
+    assert eventually(lambda: open_things() <= before)

@@ -1,0 +1,159 @@
+"""Sending: one key, one partition, one order; confirmed, or an error that says which message."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from tests.conftest import broker_at
+from tests.kafka.conftest import eventually, messages, numbered, open_things
+
+
+def murmur2(data: bytes) -> int:
+    """``org.apache.kafka.common.utils.Utils.murmur2``, written down once more."""
+    mask, m = 0xFFFFFFFF, 0x5BD1E995
+    h = (0x9747B28C ^ len(data)) & mask
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        k = int.from_bytes(data[at : at + 4], "little") * m & mask
+        k = (k ^ (k >> 24)) * m & mask
+        h = (h * m & mask) ^ k
+    rest = data[whole:]
+    if rest:
+        h = (h ^ int.from_bytes(rest, "little")) * m & mask
+    h = (h ^ (h >> 13)) * m & mask
+    return h ^ (h >> 15)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_murmur2_is_that_of_java(key, expected):
+    """The vectors of Kafka's own ``UtilsTest``."""
+    assert murmur2(key) == expected & 0xFFFFFFFF
+
+
+def test_a_key_goes_where_the_java_client_puts_it(broker, edge):
+    """Each key is in the partition that murmur2 of its bytes says, in the order it was sent."""
+    topic = broker.topic(7)
+    edge.send(topic, *numbered(200), *numbered(200))
+
+    found = broker.messages(topic)
+
+    assert len(found) == 400
+    assert all(m.partition == (murmur2(m.key) & 0x7FFFFFFF) % 7 for m in found)
+
+
+def test_what_a_message_holds(broker, edge):
+    """A null value is a real null; timestamps and headers arrive as given, 0 = now."""
+    topic = broker.topic()
+    with edge.sender(topic) as sender:
+        pairs = [(b"k", None), (b"k", b""), (b"k", b"v")]
+        headers = [None, [("a", b"1"), ("a", None)], []]
+        sender.send(messages(topic, *pairs, timestamps=[1_000, 2_000, 0], headers=headers))
+        sender.flush()
+
+    found = broker.messages(topic)
+
+    assert [m.value for m in found] == [None, b"", b"v"]
+    assert [m.headers for m in found] == [(), (("a", b"1"), ("a", None)), ()]
+    assert [m.timestamp for m in found[:2]] == [1_000, 2_000]
+    assert found[2].timestamp > 1_700_000_000_000
+
+
+def test_several_topics(broker, edge):
+    """Each message goes to its topic."""
+    one, two = broker.topic(), broker.topic()
+    with edge.sender(one, two) as sender:
+        sender.send(messages([one, two, one], *numbered(3)))
+        sender.flush()
+
+    assert [key for key, _ in broker.pairs(one)] == [b"key 0", b"key 2"]
+    assert [key for key, _ in broker.pairs(two)] == [b"key 1"]
+
+
+def test_a_full_queue_is_waited_for(broker, edge):
+    """A queue of ten messages loses none of five thousand."""
+    topic = broker.topic()
+    small = edge.given({"queue.buffering.max.messages": 10})
+    small.send(topic, *numbered(5_000))
+
+    assert broker.pairs(topic) == numbered(5_000)
+
+
+def test_a_message_larger_than_the_topic_allows(broker, edge):
+    """The error names topic and key of that message, and its neighbours are not refused for it."""
+    topic = broker.topic(max_message_bytes="10000")
+
+    with pytest.raises(DeliveryError) as error:
+        edge.send(topic, *numbered(50), (b"large", os.urandom(20_000)), (b"end", b""))
+
+    assert (error.value.topic, error.value.key) == (topic, b"large")
+    assert "too large" in str(error.value)
+    assert set(numbered(50)) <= set(broker.pairs(topic))
+
+
+def test_a_topic_that_does_not_exist(broker, edge):
+    """It is an error before anything is sent, and shows how to create it."""
+    with pytest.raises(BrokerError, match=r"no-such-topic.*cleanup\.policy=compact"):
+        edge.send("no-such-topic", (b"k", b"v"))
+
+
+def test_no_confirmation_is_an_error(stoppable, edge):
+    """Messages that time out fail the flush: an empty queue proves nothing."""
+    broker = broker_at(stoppable.bootstrap_servers)
+    edge = edge.at(stoppable.bootstrap_servers).given({"message.timeout.ms": 2_000})
+    topic = broker.topic()
+    with edge.sender(topic) as sender:
+        sender.send(messages(topic, (b"k", b"first")))
+        sender.flush()
+        stoppable.stop()
+        sender.send(messages(topic, (b"lost", b"v"), (b"lost too", b"v")))
+
+        with pytest.raises(DeliveryError) as error:
+            sender.flush()
+
+    assert (error.value.topic, error.value.key) == (topic, b"lost")
+
+
+def test_a_broker_that_restarts_in_the_middle(stoppable, edge):
+    """Sending goes on by itself: everything is there once, in order."""
+    broker, edge = broker_at(stoppable.bootstrap_servers), edge.at(stoppable.bootstrap_servers)
+    topic = broker.topic()
+    with edge.sender(topic) as sender:
+        sender.send(messages(topic, *numbered(1_000)))
+        stoppable.stop()
+        again = threading.Timer(3, stoppable.start)
+        again.start()
+        sender.send(messages(topic, *numbered(1_000, 1_000)))
+        sender.flush()
+        again.join()
+
+    assert broker.pairs(topic) == numbered(2_000)
+
+
+def test_nothing_leaks(broker, edge):
+    """Senders are kept for the next task; those that failed are thrown away with their threads."""
+    topic = broker.topic(max_message_bytes="10000")
+    edge.send(topic, *numbered(10))
+    threads, files = open_things()
+
+    for number in range(30):
+        edge.send(topic, *numbered(10))
+        if number % 10 == 0:
+            with pytest.raises(DeliveryError):
+                edge.send(topic, (b"large", os.urandom(20_000)))
+
+    assert eventually(lambda: open_things() <= (threads + 15, files + 15))
+    assert len(broker.pairs(topic)) == 310
