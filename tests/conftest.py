@@ -49,7 +49,11 @@ class Broker:
         self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
 
     def produce(
-        self, topic: str, *messages: tuple[object, ...], partition: int | None = None, **config: object
+        self,
+        topic: str,
+        *messages: tuple[object, ...],
+        partition: int | None = None,
+        **config: object,
     ) -> None:
         """Sends (key, value[, headers]) messages and waits for them; text is encoded."""
         producer = Producer(
@@ -60,7 +64,11 @@ class Broker:
             while True:
                 try:
                     producer.produce(
-                        topic, key=key, value=value, headers=headers[0] if headers else None, **where
+                        topic,
+                        key=key,
+                        value=value,
+                        headers=headers[0] if headers else None,
+                        **where,
                     ) if headers else producer.produce(topic, key=key, value=value, **where)
                     break
                 except BufferError:

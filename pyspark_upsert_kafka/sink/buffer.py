@@ -6,7 +6,6 @@ import threading
 from itertools import repeat
 from typing import Any
 
-from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.client import Messages, Sender
 
@@ -24,7 +23,7 @@ class KeyedBuffer:
         self._last: dict[Any, tuple[Any, ...]] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._failure: UpsertKafkaError | None = None
+        self._failure: Exception | None = None
         self._clock = threading.Thread(target=self._flush_at_intervals, daemon=True)
         self._clock.start()
 
@@ -72,7 +71,7 @@ class KeyedBuffer:
             with self._lock:
                 try:
                     self._pass_on()
-                except UpsertKafkaError as failure:
+                except Exception as failure:  # noqa: BLE001 - the task must see whatever it was
                     self._failure = failure
                     return
 

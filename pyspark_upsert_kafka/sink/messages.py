@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
@@ -23,6 +24,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Encoder
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
+from pyspark_upsert_kafka.time_zone import moment
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class RowEncoder:
         self._key = _encoder(choice.key_format, table.key_message, "key", self._topics)
         self._value = _encoder(choice.value_format, table.value_message, "value", self._topics)
         self._key_names = table.key_message.names
+        self._schema = arrow_schema(table.schema)
         self._names = {
             key: column.name
             for key in (CHANGE_TYPE, "topic", "timestamp", "headers", "header-list")
@@ -62,6 +65,10 @@ class RowEncoder:
         Raises:
             EncodeError: A value cannot be written; nothing of these rows is.
         """
+        if not rows.schema.equals(self._schema):
+            # Spark hands over timestamps in the session's zone, which Arrow may not know, and large
+            # types when told to; an encoder gets what its columns have by right.
+            rows = rows.cast(self._schema)
         kinds = self._kinds(rows)
         messages = Messages(
             topics=self._topic(rows),
@@ -81,21 +88,24 @@ class RowEncoder:
         encoded = rows.column(name).dictionary_encode()
         kinds = [change_named(spelling) for spelling in encoded.dictionary.to_pylist()]
         if encoded.null_count or None in kinds:
-            seen = None if encoded.null_count else encoded.dictionary[kinds.index(None)].as_py()
-            raise EncodeError(name, f"{seen!r} is no kind of change; known kinds: {SPELLINGS}")
+            seen = (
+                "NULL" if None not in kinds else repr(encoded.dictionary[kinds.index(None)].as_py())
+            )
+            raise EncodeError(name, f"{seen} is no kind of change; known kinds: {SPELLINGS}")
         codes = np.array(kinds, dtype=np.int8)[encoded.indices.to_numpy(zero_copy_only=False)]
         return codes if codes.any() else None
 
     def _keys(self, rows: pa.RecordBatch) -> list[bytes]:
-        key = rows.select(self._key_columns)
-        for name in self._key_columns:
-            if key.column(name).null_count:
+        columns = [rows.column(name) for name in self._key_columns]
+        for name, column in zip(self._key_columns, columns, strict=True):
+            if column.null_count:
                 raise EncodeError(
                     name,
                     f"Column '{name}' is NOT NULL, however, a null value is being written into it. It "
                     "is part of the primary key",
                 )
-        return self._key(key.rename_columns(self._key_names))
+        key = [_with_one_zero(column) for column in columns]
+        return self._key(pa.RecordBatch.from_arrays(key, self._key_names))
 
     def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> list[bytes | None]:
         values = rows.select(self._value_columns)
@@ -126,9 +136,7 @@ class RowEncoder:
             return None
         column = rows.column(name)
         if column.type.tz is None:
-            column = pc.assume_timezone(
-                column, self._time_zone, ambiguous="earliest", nonexistent="earliest"
-            )
+            column = moment(column, self._time_zone)
         ms = pc.divide(column.cast(pa.int64()), 1000)
         if len(ms) > ms.null_count and pc.min(ms).as_py() <= 0:
             raise EncodeError(name, "a record timestamp must be later than 1970-01-01 00:00:00 UTC")
@@ -140,11 +148,22 @@ class RowEncoder:
             return None
         lists = rows.column(name).to_pylist()
         if "header-list" in self._names:
-            lists = [each and [(h["key"], h["value"]) for h in each] for each in lists]
+            lists = [each and [_pair(header) for header in each] for each in lists]
         for each in lists:
             if each and any(key is None for key, _ in each):
                 raise EncodeError(name, "a header has no key")
         return cast("list[Headers | None]", lists)
+
+
+def _with_one_zero(column: pa.Array) -> pa.Array:
+    """-0.0 equals 0.0, and equal keys must give equal bytes."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.add(column, pa.scalar(0.0, column.type))
+
+
+def _pair(header: dict[str, Any] | None) -> tuple[str | None, bytes | None]:
+    return (None, None) if header is None else (header["key"], header["value"])
 
 
 def _encoder(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import WriteOptions, masked, write_options
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.options import WriteOptions, write_options
+from pyspark_upsert_kafka.core.secrecy import masked
+from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.formats import format_options
 
 if TYPE_CHECKING:
@@ -16,29 +19,33 @@ if TYPE_CHECKING:
 _OURS = ("sink.parallelism", "sequence-by")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UpsertSink:
     """A function for ``foreachBatch``; made by `upsert_sink`."""
 
-    raw: Mapping[str, str] = field(repr=False)
-    options: WriteOptions = field(compare=False)
+    raw: Mapping[str, str]
+    options: WriteOptions
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:  # noqa: ARG002 - what foreachBatch hands over
         """Writes one micro-batch and returns when the broker has confirmed it."""
+        table = table_to_write(rows.schema, self.options)
         passed_on = {name: value for name, value in self.raw.items() if name not in _OURS}
-        arranged = self._arranged(rows)
+        arranged = self._arranged(rows, table)
         arranged.write.format("upsert-kafka").mode("append").options(**passed_on).save()
 
-    def _arranged(self, rows: DataFrame) -> DataFrame:
+    def __repr__(self) -> str:
+        return f"upsert_sink({masked(self.raw)})"
+
+    def _arranged(self, rows: DataFrame, table: Table) -> DataFrame:
         """All changes of a key in one task, in their order."""
         options = self.options
-        key = [rows[_quoted(name)] for name in options.table.primary_key]
+        key = [rows[_quoted(name)] for name in table.key_names]
         if options.parallelism is not None:
             rows = rows.repartition(options.parallelism, *key)
         elif options.sequence_by is not None:
             rows = rows.repartition(*key)
         if options.sequence_by is not None:
-            rows = rows.sortWithinPartitions(*_sequence(options.sequence_by, rows, self.options))
+            rows = _in_sequence(rows, options.sequence_by, table)
         return rows
 
 
@@ -83,15 +90,30 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _sequence(sequence_by: str, rows: DataFrame, options: WriteOptions) -> list[Column]:
-    """What to sort by within a task; of two changes with one sequence the preimage is the earlier."""
+def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:
+    """The rows sorted within each task; of two changes with one sequence the preimage is the earlier."""
+    from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
 
-    named = {column for column, key in options.table.metadata if key == "change-type"}
-    changes = [name for name in rows.columns if name.lower() in (named or {"_change_type"})]
-    first = [f.lower(rows[_quoted(name)]).isin("update_preimage", "-u").desc() for name in changes]
-    order = f.col(_quoted(sequence_by)) if sequence_by in rows.columns else f.expr(sequence_by)
-    return [order, *first]
+    changes = table.metadata_column(CHANGE_TYPE)
+    order = []
+    if changes is not None:
+        kind = f.lower(rows[_quoted(changes.name)])
+        order = [kind.isin("update_preimage", "-u").desc()]
+    try:
+        by = _expression(sequence_by, rows)
+        _ = rows.select(by).schema  # Spark Connect resolves nothing before it is asked for
+        return rows.sortWithinPartitions(by, *order)
+    except PySparkException as error:
+        raise OptionError(
+            f"Invalid value for option 'sequence-by': expected a column or an expression that the rows "
+            f"can be sorted by, but is {sequence_by!r}: {str(error).splitlines()[0]}"
+        ) from None
 
 
-__all__ = ["UpsertSink", "masked", "upsert_sink"]
+def _expression(sequence_by: str, rows: DataFrame) -> Column:
+    """The column of that name, however it is spelt, or else the expression."""
+    from pyspark.sql import functions as f
+
+    named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
+    return rows[_quoted(named[0])] if named else f.expr(sequence_by)

@@ -11,7 +11,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamWriter,
@@ -27,6 +26,7 @@ from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.messages import RowEncoder
 from pyspark_upsert_kafka.sink.preimages import Preimages
+from pyspark_upsert_kafka.time_zone import session_time_zone
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ def write_rows(
         DeliveryError: The broker did not take a message.
         BrokerError: No broker answers, or a topic does not exist.
     """
-    encode = RowEncoder(table, options, _session_time_zone())
+    encode = RowEncoder(table, options, session_time_zone())
     preimages = Preimages()
     rows = 0
     with ExitStack() as stack:
@@ -121,9 +121,3 @@ def _sender(options: WriteOptions) -> Sender:
         table.properties, table.topics.names, acknowledged=options.acknowledged
     )
     return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)
-
-
-def _session_time_zone() -> str:
-    context = TaskContext.get()
-    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
-    return zone or "UTC"

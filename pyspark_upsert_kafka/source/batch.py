@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.core.offsets import Range, not_empty
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.planning import split
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.client import Cluster
@@ -17,6 +17,9 @@ from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.source.loss import starting
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.task import read_range
+
+_NOTHING = "nothing"
+"""What the only partition of a read holds when there is nothing to read."""
 
 
 class BatchReader(DataSourceReader):
@@ -37,10 +40,13 @@ class BatchReader(DataSourceReader):
             ranges = plan(cluster, options)
         finally:
             cluster.close()
-        return [InputPartition(range_) for range_ in ranges]
+        # Without any partition Spark would plan one of its own, which is not the same in every version.
+        return [InputPartition(range_) for range_ in ranges] or [InputPartition(_NOTHING)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one range."""
+        if partition.value == _NOTHING:
+            return iter(())
         return read_range(cast("Range", partition.value), self._table, self._options)
 
 
@@ -52,6 +58,8 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
         DataLossError: A wanted start is gone.
     """
     topics = cluster.topics(options.table.topics)
+    if options.dead_letter_topic is not None:
+        cluster.topics(Topics(names=(options.dead_letter_topic,)))
     view = cluster.view(topics, committed=options.read_committed)
     start = starting(cluster.positions(options.start, view), view, options)
     ends = cluster.positions(options.end, view)

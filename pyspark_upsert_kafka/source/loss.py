@@ -51,9 +51,11 @@ def still_there(
     Raises:
         DataLossError: Something is lost, and ``failOnDataLoss`` is true.
     """
-    for edge in ("begin", "end"):
-        wanted = {TopicPartition(r.topic, r.partition): getattr(r, edge) for r in ranges}
-        _tell(lost_data(StreamOffset(wanted, topic_ids=topic_ids), view), options)
+    begins = {TopicPartition(r.topic, r.partition): r.begin for r in ranges}
+    ends = {TopicPartition(r.topic, r.partition): r.end for r in ranges}
+    lost_ends = lost_data(StreamOffset(ends, topic_ids=topic_ids), view)
+    lost_begins = lost_data(StreamOffset(begins, topic_ids=topic_ids), view)
+    _tell({**lost_ends, **lost_begins}, options)
     return not_empty(_left(range_, topic_ids, view) for range_ in ranges)
 
 

@@ -9,10 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
 from pyspark_upsert_kafka.kafka.client import Headers, RawBatch
+from pyspark_upsert_kafka.time_zone import local_time
+
+DETAILS = frozenset({"timestamp", "timestamp-type", "headers", "header-list", "leader-epoch"})
+"""Metadata that a client takes out of a message only when it is asked to."""
 
 Index = Any
 """A numpy array of message indexes."""
@@ -53,8 +56,8 @@ class Shown:
 
 _TIMESTAMP_TYPES = pa.array(["NoTimestampType", "CreateTime", "LogAppendTime"])
 
-_MAX_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: what lies beyond is no date, and is shown as NULL."""
+_MIN_MS, _MAX_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999: what lies beyond is no date, and is shown as NULL."""
 
 
 def metadata_array(key: str, type_: pa.DataType, shown: Shown, time_zone: str) -> pa.Array:
@@ -86,7 +89,8 @@ def _leader_epoch(shown: Shown, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _timestamp_type(shown: Shown, _type: pa.DataType, _: str) -> pa.Array:
-    return shown.of(_TIMESTAMP_TYPES.take(pa.array([kind for kind, _ in shown.batch.timestamps])))
+    kinds = pa.array([kind for kind, _ in shown.batch.timestamps], pa.int8())
+    return shown.of(_TIMESTAMP_TYPES.take(kinds))
 
 
 def _change_type(shown: Shown, _type: pa.DataType, _: str) -> pa.Array:
@@ -128,12 +132,10 @@ def _timestamps(
 ) -> pa.Array:
     ms = np.fromiter((ms for _, ms in timestamps), dtype=np.int64, count=len(timestamps))
     known = np.fromiter((kind != 0 for kind, _ in timestamps), dtype=bool, count=len(timestamps))
-    known &= (np.abs(ms) <= _MAX_MS) & (ms != -1)
+    known &= (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
     micros = np.where(known, ms, 0) * 1000
     utc = pa.array(micros, mask=~known).cast(pa.timestamp("us", "UTC"))
-    if type_.tz is not None:
-        return utc.cast(type_)
-    return pc.local_timestamp(utc.cast(pa.timestamp("us", time_zone)))
+    return local_time(utc, time_zone) if type_.tz is None else utc.cast(type_)
 
 
 def _header_list(shown: Shown, type_: pa.DataType, _: str) -> pa.Array:

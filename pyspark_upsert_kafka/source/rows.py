@@ -74,7 +74,6 @@ class RowDecoder:
 
     def __init__(self, table: Table, options: ReadOptions, time_zone: str) -> None:
         self._table = table
-        self._schema = arrow_schema(table.schema)
         self._keep_bad = options.error_mode == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         choice = options.table
@@ -85,6 +84,8 @@ class RowDecoder:
             else None
         )
         self._value = _decoder(choice.value_format, _value_schema(table), "value", topics)
+        # Only now: a type that cannot travel to Spark is refused best by the format, in its words.
+        self._schema = arrow_schema(table.schema)
         self._in_key = _names_in_key(table)
         self._in_value = {field.name for field in table.value}
         self._metadata = {column.name: column for column in table.metadata}
@@ -101,23 +102,20 @@ class RowDecoder:
             deletes = _tombstones(batch.values)
         else:
             values = _with_null_values_bad(values, batch.values)
-        bad = _first_per_message([*(keys.bad if keys else ()), *values.bad])
-        shown = Shown(batch, self._messages(len(batch), keys, values, bad, deletes), deletes, bad)
+        skipped = {*(keys.skipped if keys else ()), *values.skipped}
+        bad = _first_per_message([*(keys.bad if keys else ()), *values.bad], skipped)
+        messages = self._messages(len(batch), skipped, bad, deletes)
+        shown = Shown(batch, messages, deletes, bad)
         columns = [self._column(field, shown, keys, values) for field in self._schema]
         if deletes is not None:
             deletes = shown.of(pa.array(deletes))
         return Rows(columns, deletes, bad)
 
     def _messages(
-        self,
-        count: int,
-        keys: _Side | None,
-        values: _Side,
-        bad: list[BadMessage],
-        deletes: Index | None,
+        self, count: int, skipped: set[int], bad: list[BadMessage], deletes: Index | None
     ) -> Index | None:
         """The messages that give a row; None = all of them."""
-        hidden = [*(keys.skipped if keys else ()), *values.skipped]
+        hidden = list(skipped)
         if not self._keep_bad:
             hidden += [message.index for message in bad]
         dropped = None if self._keep_deletes else deletes
@@ -221,13 +219,15 @@ def _index(message: BadMessage) -> int:
     return message.index
 
 
-def _first_per_message(bad: list[BadMessage]) -> list[BadMessage]:
-    """One entry a message, the key's before the value's, in offset order."""
-    if not bad:
-        return bad
+def _first_per_message(bad: list[BadMessage], skipped: set[int]) -> list[BadMessage]:
+    """One entry a message, the key's before the value's, in offset order.
+
+    A message of which a format passed over one side is gone, whatever is wrong with the other.
+    """
     first: dict[int, BadMessage] = {}
     for message in bad:
-        first.setdefault(message.index, message)
+        if message.index not in skipped:
+            first.setdefault(message.index, message)
     return [first[index] for index in sorted(first)]
 
 

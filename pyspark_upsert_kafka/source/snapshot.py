@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_DELETE = "__delete"
-_ROW = "__row"
-
 _REDUCE_AT = 500_000
 """So many rows are gathered before the overwritten ones among them are dropped."""
 
-_OUT_ROWS = 50_000
+_OUT_ROWS, _OUT_BYTES = 50_000, 64 * 1024 * 1024
+"""A batch that is given out is about so large at most: by rows, and by bytes where rows are large."""
 
 
 class Snapshot:
@@ -28,72 +26,84 @@ class Snapshot:
     def __init__(self, key_columns: Sequence[str]) -> None:
         self._keys = list(key_columns)
         self._batches: list[pa.RecordBatch] = []
+        self._deletes: list[pa.BooleanArray | None] = []
         self._reduced = 0
         self._pending = 0
 
     def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
         """Takes changes later than all before."""
-        flags = pa.repeat(pa.scalar(False), rows.num_rows) if deletes is None else deletes
-        self._batches.append(rows.append_column(_DELETE, flags))
+        if not rows.num_rows:
+            return
+        self._batches.append(rows)
+        self._deletes.append(deletes)
         self._pending += rows.num_rows
         if self._pending > max(_REDUCE_AT, self._reduced):
             self._reduce()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The table, in batches that are let go of once they are given out."""
+        """The table in offset order, in batches that are let go of once they are given out."""
         self._reduce()
+        self._batches.reverse()
         while self._batches:
-            yield self._batches.pop().drop_columns([_DELETE])
+            yield self._batches.pop()
 
     def _reduce(self) -> None:
         if not self._batches:
             return
-        last = _last_per_key(self._batches, self._keys)
+        last = _last_per_key([batch.select(self._keys) for batch in self._batches])
         kept: list[pa.RecordBatch] = []
         begin = 0
-        for at, batch in enumerate(self._batches):
+        for at, (batch, deletes) in enumerate(zip(self._batches, self._deletes, strict=True)):
             mask = pa.array(last[begin : begin + batch.num_rows])
             begin += batch.num_rows
             # All earlier changes of a deleted key are here and go too, so the delete has done its work.
-            kept.append(batch.filter(pc.and_not(mask, batch.column(_DELETE))))
+            kept.append(batch.filter(mask if deletes is None else pc.and_not(mask, deletes)))
             self._batches[at] = kept[-1].slice(0, 0)
         self._batches = _joined(kept)
+        self._deletes = [None] * len(self._batches)
         self._reduced, self._pending = sum(batch.num_rows for batch in self._batches), 0
 
 
-def _last_per_key(batches: Sequence[pa.RecordBatch], keys: Sequence[str]) -> np.ndarray:
+def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
     """For every row whether it is the last one of its key."""
-    count = sum(batch.num_rows for batch in batches)
-    table = pa.Table.from_batches([batch.select(keys) for batch in batches])
-    columns = {name: _comparable(table.column(name)) for name in keys}
-    columns[_ROW] = pa.chunked_array([pa.array(np.arange(count))])
-    grouped = pa.table(columns).group_by(list(keys), use_threads=False)
-    last = np.zeros(count, dtype=bool)
-    last[grouped.aggregate([(_ROW, "max")]).column(f"{_ROW}_max").to_numpy()] = True
+    table = pa.Table.from_batches(keys)
+    columns = [_comparable(column) for column in table.columns]
+    # Named by their place: a key column may have any name, that of an aggregate too.
+    names = [str(at) for at in range(len(columns))]
+    rows = pa.chunked_array([pa.array(np.arange(table.num_rows))])
+    grouped = pa.table([*columns, rows], [*names, "row"]).group_by(names, use_threads=False)
+    last = np.zeros(table.num_rows, dtype=bool)
+    last[grouped.aggregate([("row", "max")]).column("row_max").to_numpy()] = True
     return last
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow groups by bits, where -0.0 differs from 0.0; as keys they are equal."""
-    return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
+    """Arrow groups by bits, which differ for -0.0 and 0.0 and among NaNs; as keys they are equal."""
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The same rows in batches of a good size: filtering leaves crumbs."""
     joined: list[pa.RecordBatch] = []
     crumbs: list[pa.RecordBatch] = []
-    size = 0
+    rows = size = 0
     for batch in batches:
-        if size + batch.num_rows > _OUT_ROWS and crumbs:
+        if crumbs and (rows + batch.num_rows > _OUT_ROWS or size + batch.nbytes > _OUT_BYTES):
             joined.append(_one(crumbs))
-            crumbs, size = [], 0
+            crumbs, rows, size = [], 0, 0
         if batch.num_rows:
             crumbs.append(batch)
-            size += batch.num_rows
+            rows += batch.num_rows
+            size += batch.nbytes
     return [*joined, _one(crumbs)] if crumbs else joined
 
 
 def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch; together they are so small that no array of text needs a second chunk."""
     if len(batches) == 1:
         return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined

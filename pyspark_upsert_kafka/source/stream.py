@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.offsets import (
     ranges_between,
     stream_offset,
 )
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.planning import (
     ClusterView,
     advanced,
@@ -44,16 +44,14 @@ class StreamReader(DataSourceStreamReader):
     """Plans micro-batches; `read_range` reads them in the tasks."""
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
+        # Refuses, while planning, types that a format cannot read.
+        RowDecoder(table, options, "UTC")
         self._table = table
         self._options = options
-        RowDecoder(
-            table, options, "UTC"
-        )  # refuses, while planning, types that a format cannot read
         self._observer = Observer(options)
         self._first: StreamOffset | None = None
         self._target: Positions | None = None
-        self._available_now = False
-        self._last_batch_at = time.monotonic()
+        self._last_batch_at = float("-inf")
 
     def initialOffset(self) -> dict[str, Any]:
         """The same for every query: where it really starts stands in its first batch's end."""
@@ -61,16 +59,12 @@ class StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One for each Kafka partition with anything new, or more with minPartitions."""
-        return self._planned(stream_offset(start), stream_offset(end))
-
-    def _planned(
-        self, start: StreamOffset | None, end: StreamOffset | None
-    ) -> Sequence[InputPartition]:
-        if end is None:
+        before, after = stream_offset(start), stream_offset(end)
+        if after is None or after == before:
             return []
-        planned = ranges_between(start, end)
-        view = self._observer.view(end)
-        ranges = still_there(planned, end.topic_ids, view, self._options)
+        planned = ranges_between(before, after)
+        view = self._observer.view(after)
+        ranges = still_there(planned, after.topic_ids, view, self._options)
         return [InputPartition(range_) for range_ in split(ranges, self._options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -80,58 +74,66 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """Tells Kafka's own tools how far finished batches are; the checkpoint alone decides."""
         offset = stream_offset(end)
-        if offset is not None and "group.id" in self._options.table.properties:
+        if offset is not None and offset.positions and "group.id" in self._options.table.properties:
             self._observer.cluster.commit(offset.positions)
 
-    def _next(self, start: dict[str, Any], max_offsets: int | None) -> dict[str, Any]:
+    def _next(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
         """The end of the next batch, or ``start`` itself when there is nothing new.
 
         Spark compares offsets by their text: the same positions in other words would be a batch.
         """
         before = stream_offset(start)
-        now = self._current(before)
-        end = advanced(
-            now,
-            self._observer.view(before),
-            max_offsets=max_offsets,
-            target=self._target,
-        )
-        nothing_new = before is not None and end.positions == before.positions and not end.begins
-        if nothing_new or self._waits_for_more(now, end):
+        if before is None:
+            now, view = self._beginning()
+        else:
+            now, view = self._current(before)
+        # Where reading begins anew must get into the checkpoint, even by a batch without rows.
+        moved = before is None or bool(now.begins) or now.positions != before.positions
+        if not moved and self._waits_for_more(now, view, limits):
+            return start
+        end = advanced(now, view, max_offsets=limits.max_offsets, target=self._target)
+        if not moved and end.positions == now.positions:
             return start
         self._last_batch_at = time.monotonic()
         return end.to_json()
 
-    def _current(self, before: StreamOffset | None) -> StreamOffset:
-        """Where reading is: partitions that are lost or new since the last batch included."""
-        view = self._observer.view(before)
-        if before is None:
-            if self._first is None:
-                self._first = _first(self._observer.cluster, view, self._options)
-            return self._first
-        offset = accept_loss(replace(before, begins={}), view, self._options)
-        if before.stop is None and (offset.begins or self._observer.discovering):
-            return with_new_partitions(offset, view)
-        return offset
+    def _beginning(self) -> tuple[StreamOffset, ClusterView]:
+        """Where a new query starts: the same place until its first batch is planned."""
+        if self._first is None:
+            view = self._observer.first_view()
+            self._first = _first(self._observer.cluster, view, self._options)
+        return self._first, self._observer.view(self._first)
 
-    def _waits_for_more(self, now: StreamOffset, end: StreamOffset) -> bool:
-        limits = self._options.limits
-        if limits.min_offsets is None or self._available_now:
+    def _current(self, before: StreamOffset) -> tuple[StreamOffset, ClusterView]:
+        """Where reading is: partitions that are lost or new since the last batch included."""
+        discovers = before.stop is None and self._observer.discovery_is_due
+        view = self._observer.discover(before) if discovers else self._observer.view(before)
+        now = accept_loss(replace(before, begins={}), view, self._options)
+        if before.stop is None and (discovers or now.begins):
+            now = with_new_partitions(now, view)
+        return now, view
+
+    def _waits_for_more(self, now: StreamOffset, view: ClusterView, limits: Limits) -> bool:
+        if limits.min_offsets is None or self._target is not None:
             return False
         waited = time.monotonic() - self._last_batch_at
         return waited < limits.max_delay_s and (
-            backlog(now.positions, end.positions) < limits.min_offsets
+            backlog(now.positions, advanced(now, view).positions) < limits.min_offsets
         )
 
     def _freeze_target(self) -> None:
         """``availableNow``: what is there at this moment is all that this run reads."""
-        self._available_now = True
         self._target = self._observer.everything().latest
 
 
 def _first(cluster: Cluster, view: ClusterView, options: ReadOptions) -> StreamOffset:
-    """Where a new query starts and, for a bounded one, where it stops."""
-    start = starting(cluster.positions(options.start, view), view, options)
+    """Where a new query starts and, for a bounded one, where it stops.
+
+    A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink.
+    """
+    earliest = {tp: bounds.earliest for tp, bounds in view.bounds.items()}
+    named = cluster.positions(options.start, view)
+    start = starting({**earliest, **named}, view, options)
     if options.end.kind == "unbounded":
         return start
     stop = cluster.positions(options.end, view)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import DecodeError
@@ -16,9 +15,10 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.source.dead_letters import DeadLetters
-from pyspark_upsert_kafka.source.metadata import BadMessage
+from pyspark_upsert_kafka.source.metadata import DETAILS, BadMessage
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.source.snapshot import Snapshot
+from pyspark_upsert_kafka.time_zone import session_time_zone
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -32,13 +32,14 @@ def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa
         BrokerError: The broker stays away, or refuses.
     """
     schema = arrow_schema(table.schema)
-    decode = RowDecoder(table, options, _session_time_zone())
+    decode = RowDecoder(table, options, session_time_zone())
     handle_bad = _handler(options)
     snapshot = Snapshot(table.key_names) if options.mode == "snapshot" else None
     read = client_named(options.table.client).reader(
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,
+        details=_wants_details(table, options),
     )
     for batch in read(range_):
         rows = decode(batch)
@@ -57,6 +58,11 @@ def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     """The rows while deletes are among them, which have NULL in NOT NULL columns."""
     fields = [field.with_nullable(True) for field in schema]
     return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
+def _wants_details(table: Table, options: ReadOptions) -> bool:
+    """Whether anything shows more of a message than its key, value and place, or sends it on."""
+    return options.error_mode == "log" or any(column.key in DETAILS for column in table.metadata)
 
 
 def _fail(batch: RawBatch, bad: list[BadMessage]) -> None:
@@ -84,9 +90,3 @@ def _handler(options: ReadOptions) -> Callable[[RawBatch, list[BadMessage]], Non
     if options.error_mode == "log":
         return DeadLetters(options)
     return {"fail": _fail, "ignore": _ignore, "column": _show}[options.error_mode]
-
-
-def _session_time_zone() -> str:
-    context = TaskContext.get()
-    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
-    return zone or "UTC"

@@ -1,0 +1,37 @@
+"""Batches read and written by tests, and the text of what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+
+def load(
+    spark: SparkSession,
+    schema: str,
+    given: Mapping[str, object],
+    path: str | list[str] | None = None,
+) -> DataFrame:
+    """A batch read with this schema and these options."""
+    reader = spark.read.format("upsert-kafka").schema(schema)
+    return reader.options(**{name: str(value) for name, value in given.items()}).load(path)
+
+
+def save(frame: DataFrame, given: Mapping[str, object], path: str | None = None) -> None:
+    """Writes a batch with these options."""
+    writer = frame.write.format("upsert-kafka").mode("append")
+    writer.options(**{name: str(value) for name, value in given.items()}).save(path)
+
+
+def clause(given: Mapping[str, object]) -> str:
+    """Options as SQL has them, in parentheses."""
+    return "(" + ", ".join(f"'{name}' = '{value}'" for name, value in given.items()) + ")"
+
+
+def refused(action: Callable[[], object]) -> str:
+    """The whole text of the error that an action ends in; Spark's own classes wrap ours."""
+    with pytest.raises(Exception) as error:
+        action()
+    return str(error.value)

@@ -1,0 +1,83 @@
+"""Streams of the tests: how they are read, and a sink that remembers each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQuery
+
+from tests.conftest import Broker, options
+
+KNOWS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
+
+needs_limits = pytest.mark.skipif(not KNOWS_LIMITS, reason="limits need PySpark 4.2")
+
+SCHEMA = "id BIGINT, name STRING, _change_type STRING"
+
+
+def message(id_: int, name: str | None = "x") -> tuple[str, str | None]:
+    """Key and value of a row; no name = a tombstone."""
+    key = f'{{"id":{id_}}}'
+    return key, None if name is None else f'{{"id":{id_},"name":"{name}"}}'
+
+
+def read(
+    spark: SparkSession,
+    broker: Broker,
+    topic: str | list[str],
+    schema: str = SCHEMA,
+    **more: object,
+) -> DataFrame:
+    """A streaming read; option names as in `tests.conftest.options`, dotted ones in a dict."""
+    given = options(broker, topic, **more)
+    return spark.readStream.format("upsert-kafka").schema(schema).options(**given).load()
+
+
+def named(frame: DataFrame, name: str) -> DataFrame:
+    """Where a row of a union comes from, and what it holds."""
+    return frame.select(f.lit(name), "id")
+
+
+@contextmanager
+def running(query: StreamingQuery) -> Iterator[StreamingQuery]:
+    """Stops a query in the end, whatever happens."""
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+@dataclass
+class Batches:
+    """A sink that remembers the rows of each batch; one whose number is in ``fails`` fails first."""
+
+    checkpoint: Path
+    fails: set[int] = field(default_factory=set)
+    rows: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
+    partitions: dict[int, int] = field(default_factory=dict)
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Takes a batch; its rows end with the number of their Spark partition."""
+        if batch_id in self.fails:
+            self.fails.remove(batch_id)
+            raise RuntimeError("the sink fails as it was told to")
+        found = batch.withColumn("spark_partition", f.spark_partition_id()).collect()
+        self.partitions[batch_id] = batch.rdd.getNumPartitions()
+        self.rows[batch_id] = [tuple(row) for row in found]
+
+    def start(self, frame: DataFrame, **trigger: Any) -> StreamingQuery:
+        """Starts a query into this sink; by default ``availableNow``."""
+        writer = frame.writeStream.option("checkpointLocation", str(self.checkpoint))
+        return writer.trigger(**(trigger or {"availableNow": True})).foreachBatch(self).start()
+
+    def all(self) -> list[tuple[Any, ...]]:
+        """The rows of all batches, sorted, without the number of the Spark partition."""
+        return sorted((row[:-1] for rows in self.rows.values() for row in rows), key=repr)

@@ -1,0 +1,102 @@
+"""Programs killed in the middle of a batch, and a broker that goes away under a running query."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka import LocalKafka
+from tests.conftest import Broker, broker_at
+from tests.spark.conftest import eventually
+from tests.spark.streams import Batches, message, read, running
+
+ROOT = Path(__file__).parents[2]
+ROWS = 2000
+
+
+def written(consumer: Consumer, topic: str) -> int:
+    """How many messages there are in a topic of two partitions."""
+    both = (TopicPartition(topic, partition) for partition in (0, 1))
+    return sum(consumer.get_watermark_offsets(each, timeout=60)[1] for each in both)
+
+
+def kill_in_a_batch(program: list[str], broker: Broker, target: str) -> None:
+    """Starts a program and kills it when it has written something to the target."""
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "looks"})
+    before = written(consumer, target)
+    process = subprocess.Popen(program, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
+    eventually(
+        lambda: process.poll() is not None or written(consumer, target) > before,
+        "the program writes",
+        300,
+    )
+    consumer.close()
+    assert process.poll() is None, "the program ended before it was killed"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_killed_programs_leave_the_right_tables(broker: Broker, tmp_path: Path) -> None:
+    """A copy and counts by upsert_sink, killed in batches and started again until they are done.
+
+    In the end each key's last change is that of the source; no change is counted twice or left out.
+    """
+    source, copied, counted = (broker.topic(2) for _ in range(3))
+    changes = (message(n % 700, None if n % 7 == 0 else f"v{n}") for n in range(ROWS))
+    broker.produce(source, *changes)
+    topics = (broker.servers, source, copied, counted)
+    program = [sys.executable, "-m", "tests.spark.pipelines", *topics, str(tmp_path)]
+    kill_in_a_batch(program, broker, copied)
+    kill_in_a_batch(program, broker, counted)
+    subprocess.run(program, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, timeout=400)
+    counts = Counter(json.loads(key or b"")["id"] for key, _ in broker.pairs(source))
+
+    assert last_values(broker, copied) == last_values(broker, source)
+    assert last_values(broker, counted) == {
+        b'{"id":%d}' % id_: {"id": id_, "changes": count} for id_, count in counts.items()
+    }
+
+
+def last_values(broker: Broker, topic: str) -> dict[bytes | None, object]:
+    """The last value of each key."""
+    return {key: value and json.loads(value) for key, value in broker.pairs(topic)}
+
+
+def test_a_broker_that_restarts_does_not_end_a_query(
+    spark: SparkSession, own_kafka: Callable[..., LocalKafka], tmp_path: Path
+) -> None:
+    """It waits for the broker and goes on by itself; so do gaps that compaction has left."""
+    kafka = own_kafka(config={"log.cleaner.backoff.ms": "100"})
+    broker = broker_at(kafka.bootstrap_servers)
+    topic = broker.topic(
+        1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01"
+    )
+    for n in range(5):
+        broker.produce(topic, message(1, f"a{n}"), message(2, None))
+
+    def compacted() -> bool:
+        broker.produce(topic, message(3, "rolls the segment"))
+        return len(broker.messages(topic)) < 10
+
+    eventually(compacted, "gaps")
+    sink = Batches(tmp_path)
+    frame = read(spark, broker, topic)
+    with running(sink.start(frame, processingTime="0 seconds")) as query:
+        eventually(lambda: bool(sink.all()), "the table")
+        kafka.stop()
+        kafka.start()
+        broker.produce(topic, message(4, "after"))
+        eventually(lambda: (4, "after", "upsert") in sink.all(), "a message after the restart")
+        assert query.isActive
+
+    assert (1, "a4", "upsert") in sink.all()
+    assert (1, "a0", "upsert") not in sink.all()

@@ -1,0 +1,203 @@
+"""`upsert_sink`: output mode update, tasks by key, and the order of a key's changes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_upsert_kafka import OptionError, SchemaError, upsert_sink
+from tests.conftest import Broker, options
+from tests.spark.batches import load, refused
+from tests.spark.conftest import rows, run_to_end
+from tests.spark.test_sink_stream import put, stream
+
+SECRET = "pl4nted-s3cret"
+
+
+def changes(spark: SparkSession, *data: tuple[object, ...], parts: int = 4) -> DataFrame:
+    """Rows (id, seq, name, kind) in several partitions, in no order."""
+    frame = spark.createDataFrame(data, "id BIGINT, seq BIGINT, name STRING, _change_type STRING")
+    return frame.repartition(parts, "name")
+
+
+def last_values(broker: Broker, topic: str) -> dict[int, str | None]:
+    """For each id the name in its last message; None = a tombstone."""
+    return {
+        json.loads(key or b"")["id"]: None if value is None else json.loads(value)["name"]
+        for key, value in broker.pairs(topic)
+    }
+
+
+def tasks_of_last_stage(spark: SparkSession, group: str) -> int:
+    """How many tasks the writing stage of a job group had."""
+    tracker = spark.sparkContext.statusTracker()
+    job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(group)))
+    assert job is not None
+    stage = tracker.getStageInfo(max(job.stageIds))
+    assert stage is not None
+    return int(stage.numTasks)
+
+
+def test_an_aggregation_in_update_mode(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Each batch writes the rows that changed, and the topic holds the right table."""
+    topic, files = broker.topic(3), tmp_path / "in"
+    put(files, 0, *[(n % 5,) for n in range(100)])
+    put(files, 1, (0,), (7,))
+    put(files, 2, (7,), (7,), (1,))
+    counts = stream(spark, files).groupBy("id").count()
+    sink = upsert_sink(options(broker, topic), **{"sink.parallelism": 2})
+    writer = counts.writeStream.outputMode("update").foreachBatch(sink).trigger(availableNow=True)
+    run_to_end(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
+    table = load(spark, "id BIGINT, count BIGINT", options(broker, topic))
+    assert rows(table) == [(0, 21), (1, 21), (2, 20), (3, 20), (4, 20), (7, 3)]
+    assert len(broker.messages(topic)) == 5 + 2 + 2
+
+
+def test_options_are_checked_at_once() -> None:
+    """A wrong option is an ``OptionError`` of the user's own process, before any query starts."""
+    good = {
+        "topic": "t", "properties.bootstrap.servers": "nowhere:1", "primary-key": "id",
+        "key.format": "json", "value.format": "json",
+    }  # fmt: skip
+    upsert_sink(good)
+    upsert_sink(**good)
+    upsert_sink(good, **{"sink.parallelism": 3, "sequence-by": "seq", "failOnDataLoss": True})
+    wrong = [
+        {"topik": "t"}, {"primary-key": ""}, {"sink.parallelism": 0}, {"sink.parallelism": "two"},
+        {"sink.buffer-flush.max-rows": 5}, {"value.format": "jsonn"}, {"topic": None},
+        {"properties.partitioner": "random"}, {"topic-pattern": "t.*"},
+    ]  # fmt: skip
+    for given in wrong:
+        with pytest.raises(OptionError):
+            upsert_sink({**good, **given})
+        with pytest.raises(OptionError):
+            upsert_sink(good, **given)
+    for nothing in (None, {}):
+        with pytest.raises(OptionError):
+            upsert_sink(nothing)
+    for missing in good:
+        with pytest.raises(OptionError, match=missing.partition(".")[0]):
+            upsert_sink({name: value for name, value in good.items() if name != missing})
+
+
+def test_it_can_be_pickled_and_shows_no_secret() -> None:
+    """Spark Connect sends the function to the server pickled; what it shows of itself is no secret."""
+    sink = upsert_sink(
+        {"Topic": "t", "properties.bootstrap.servers": "nowhere:1", "primary-key": "id"},
+        **{"key.format": "json", "value.format": "json", "properties.sasl.password": SECRET},
+    )
+    assert pickle.loads(pickle.dumps(sink)) == sink
+    assert cloudpickle.loads(cloudpickle.dumps(sink)).raw["topic"] == "t"
+    assert SECRET not in f"{sink!r} {sink} {sink.options!r}"
+    assert "'topic': 't'" in repr(sink)
+
+
+def test_sink_parallelism_is_the_number_of_writing_tasks(
+    spark: SparkSession, broker: Broker
+) -> None:
+    """``sink.parallelism`` tasks write, each all rows of its keys."""
+    frame = spark.range(0, 1000, numPartitions=7).selectExpr("id % 100 AS id", "1 AS v")
+    for parallelism, group in ((1, "one"), (5, "five")):
+        topic = broker.topic(1)
+        sink = upsert_sink(options(broker, topic), **{"sink.parallelism": parallelism})
+        spark.sparkContext.setJobGroup(topic, group)
+        sink(frame, 0)
+        assert tasks_of_last_stage(spark, topic) == parallelism
+        assert set(Counter(key for key, _ in broker.pairs(topic)).values()) == {10}
+    topic = broker.topic(1)
+    spark.sparkContext.setJobGroup(topic, "as it comes")
+    upsert_sink(options(broker, topic))(frame, 0)
+    assert tasks_of_last_stage(spark, topic) == 7, "without it rows are written where they are"
+
+
+def test_the_last_in_sequence_stands(spark: SparkSession, broker: Broker) -> None:
+    """``sequence-by`` orders the changes of a key, wherever they were; a delete may be the last."""
+    data = [
+        (1, 5, "last", "+I"), (1, 1, "first", "+I"), (1, 3, "middle", "+I"), (2, 2, None, "-D"),
+        (2, 1, "gone", "+I"), (3, 1, None, "-D"), (3, 2, "back", "+I"), (4, None, "none", "+I"),
+        (4, 0, "some", "+I"),
+    ]  # fmt: skip
+    expected = {1: "last", 2: None, 3: "back", 4: "some"}
+    for more in ({"sequence-by": "seq"}, {"sequence-by": "SEQ", "sink.parallelism": 3}):
+        topic = broker.topic(2)
+        upsert_sink(options(broker, topic), **more)(changes(spark, *data), 0)
+        assert last_values(broker, topic) == expected
+    topic = broker.topic(1)
+    backwards = {"sequence-by": "-seq * 2"}
+    upsert_sink(options(broker, topic), **backwards)(changes(spark, *data[:5], parts=5), 0)
+    assert last_values(broker, topic) == {1: "first", 2: "gone"}
+
+
+def test_update_pairs_of_one_sequence(spark: SparkSession, broker: Broker) -> None:
+    """Of two changes with one sequence the preimage is the earlier, however kinds are spelt."""
+    data = [
+        (1, 1, "a", "+U"), (1, 1, "old", "-U"), (2, 7, "c", "Update_PostImage"),
+        (2, 7, "b", "UPDATE_PREIMAGE"), (3, 4, "left", "-u"), (4, 4, "came", "+u"),
+        (5, 1, "x", "+U"), (5, 1, "w", "-U"), (5, 2, "x", "-U"), (5, 2, "y", "+U"),
+    ]  # fmt: skip
+    topic = broker.topic(1)
+    upsert_sink(options(broker, topic), **{"sequence-by": "seq"})(changes(spark, *data), 0)
+    assert last_values(broker, topic) == {1: "a", 2: "c", 3: None, 4: "came", 5: "y"}
+    assert [key for key, value in broker.pairs(topic) if value is None] == [b'{"id":3}']
+    named = {"metadata.op": "change-type", "sequence-by": "seq", "sink.parallelism": 2}
+    topic = broker.topic(1)
+    renamed = changes(spark, *data).withColumnRenamed("_change_type", "Op")
+    upsert_sink(options(broker, topic, **named))(renamed, 0)
+    assert last_values(broker, topic) == {1: "a", 2: "c", 3: None, 4: "came", 5: "y"}
+
+
+def test_many_changes_in_sequence(spark: SparkSession, broker: Broker) -> None:
+    """Many changes of many keys, shuffled over many partitions, end as their sequence says."""
+    topic = broker.topic(3)
+    frame = spark.range(0, 20_000, numPartitions=4).selectExpr(
+        "id % 300 AS id",
+        "(id * 7919) % 20011 AS seq",
+        "CAST((id * 7919) % 20011 AS STRING) AS name",
+    )
+    expected = {row["id"]: str(row["m"]) for row in frame.groupBy("id").agg({"seq": "max"})
+                .withColumnRenamed("max(seq)", "m").collect()}  # fmt: skip
+    flush = {"sink.buffer-flush.max-rows": 1000, "sink.buffer-flush.interval": "1 h"}
+    upsert_sink(options(broker, topic), **{"sequence-by": "seq"}, **flush)(frame, 0)
+    assert last_values(broker, topic) == expected
+    assert len(broker.pairs(topic)) == 300, "the buffer keeps the last change of each key"
+
+
+def test_what_is_wrong_with_a_batch(spark: SparkSession, broker: Broker) -> None:
+    """A missing key column and a sequence that cannot be are errors of ours, before any row is sent."""
+    topic = broker.topic(1)
+    given = options(broker, topic)
+    frame = spark.sql("SELECT 1L AS id, 'a' AS name, map('a', 1) AS m")
+    for more in ({}, {"sink.parallelism": 2}, {"sequence-by": "id"}):
+        with pytest.raises(SchemaError, match="Could not find the field 'nowhere'"):
+            upsert_sink({**given, "primary-key": "nowhere"}, **more)(frame, 0)
+    for sequence in ("nowhere", "id +", "m", "no_such_function(id)"):
+        with pytest.raises(OptionError, match="Invalid value for option 'sequence-by'"):
+            upsert_sink(given, **{"sequence-by": sequence})(frame, 0)
+    nulls = spark.sql("SELECT CAST(NULL AS BIGINT) AS id, 1 AS seq")
+    text = refused(lambda: upsert_sink(given, **{"sequence-by": "seq"})(nulls, 0))
+    assert "EncodeError: Column 'id' cannot be written" in text
+    assert broker.pairs(topic) == []
+
+
+def test_a_failing_batch_is_replayed(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """A batch that fails leaves the query failed; started again it is replayed, and the table is right."""
+    topic = f"{broker.topic(1)}-late"
+    files = tmp_path / "in"
+    put(files, 0, (1, "a", "+I"), (2, "b", "+I"))
+    put(files, 1, (1, None, "-D"))
+
+    def run() -> None:
+        writer = stream(spark, files).writeStream.foreachBatch(upsert_sink(options(broker, topic)))
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        run_to_end(writer.trigger(availableNow=True).start())
+
+    assert f"BrokerError: Topic '{topic}' does not exist" in refused(run)
+    broker.create(topic, 2)
+    run()
+    assert rows(load(spark, "id BIGINT, name STRING", options(broker, topic))) == [(2, "b")]

@@ -1,0 +1,170 @@
+"""A broker in memory for the stream's driver, and the options and the clock that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
+from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
+from pyspark_upsert_kafka.core.table import Table, table_to_read
+from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.source import observer, stream
+
+SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])
+
+
+def stream_options(**more: object) -> ReadOptions:
+    """Options of a streaming read of topic ``t``; ``_`` stands for ``-``, ``__`` for ``.``."""
+    given = {
+        "topic": "t",
+        "properties.bootstrap.servers": "nowhere:9092",
+        "primary-key": "id",
+        "key.format": "json",
+        "value.format": "json",
+    }
+    for name, value in more.items():
+        given[name.replace("__", ".").replace("_", "-")] = value
+    texts = {name: str(value) for name, value in given.items() if value is not None}
+    return read_options(texts, format_options, stream=True)
+
+
+def table(options: ReadOptions) -> Table:
+    """A table of one column and the change column."""
+    return table_to_read(SCHEMA, options)
+
+
+class Clock:
+    """A clock that a test moves; plays the module ``time``."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+
+@dataclass
+class FakeTopic:
+    """A topic: its id and, per partition, earliest, latest and high offset."""
+
+    id: str
+    partitions: list[Bounds]
+
+
+@dataclass
+class FakeCluster:
+    """A broker that a test changes as it likes; it counts the questions it is asked."""
+
+    topics_there: dict[str, FakeTopic] = field(default_factory=dict)
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    opened: int = 0
+    looks: int = 0
+    created: int = 0
+
+    # What a test does.
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Creates a topic, with an id that no other ever had."""
+        self.created += 1
+        bounds = [Bounds(0, 0, 0) for _ in range(partitions)]
+        self.topics_there[topic] = FakeTopic(f"id-{self.created}", bounds)
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic."""
+        del self.topics_there[topic]
+
+    def add_partition(self, topic: str) -> None:
+        """Gives a topic one more partition."""
+        self.topics_there[topic].partitions.append(Bounds(0, 0, 0))
+
+    def produce(self, topic: str, partition: int = 0, count: int = 1) -> None:
+        """Appends committed messages."""
+        bounds = self.topics_there[topic].partitions[partition]
+        self.set(topic, partition, bounds.earliest, bounds.high + count)
+
+    def set(
+        self, topic: str, partition: int, earliest: int, high: int, latest: int | None = None
+    ) -> None:
+        """Sets the bounds of a partition."""
+        last_stable = high if latest is None else latest
+        self.topics_there[topic].partitions[partition] = Bounds(earliest, last_stable, high)
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """The latest offset of each partition."""
+        return {
+            TopicPartition(topic, number): bounds.latest
+            for topic, there in self.topics_there.items()
+            for number, bounds in enumerate(there.partitions)
+        }
+
+    # What the connector asks.
+
+    def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
+        """As `Cluster.topics`."""
+        names = list(wanted.names)
+        if wanted.pattern is not None:
+            names = [name for name in self.topics_there if wanted.pattern.fullmatch(name)]
+        for name in names:
+            if name not in self.topics_there:
+                raise BrokerError(f"Topic {name!r} does not exist.")
+        return self.existing(names)
+
+    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """As `Cluster.existing`."""
+        found = {name: self.topics_there[name] for name in names if name in self.topics_there}
+        return {name: (topic.id, len(topic.partitions)) for name, topic in found.items()}
+
+    def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
+        """As `Cluster.view`."""
+        self.looks += 1
+        bounds = {
+            TopicPartition(name, number): self.topics_there[name].partitions[number]
+            for name, (_, count) in topics.items()
+            for number in range(count)
+        }
+        return ClusterView({name: id_ for name, (id_, _) in topics.items()}, bounds)
+
+    def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
+        """As `Cluster.positions`."""
+        if position.kind == "specific-offsets":
+            return {TopicPartition("t", number): at for number, at in position.offsets}
+        if position.kind == "earliest-offset":
+            return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
+        return view.latest
+
+    def commit(self, positions: Positions) -> None:
+        """As `Cluster.commit`."""
+        self.committed.update(positions)
+
+    def close(self) -> None:
+        """As `Cluster.close`."""
+
+
+@dataclass
+class World:
+    """A broker and a clock, in the place of the real ones."""
+
+    cluster: FakeCluster
+    clock: Clock
+
+
+def world(patch: pytest.MonkeyPatch) -> World:
+    """Puts a broker in memory and a clock that stands still in the place of the real ones."""
+    cluster, clock = FakeCluster(), Clock()
+
+    class Client:
+        def cluster(self, properties: object, role: str) -> FakeCluster:
+            cluster.opened += 1
+            return cluster
+
+    patch.setattr(observer, "client_named", lambda name: Client())
+    patch.setattr(observer, "time", clock)
+    patch.setattr(stream, "time", clock)
+    return World(cluster, clock)

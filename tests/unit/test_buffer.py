@@ -1,0 +1,240 @@
+"""The keyed buffer keeps the last change per topic and key and flushes by size, by clock and at the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+
+NEVER = 3600.0
+
+
+class FakeSender:
+    """Keeps what it is given, one list of (topic, key, value, timestamp, headers) a call."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[tuple]] = []
+        self.flushed = 0
+        self.closed = 0
+        self.failure: Exception | None = None
+        self.inside = threading.Lock()
+
+    def send(self, messages: Messages) -> None:
+        """Takes messages, or fails as told."""
+        assert self.inside.acquire(blocking=False), "two threads in one sender"
+        try:
+            if self.failure is not None:
+                raise self.failure
+            columns = (
+                messages.topics, messages.keys, messages.values, messages.timestamps, messages.headers,
+            )  # fmt: skip
+            self.sent.append(list(zip(*columns, strict=True)))
+        finally:
+            self.inside.release()
+
+    def flush(self) -> None:
+        """Counts."""
+        self.flushed += 1
+
+    def close(self) -> None:
+        """Counts."""
+        self.closed += 1
+
+
+def upserts(*pairs: tuple[str, str | None], topic: str | list[str] = "t") -> Messages:
+    """Messages of these keys and values."""
+    return Messages(
+        topic, [key.encode() for key, _ in pairs], [value and value.encode() for _, value in pairs]
+    )
+
+
+def short(sent: list[list[tuple]]) -> list[list[tuple[str, str | None]]]:
+    """Key and value of what was sent."""
+    return [[(m[1].decode(), m[2] and m[2].decode()) for m in call] for call in sent]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Waits, with patience: cores are shared."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def sender() -> FakeSender:
+    """A sender without a broker."""
+    return FakeSender()
+
+
+@pytest.fixture
+def buffer(sender: FakeSender) -> Iterator[Callable[..., KeyedBuffer]]:
+    """Makes buffers and closes them after the test."""
+    made: list[KeyedBuffer] = []
+
+    def make(max_rows: int, interval_s: float = NEVER) -> KeyedBuffer:
+        made.append(KeyedBuffer(sender, BufferFlush(max_rows, interval_s)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_it_keeps_the_last_change_of_a_key_until_the_end(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """Nothing is sent before the flush; then one message per key: its last change."""
+    kept = buffer(10)
+    kept.send(upserts(("a", "1"), ("b", "1"), ("a", "2")))
+    kept.send(upserts(("b", None), ("c", "1"), ("a", "3")))
+    assert sender.sent == []
+    kept.flush()
+    assert [sorted(call) for call in short(sender.sent)] == [[("a", "3"), ("b", None), ("c", "1")]]
+    assert sender.flushed == 1
+    kept.flush()
+    assert len(sender.sent) == 1, "nothing is sent twice"
+
+
+def test_insert_and_delete_are_one_tombstone_and_delete_and_insert_one_upsert(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """A tombstone is never left out, since an older message may be there to delete."""
+    kept = buffer(10)
+    kept.send(upserts(("a", "1"), ("a", None), ("b", None), ("b", "2")))
+    kept.flush()
+    assert sorted(short(sender.sent)[0]) == [("a", None), ("b", "2")]
+
+
+def test_it_flushes_at_exactly_so_many_distinct_keys(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """Distinct keys are counted, not rows: the one that fills the buffer flushes it."""
+    kept = buffer(3)
+    kept.send(upserts(*[("a", str(n)) for n in range(100)], ("b", "1"), ("a", "x")))
+    assert sender.sent == []
+    kept.send(upserts(("c", "1"), ("d", "1"), ("d", "2"), ("a", "y")))
+    assert [sorted(call) for call in short(sender.sent)] == [[("a", "x"), ("b", "1"), ("c", "1")]]
+    kept.send(upserts(("e", "1"), ("f", "1")))
+    assert sorted(short(sender.sent)[1]) == [("a", "y"), ("d", "2"), ("e", "1")]
+    kept.flush()
+    assert short(sender.sent)[2] == [("f", "1")]
+
+
+@settings(deadline=None)
+@given(
+    keys=st.lists(st.sampled_from("abcdef"), max_size=40),
+    max_rows=st.integers(1, 7),
+    cut=st.integers(0, 40),
+)
+def test_each_flush_holds_the_last_changes_of_its_keys(keys: str, max_rows: int, cut: int) -> None:
+    """Whatever comes: full flushes of exactly max-rows keys, and per key the changes in their order."""
+    sender = FakeSender()
+    kept = KeyedBuffer(sender, BufferFlush(max_rows, NEVER))
+    rows = [(key, str(at)) for at, key in enumerate(keys)]
+    kept.send(upserts(*rows[:cut]))
+    kept.send(upserts(*rows[cut:]))
+    kept.flush()
+    kept.close()
+    expected: list[dict[str, str]] = [{}]
+    for key, value in rows:
+        expected[-1][key] = value
+        if len(expected[-1]) == max_rows:
+            expected.append({})
+    assert [dict(call) for call in short(sender.sent)] == [each for each in expected if each]
+    assert all(len(call) == len(dict(call)) for call in short(sender.sent))
+
+
+def test_a_key_is_one_within_its_topic(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """The same key in two topics is two rows."""
+    kept = buffer(10)
+    kept.send(upserts(("a", "1"), ("a", "2"), ("a", "3"), topic=["t", "u", "t"]))
+    kept.flush()
+    assert sorted((m[0], m[2]) for m in sender.sent[0]) == [("t", b"3"), ("u", b"2")]
+
+
+def test_timestamp_and_headers_are_those_of_the_kept_change(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """What stands beside a change goes with it; where there is none: now, and no headers."""
+    kept = buffer(10)
+    kept.send(Messages("t", [b"a", b"a"], [b"1", b"2"], [7, 8], [[("h", b"1")], None]))
+    kept.send(upserts(("b", "1")))
+    kept.flush()
+    assert sender.sent == [[("t", b"a", b"2", 8, None), ("t", b"b", b"1", 0, None)]]
+
+
+def test_the_interval_flushes_while_no_row_arrives(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """When the interval has passed, what is there is sent, though no row comes to notice it."""
+    kept = buffer(10, 0.02)
+    kept.send(upserts(("a", "1")))
+    wait_for(lambda: short(sender.sent) == [[("a", "1")]])
+    kept.send(upserts(("a", "2"), ("a", "3")))
+    wait_for(lambda: len(sender.sent) >= 2)
+    assert short(sender.sent)[-1][-1] == ("a", "3")
+    assert sender.flushed == 0, "only the end of the batch waits for the broker"
+
+
+def test_a_refused_message_in_the_clock_thread_fails_the_task(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """What fails while the clock flushes is raised where the task will see it, each time it asks."""
+    kept = buffer(10, 0.02)
+    sender.failure = DeliveryError("t", 0, b"a", "refused")
+    kept.send(upserts(("a", "1")))
+    wait_for(lambda: kept._failure is not None)
+    sender.failure = None
+    with pytest.raises(DeliveryError, match="refused"):
+        kept.send(upserts(("b", "1")))
+    with pytest.raises(DeliveryError, match="refused"):
+        kept.flush()
+    assert sender.sent == []
+
+
+def test_any_failure_in_the_clock_thread_fails_the_task(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """A row that was taken from the buffer is never lost in silence, whatever went wrong."""
+    kept = buffer(10, 0.02)
+    sender.failure = RuntimeError("a fault of ours")
+    kept.send(upserts(("a", "1")))
+    wait_for(lambda: kept._failure is not None)
+    sender.failure = None
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        kept.flush()
+
+
+def test_closing_ends_the_clock_and_sends_nothing(sender: FakeSender) -> None:
+    """A task that failed closes its buffer: what is in it is not sent, and no thread stays behind."""
+    before = threading.active_count()
+    kept = KeyedBuffer(sender, BufferFlush(10, 0.5))
+    kept.send(upserts(("a", "1")))
+    kept.close()
+    assert sender.sent == []
+    assert sender.closed == 1
+    assert threading.active_count() == before
+
+
+def test_rows_and_the_clock_do_not_get_in_each_others_way(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """Under a clock that never rests, the last change of every key arrives last."""
+    kept = buffer(50, 0.001)
+    for at in range(300):
+        kept.send(upserts(*[(f"k{(at * 7 + n) % 90}", f"{at}-{n}") for n in range(30)]))
+    kept.flush()
+    expected = {f"k{(at * 7 + n) % 90}": f"{at}-{n}" for at in range(300) for n in range(30)}
+    assert {key: value for call in short(sender.sent) for key, value in call} == expected

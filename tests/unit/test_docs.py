@@ -1,0 +1,68 @@
+"""The page of options is made from the declarations, and the pages hang together."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyspark_upsert_kafka.core.declared import OPTIONS
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.docs import FORMATS, options_page
+from pyspark_upsert_kafka.formats import format_options
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def test_page_of_options_is_fresh() -> None:
+    """docs/options.md is what ``make docs`` writes; run it after changing an option."""
+    assert options_page() == (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+
+
+def test_page_of_options_has_every_option_of_every_format() -> None:
+    """No option is left out: neither the connector's nor a format's."""
+    page = options_page()
+    declared = [option.name for format_ in FORMATS for option in format_options(format_, "value")]
+
+    for name in [*OPTIONS, *declared]:
+        assert f"| `{name}` |" in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """Each relative link names a file that is there, and a heading in it."""
+    for target, heading in _LINK.findall(page.read_text(encoding="utf-8")):
+        if target.startswith(("http://", "https://")):
+            continue
+        file = (page.parent / target) if target else page
+
+        assert file.is_file(), target
+        if heading:
+            assert heading in anchors(file), f"{target}#{heading}"
+
+
+def test_every_error_is_explained() -> None:
+    """docs/errors.md has a row for each error that users can meet."""
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+
+    for error in UpsertKafkaError.__subclasses__():
+        assert f"| `{error.__name__}` |" in page
+
+
+def test_every_page_can_be_found_from_the_readme() -> None:
+    """README links to each page in docs."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f"(docs/{page.name})" in readme
+
+
+def anchors(file: Path) -> set[str]:
+    """The names by which GitHub knows a page's headings."""
+    headings = _HEADING.findall(file.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
