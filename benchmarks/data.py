@@ -1,0 +1,29 @@
+"""The rows of the benchmark: seven columns, about 130 bytes as JSON."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+SCHEMA = (
+    "id BIGINT, name STRING, region STRING, score DOUBLE, clicks INT, active BOOLEAN, "
+    "updated TIMESTAMP"
+)
+
+
+def rows(spark: SparkSession, count: int, keys: int, tasks: int) -> DataFrame:
+    """``count`` rows over ``keys`` primary keys, in ``tasks`` partitions."""
+    number = f.col("number")
+    return (
+        spark.range(0, count, 1, tasks)
+        .toDF("number")
+        .select(
+            (number % keys).alias("id"),
+            f.concat(f.lit("user "), number % 1000).alias("name"),
+            f.concat(f.lit("region-"), number % 10).alias("region"),
+            (number * 0.37).alias("score"),
+            (number % 100).cast("int").alias("clicks"),
+            (number % 2 == 0).alias("active"),
+            f.timestamp_millis(1_767_225_600_000 + number).alias("updated"),
+        )
+    )

@@ -1,0 +1,40 @@
+"""`make bench`: this source and sink beside Spark's own, on the same machine, in turn, in one run.
+
+The JVM side needs Spark's Kafka connector, whose newest jars on Maven Central are of 4.2.0; so both sides
+run on PySpark 4.2.0, in a venv of its own. This file only makes that venv and starts `compare.py` in it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parent
+VENV = PROJECT / ".venv-bench"
+PYSPARK = "4.2.0"
+
+
+def main() -> int:
+    """Makes the venv when it is not there yet, and runs the comparison in it."""
+    python = VENV / "bin" / "python"
+    ready = VENV / f".ready-{PYSPARK}"
+    if not ready.exists():
+        print(f"Making {VENV.name} with PySpark {PYSPARK} ...", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--editable", PROJECT,
+             f"pyspark=={PYSPARK}", "psutil>=6.0"],
+            check=True,
+        )  # fmt: skip
+        ready.touch()
+    # Spark's workers import the bare Arrow source of stages.py.
+    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(HERE)}
+    command = [python, HERE / "compare.py", *sys.argv[1:]]
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
