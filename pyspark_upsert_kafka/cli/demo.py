@@ -1,0 +1,35 @@
+"""Run the example everybody knows, page views per region, on real Kafka and real Spark.
+
+It starts Kafka (or takes the cluster that KAFKA_BOOTSTRAP_SERVERS names), counts page views per region
+into an upsert topic, copies a table of users from topic to topic, and checks both tables against a
+plain recomputation. It takes about a minute on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``demo``."""
+    parser.add_argument(
+        "--messages",
+        metavar="N",
+        type=int,
+        default=300_000,
+        help="page views, about (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("build/demo"),
+        help="where the picture and Spark's log go (default: %(default)s)",
+    )
+
+
+def run(given: argparse.Namespace) -> None:
+    """Runs the demo."""
+    from pyspark_upsert_kafka.demo import run_demo
+
+    run_demo(given.messages, given.folder)

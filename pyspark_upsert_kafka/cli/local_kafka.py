@@ -1,0 +1,52 @@
+"""Start a real single-node Apache Kafka on this machine and keep it running until Ctrl-C.
+
+It is run by the Java that Spark uses. The first start downloads the broker (44 MB). Its topics are
+gone when it stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+
+from pyspark_upsert_kafka.cli.say import say
+from pyspark_upsert_kafka.kafka.local import LocalKafka
+
+_WELCOME = """\
+Apache Kafka runs at {servers}
+
+  in a program         .option("properties.bootstrap.servers", "{servers}")
+  look into a topic    python -m pyspark_upsert_kafka show --bootstrap-servers {servers} --topic ...
+  run the demo on it   KAFKA_BOOTSTRAP_SERVERS={servers} python -m pyspark_upsert_kafka demo
+
+Topics are created by whoever sets 'properties.allow.auto.create.topics' to 'true', or by any Kafka tool.
+Ctrl-C stops it and deletes its data."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``local-kafka``."""
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=9092,
+        help="port on 127.0.0.1 (default: %(default)s; 0 = a free one)",
+    )
+
+
+def run(given: argparse.Namespace) -> None:
+    """Runs a broker until it is told to stop."""
+    stopped = _told_to_stop()
+    say("Starting Apache Kafka; the first time it is downloaded, 44 MB ...")
+    with LocalKafka(port=given.port or None) as kafka:
+        say(_WELCOME.format(servers=kafka.bootstrap_servers))
+        stopped.wait()
+        say("\nStopping Apache Kafka ...")
+
+
+def _told_to_stop() -> threading.Event:
+    """Set by Ctrl-C and by SIGTERM, which end the broker in good order."""
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    return told

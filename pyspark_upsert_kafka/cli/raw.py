@@ -1,0 +1,37 @@
+"""Messages as they lie in a topic: bytes, not rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.clients import client_named
+
+
+class RawMessage(NamedTuple):
+    """One message of a topic."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
+    """The messages of a topic as of now, partition by partition, in offset order.
+
+    Raises:
+        BrokerError: No broker answers, or there is no such topic.
+    """
+    client = client_named("librdkafka")
+    with closing(client.cluster(properties, "driver")) as cluster:
+        view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=True)
+    read = client.reader(properties, committed=True, fail_on_data_loss=False, details=False)
+    for (name, partition), bounds in sorted(view.bounds.items()):
+        for batch in read(Range(name, partition, bounds.earliest, bounds.latest)):
+            for offset, key, value in zip(batch.offsets, batch.keys, batch.values, strict=True):
+                yield RawMessage(partition, offset, key, value)

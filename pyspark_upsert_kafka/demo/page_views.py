@@ -1,0 +1,102 @@
+"""Page views are counted per region: an append topic in, an upsert topic out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from pyspark_upsert_kafka.demo.topics import Topics
+from pyspark_upsert_kafka.demo.web_site import PageView
+from pyspark_upsert_kafka.sink.update_mode import upsert_sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+VIEWS = "page_views"
+COUNTS = "pageviews_per_region"
+
+_VIEW = "user_id BIGINT, page_id BIGINT, view_time TIMESTAMP_NTZ, user_region STRING"
+_COUNT = "user_region STRING, pv BIGINT, uv BIGINT"
+
+
+def write_views(spark: SparkSession, topics: Topics, views: Sequence[PageView]) -> None:
+    """Views arrive; their ids make the message keys and stand in no value."""
+    rows = spark.createDataFrame(
+        pa.Table.from_pylist([view._asdict() for view in views]), f"view_id BIGINT, {_VIEW}"
+    )
+    options = {**topics.table(VIEWS, "view_id"), "value.fields-include": "EXCEPT_KEY"}
+    rows.write.format("upsert-kafka").mode("append").options(**options).save()
+
+
+def start_counting(spark: SparkSession, topics: Topics, checkpoint: str) -> StreamingQuery:
+    """PV and exact UV per region. A stream knows no COUNT(DISTINCT user_id): a set does the same."""
+    views = (
+        spark.readStream.format("upsert-kafka")
+        .schema(_VIEW)
+        .options(**topics.append(VIEWS))
+        .option("read.mode", "append")
+        .load()
+    )
+    counts = views.groupBy("user_region").agg(
+        f.count("*").alias("pv"),
+        f.size(f.collect_set("user_id")).cast("bigint").alias("uv"),
+    )
+    return (
+        counts.writeStream.outputMode("update")
+        .foreachBatch(upsert_sink(topics.table(COUNTS, "user_region")))
+        .option("checkpointLocation", checkpoint)
+        .start()
+    )
+
+
+def counts_table(spark: SparkSession, topics: Topics) -> DataFrame:
+    """The counts as they are now."""
+    options = topics.table(COUNTS, "user_region")
+    return spark.read.format("upsert-kafka").schema(_COUNT).options(**options).load()
+
+
+def counts_now(spark: SparkSession, topics: Topics) -> dict[str, tuple[int, int]]:
+    """Region -> PV and UV, read back from the topic."""
+    return {row.user_region: (row.pv, row.uv) for row in counts_table(spark, topics).collect()}
+
+
+def recomputed(views: Iterable[PageView]) -> dict[str, tuple[int, int]]:
+    """The same, from the views themselves in plain Python."""
+    pv: Counter[str] = Counter()
+    users: dict[str, set[int]] = {}
+    for view in views:
+        pv[view.user_region] += 1
+        users.setdefault(view.user_region, set()).add(view.user_id)
+    return {region: (pv[region], len(users[region])) for region in pv}
+
+
+def pv_history(spark: SparkSession, topics: Topics) -> dict[str, list[int]]:
+    """Region -> its PV after each batch, from the changes that the topic holds."""
+    options = {**topics.table(COUNTS, "user_region"), "read.mode": "changelog"}
+    schema = f"{_COUNT}, _change_type STRING, _timestamp TIMESTAMP, _offset BIGINT"
+    changes = spark.read.format("upsert-kafka").schema(schema).options(**options).load()
+    in_time = changes.orderBy("_timestamp", "_offset").select("user_region", "pv").collect()
+    return over_batches((row.user_region, row.pv) for row in in_time)
+
+
+def over_batches(changes: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Lines of equal length: a batch changes a region once, so one seen again begins the next.
+
+    >>> over_batches([("Asia", 3), ("Europe", 1), ("Asia", 5), ("Asia", 9), ("Europe", 4)])
+    {'Asia': [3, 5, 9], 'Europe': [1, 1, 4]}
+    """
+    batches: list[dict[str, int]] = [{}]
+    for region, pv in changes:
+        if region in batches[-1]:
+            batches.append({})
+        batches[-1][region] = pv
+    lines: dict[str, list[int]] = {region: [] for region in sorted({r for b in batches for r in b})}
+    for batch in batches:
+        for region, line in lines.items():
+            line.append(batch.get(region, line[-1] if line else 0))
+    return lines

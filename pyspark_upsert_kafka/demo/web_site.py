@@ -1,0 +1,104 @@
+"""A web site that does not exist: people view pages, move to another region, leave and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from random import Random
+from typing import NamedTuple
+
+REGIONS = {
+    "Africa": 11,
+    "Asia": 30,
+    "Europe": 22,
+    "North America": 19,
+    "Oceania": 4,
+    "South America": 14,
+}
+"""Each region and its share of the users, in percent."""
+
+WAVE = 25_000
+"""So many page views arrive at a time; of few there are still three waves, of many twelve."""
+
+_NAMES = (
+    "Ada",
+    "Alan",
+    "Barbara",
+    "Dennis",
+    "Donald",
+    "Edsger",
+    "Frances",
+    "Grace",
+    "Ken",
+    "Margaret",
+)
+_OPENING = datetime(2026, 1, 1, 8)  # noqa: DTZ001 - view_time is a TIMESTAMP_NTZ
+_VIEWS_PER_USER = 60
+_CHANGING = 0.05  # of the users, in a wave
+_LEAVING = 0.3  # of those who change something
+
+
+class PageView(NamedTuple):
+    """A message of topic ``page_views``."""
+
+    view_id: int
+    user_id: int
+    page_id: int
+    view_time: datetime
+    user_region: str
+
+
+class UserChange(NamedTuple):
+    """A change of the table ``users``."""
+
+    user_id: int
+    user_name: str | None
+    user_region: str | None
+    kind: str
+
+
+class Wave(NamedTuple):
+    """What happens in a while; no user changes twice in it, so the changes have no order to keep."""
+
+    changes: list[UserChange]
+    views: list[PageView]
+
+
+def waves(messages: int, seed: int = 2026) -> Iterator[Wave]:
+    """All that happens, the same each time, with about so many page views."""
+    random = Random(seed)  # noqa: S311 - a game, not a secret
+    users = range(1, max(10, messages // _VIEWS_PER_USER) + 1)
+    regions: dict[int, str] = {}
+    views, count = 0, min(12, max(3, messages // WAVE))
+    for number in range(count):
+        changing = (
+            users if number == 0 else random.sample(users, max(1, int(len(users) * _CHANGING)))
+        )
+        changes = [_change(user, regions, random) for user in changing]
+        present = list(regions)
+        seen = [
+            _view(view, random.choice(present), regions, random)
+            for view in range(views, views + messages // count)
+        ]
+        views += len(seen)
+        yield Wave(changes, seen)
+
+
+def _change(user: int, regions: dict[int, str], random: Random) -> UserChange:
+    """A user who is there moves or leaves; one who is not there comes."""
+    if user in regions and random.random() < _LEAVING:
+        del regions[user]
+        return UserChange(user, None, None, "delete")
+    others = [region for region in REGIONS if region != regions.get(user)]
+    (regions[user],) = random.choices(others, [REGIONS[region] for region in others])
+    return UserChange(user, _NAMES[user % len(_NAMES)], regions[user], "upsert")
+
+
+def _view(view: int, user: int, regions: dict[int, str], random: Random) -> PageView:
+    return PageView(
+        view,
+        user,
+        random.randrange(1, 200),
+        _OPENING + timedelta(milliseconds=7 * view),
+        regions[user],
+    )

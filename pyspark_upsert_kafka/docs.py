@@ -1,0 +1,108 @@
+"""docs/options.md, made from the declared options: ``make docs``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pyspark_upsert_kafka import formats
+from pyspark_upsert_kafka.core.declared import METADATA_KEYS, NOT_YET, SECTIONS
+from pyspark_upsert_kafka.core.option import Option
+from pyspark_upsert_kafka.formats import format_options
+
+FORMATS = tuple(formats._MODULES)  # noqa: SLF001 - nobody else asks for all of them
+"""The formats that the page describes."""
+
+_HEAD = """\
+# Options
+
+<!-- Made by `make docs` from core/declared.py and the formats. Change those, not this page. -->
+
+Options are given by name: `.option("name", "value")` or `.options(**{...})` in Python,
+`WITH ('name' = 'value')` in SQL. The case of names does not matter. Names and meanings are Flink's
+wherever Flink's `upsert-kafka` has the option, so its `WITH` clause can be pasted.
+
+A table's options can be given to its reader and its writer alike: what only concerns the other side is
+checked and not used. An option that is unknown, malformed or missing, or that contradicts another, is an
+`OptionError` before anything is read or written.
+"""
+
+_PROPERTIES = """
+## `properties.*`: the Kafka client
+
+Every other `properties.<name>` goes to the Kafka client (librdkafka) as `<name>`. Both the Java client's
+names and librdkafka's are understood: see [security](security.md). What the connector sees to itself is
+refused: (de)serializers, `enable.auto.commit`, `partitioner`, `transactional.id`,
+`enable.partition.eof`.
+
+A value may be a reference, `${env:NAME}` or `${file:/path/to/file:key}`, which is looked up where it is
+used, so that a secret stands in no program and no plan.
+"""
+
+_METADATA = """
+## `metadata.<column>`: metadata under a name of your own
+
+`metadata.<column>` = `<key>` makes a column of the schema show that metadata of the message (Flink's
+`METADATA FROM`). Keys: {keys}; `none` makes a column with a reserved name (`_offset`, ...) an ordinary
+one. See [reading](reading.md#metadata-columns).
+"""
+
+_FORMAT = """
+## Format `{name}`
+
+Give each option for the side it is meant for: `key.{name}.<option>`, `value.{name}.<option>`.
+"""
+
+_LATER = """
+## Planned, and refused until then
+
+| option | instead |
+|---|---|
+"""
+
+
+def options_page() -> str:
+    """The text of docs/options.md."""
+    parts = [_HEAD]
+    for section in SECTIONS:
+        parts += [f"\n## {section.title}\n\n", *_table(section.options)]
+    parts.append(_PROPERTIES)
+    parts.append(_METADATA.format(keys=", ".join(f"`{k}`" for k in METADATA_KEYS if k != "none")))
+    for name in FORMATS:
+        parts += [_FORMAT.format(name=name), "\n", *_table(format_options(name, "value"))]
+    parts += [_LATER, *_later()]
+    return "".join(parts)
+
+
+def _table(options: Iterable[Option]) -> Iterator[str]:
+    yield "| option | default | meaning |\n|---|---|---|\n"
+    for option in options:
+        yield f"| `{option.name}` | {_default(option)} | {_cell(option.help)} |\n"
+
+
+def _default(option: Option) -> str:
+    if option.shown_default is not None:
+        return option.shown_default
+    if option.default is None:
+        return ""
+    text = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    return f"`{text}`"
+
+
+def _later() -> Iterator[str]:
+    """One row for each option, however many of its values are to come."""
+    values: dict[tuple[str, str], list[str]] = {}
+    for (name, value), instead in NOT_YET.items():
+        values.setdefault((name, instead), []).extend([f"`{value}`"] if value else [])
+    for (name, instead), named in values.items():
+        option = f"`{name}`" + (f" = {', '.join(named)}" if named else "")
+        yield f"| {option} | {_cell(instead)} |\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(options_page(), encoding="utf-8")
