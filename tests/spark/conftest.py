@@ -31,7 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 180) -> None:
+def eventually(condition: Callable[[], bool], what: str, seconds: float = 600) -> None:
     """Waits until a condition holds; cores are shared, so the limit is generous."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -57,7 +57,7 @@ def test_killed_programs_leave_the_right_tables(broker: Broker, tmp_path: Path) 
     program = [sys.executable, "-m", "tests.spark.pipelines", *topics, str(tmp_path)]
     kill_in_a_batch(program, broker, copied)
     kill_in_a_batch(program, broker, counted)
-    subprocess.run(program, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, timeout=400)
+    subprocess.run(program, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, timeout=900)
     counts = Counter(json.loads(key or b"")["id"] for key, _ in broker.pairs(source))
 
     assert last_values(broker, copied) == last_values(broker, source)
