@@ -74,11 +74,10 @@ class ReaderWithoutLimits(StreamReader):
     """
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
-        if options.limits or options.end.kind != "unbounded":
+        if options.limits:
             raise OptionError(
-                "'maxOffsetsPerTrigger', 'minOffsetsPerTrigger' and 'scan.bounded.mode' of a stream "
-                "need PySpark 4.2 or newer: the Python data source API of 4.0 and 4.1 has no word for "
-                "limits."
+                "'maxOffsetsPerTrigger' and 'minOffsetsPerTrigger' need PySpark 4.2 or newer: the "
+                "Python data source API of 4.0 and 4.1 has no word for limits."
             )
         super().__init__(table, options)
         self._now = INITIAL

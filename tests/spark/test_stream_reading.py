@@ -125,7 +125,6 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
     assert sorted((mode, 6) for mode in modes) == [row for row in sink.all() if row[1] == 6]
 
 
-@needs_limits
 def test_where_a_bounded_stream_ends(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """In each bounded mode before the offset it names."""
     topic = broker.topic()

@@ -42,14 +42,7 @@ def test_spark_knows_that_available_now_is_supported():
     assert isinstance(reader, SupportsTriggerAvailableNow)
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"maxOffsetsPerTrigger": 5},
-        {"minOffsetsPerTrigger": 5},
-        {"scan.bounded.mode": "latest-offset"},
-    ],
-)
+@pytest.mark.parametrize("option", [{"maxOffsetsPerTrigger": 5}, {"minOffsetsPerTrigger": 5}])
 def test_before_4_2_limits_are_refused(option):
     """With a sentence that says what they need."""
     options = stream_options(**option)

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError, UpsertKafkaError
 from pyspark_upsert_kafka.core.offsets import INITIAL, Range, TopicPartition
+from pyspark_upsert_kafka.source.protocols import ReaderWithLimits
 from tests.unit.fake_cluster import World, stream_options, table, world
 from tests.unit.fake_spark import PROTOCOLS, Query, needs_limits
 
@@ -406,13 +407,12 @@ def test_available_now_ends_on_an_empty_topic(there):
 # Bounded streams.
 
 
-@needs_limits
-def test_a_bounded_stream_stops_where_the_topic_ended_when_it_began(there):
+def test_a_bounded_stream_stops_where_the_topic_ended_when_it_began(there, protocol):
     """The end is fixed once and kept in the checkpoint: neither time nor a restart moves it."""
     there.cluster.produce("t", 0, 25)
-    query = Query(
-        stream_options(scan__bounded__mode="latest-offset", maxOffsetsPerTrigger=10)
-    ).start()
+    limit = {"maxOffsetsPerTrigger": 10} if protocol is ReaderWithLimits else {}
+    options = stream_options(scan__bounded__mode="latest-offset", **limit)
+    query = Query(options, protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 5)
     there.cluster.add_partition("t")
@@ -427,8 +427,7 @@ def test_a_bounded_stream_stops_where_the_topic_ended_when_it_began(there):
     assert json.loads(query.log[-1])["topics"]["t"]["stop"] == {"0": 25, "1": 0}
 
 
-@needs_limits
-def test_a_bounded_stream_reads_only_partitions_with_an_end(there):
+def test_a_bounded_stream_reads_only_partitions_with_an_end(there, protocol):
     """Specific offsets name them, as in Flink."""
     there.cluster.produce("t", 0, 5)
     there.cluster.produce("t", 1, 5)
@@ -436,7 +435,8 @@ def test_a_bounded_stream_reads_only_partitions_with_an_end(there):
         stream_options(
             scan__bounded__mode="specific-offsets",
             **{"scan.bounded.specific-offsets": "partition:1,offset:3"},
-        )
+        ),
+        protocol,
     ).start()
     while query.trigger():
         there.clock.now += 1000
@@ -444,11 +444,11 @@ def test_a_bounded_stream_reads_only_partitions_with_an_end(there):
     assert query.offsets_read() == {B: (0, 3)}
 
 
-@needs_limits
-def test_a_bounded_stream_without_topics_stays_empty(there):
+def test_a_bounded_stream_without_topics_stays_empty(there, protocol):
     """A pattern that matched nothing when the end was fixed."""
     query = Query(
-        stream_options(topic=None, topic_pattern="x.*", scan__bounded__mode="latest-offset")
+        stream_options(topic=None, topic_pattern="x.*", scan__bounded__mode="latest-offset"),
+        protocol,
     ).start()
     query.trigger()
     there.cluster.create("x1")
@@ -458,11 +458,10 @@ def test_a_bounded_stream_without_topics_stays_empty(there):
     assert not query.start().trigger()
 
 
-@needs_limits
-def test_a_bounded_stream_misses_nothing_that_it_has_read(there):
+def test_a_bounded_stream_misses_nothing_that_it_has_read(there, protocol):
     """Retention behind its end, even the deletion of the topic, is no data loss."""
     there.cluster.produce("t", 0, 5)
-    query = Query(stream_options(scan__bounded__mode="latest-offset")).start()
+    query = Query(stream_options(scan__bounded__mode="latest-offset"), protocol).start()
     query.trigger()
     there.cluster.set("t", 0, 20, 30)
     there.clock.now += 1

@@ -22,6 +22,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.cluster = self.there.cluster
         self.planned: list[Range] | None = None
         self.begins: dict[TopicPartition, int] = {}
+        self.stops: dict[TopicPartition, int] = {}
 
     @initialize(
         protocol=st.sampled_from(PROTOCOLS),
@@ -29,11 +30,13 @@ class ExactlyOnce(RuleBasedStateMachine):
         most=st.none() | st.integers(1, 12),
         least=st.none() | st.integers(1, 3),
         pieces=st.none() | st.integers(1, 5),
+        bounded=st.booleans(),
         early=st.integers(0, 5),
     )
-    def begin(self, protocol, start, most, least, pieces, early) -> None:
+    def begin(self, protocol, start, most, least, pieces, bounded, early) -> None:
         """Starts a query."""
         limited = protocol is PROTOCOLS[0] and KNOWS_LIMITS
+        self.bounded = bounded
         self.cluster.create("t-0", 2)
         self.cluster.produce("t-0", 0, early)
         self.query = Query(
@@ -44,6 +47,7 @@ class ExactlyOnce(RuleBasedStateMachine):
                 maxOffsetsPerTrigger=most if limited else None,
                 minOffsetsPerTrigger=min(least, most or least) if limited and least else None,
                 minPartitions=pieces,
+                scan__bounded__mode="latest-offset" if bounded else "unbounded",
             ),
             protocol,
         ).start()
@@ -130,12 +134,11 @@ class ExactlyOnce(RuleBasedStateMachine):
             self._to_end()
             self.there.clock.now += 1000
             self._to_end()
-            ends = {tp: end for tp, (_, end) in self.query.offsets_read().items()}
-            begins = {tp: begin for tp, (begin, _) in self.query.offsets_read().items()}
-            there = self.cluster.ends()
-            wanted = {tp: self.begins.get(tp, 0) for tp in there}
-            assert {tp: end for tp, end in there.items() if end > wanted[tp]} == ends
-            assert {tp: wanted[tp] for tp in begins} == begins
+            ends = self.stops if self.bounded else self.cluster.ends()
+            wanted = {tp: (self.begins.get(tp, 0), end) for tp, end in ends.items()}
+            assert self.query.offsets_read() == {
+                tp: (begin, end) for tp, (begin, end) in wanted.items() if begin < end
+            }
         self.patch.undo()
 
     def _to_end(self) -> None:
@@ -151,6 +154,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         bounds = {tp: self._bounds(tp) for tp in self.cluster.ends()}
         latest = self.query.options.start.kind == "latest-offset"
         self.begins = {tp: b.latest if latest else b.earliest for tp, b in bounds.items()}
+        self.stops = self.cluster.ends()
 
     def _is_as_planned(self) -> None:
         if self.planned:
