@@ -17,8 +17,13 @@ from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, 
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
-# A consumer's tuning is no mistake though a producer is opened with it too, and the other way round.
-client_log.addFilter(lambda record: "will be ignored by this" not in record.getMessage())
+_NOISE = (
+    # A consumer's tuning is no mistake though a producer is opened with it too, and the other way round.
+    "will be ignored by this",
+    # The first idempotent producer of a new broker waits a moment for its turn.
+    "Coordinator load in progress: retrying",
+)
+client_log.addFilter(lambda record: not any(noise in record.getMessage() for noise in _NOISE))
 
 T = TypeVar("T")
 

@@ -1,0 +1,128 @@
+"""The Java client's properties as librdkafka's configuration."""
+
+from __future__ import annotations
+
+import confluent_kafka as ck
+import pytest
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.librdkafka import properties as librdkafka
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+def config(**ours):
+    """What one role gets of these properties (names with ``__`` for dots)."""
+    given = Properties({name.replace("__", "."): value for name, value in ours.items()})
+    made = client_config(given, "reader", {})
+    assert made.pop("client.id") == "pyspark-upsert-kafka-reader"
+    assert made.pop("logger") is librdkafka.client_log
+    return made
+
+
+@pytest.mark.parametrize(
+    ("java", "librdkafka_has"),
+    [
+        ({"linger__ms": "7"}, {"linger.ms": "7"}),
+        ({"queue__buffering__max__ms": "7"}, {"queue.buffering.max.ms": "7"}),
+        ({"sasl__mechanism": "PLAIN"}, {"sasl.mechanisms": "PLAIN"}),
+        ({"fetch__max__wait__ms": "9"}, {"fetch.wait.max.ms": "9"}),
+        ({"acks": "-1"}, {"acks": "all"}),
+        ({"acks": "1"}, {"acks": "1"}),
+        ({"buffer__memory": "4096"}, {"queue.buffering.max.kbytes": "4"}),
+        ({"buffer__memory": "1"}, {"queue.buffering.max.kbytes": "1"}),
+        ({"auto__offset__reset": "latest"}, {}),
+        (
+            {"ssl__endpoint__identification__algorithm": ""},
+            {"ssl.endpoint.identification.algorithm": "none"},
+        ),
+        (
+            {"sasl__jaas__config": f'{PLAIN} username="an\'a" password="p w";'},
+            {"sasl.username": "an'a", "sasl.password": "p w"},
+        ),
+        (
+            {"sasl__jaas__config": f"{SCRAM} username='ana' password=pw;"},
+            {"sasl.username": "ana", "sasl.password": "pw"},
+        ),
+        (
+            {"sasl__oauthbearer__token__endpoint__url": "https://t"},
+            {
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": "https://t",
+            },
+        ),
+        (
+            {"ssl__truststore__type": "PEM", "ssl__truststore__location": "/ca.pem"},
+            {"ssl.ca.location": "/ca.pem"},
+        ),
+        (
+            {"ssl__keystore__type": "PEM", "ssl__keystore__location": "/me.pem"},
+            {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem"},
+        ),
+        (
+            {"ssl__keystore__type": "PKCS12", "ssl__keystore__location": "/me.p12"},
+            {"ssl.keystore.location": "/me.p12"},
+        ),
+    ],
+)
+def test_java_names_mean_what_they_mean_in_java(java, librdkafka_has):
+    """Both clients' names are understood, and each ends up as librdkafka's."""
+    assert config(**java) == librdkafka_has
+
+
+@pytest.mark.parametrize(
+    ("java", "remedy"),
+    [
+        ({"ssl__truststore__location": "/trust.jks"}, "ssl.ca.location"),
+        ({"ssl__truststore__type": "JKS"}, "ssl.ca.location"),
+        ({"ssl__keystore__type": "JKS"}, "PKCS#12 or PEM"),
+        ({"ssl__engine__factory__class": "x.Y"}, "works in a JVM only"),
+        (
+            {"sasl__jaas__config": "com.sun.security.auth.module.Krb5LoginModule required;"},
+            "JVM only",
+        ),
+        ({"buffer__memory": "32 mb"}, "expected bytes"),
+    ],
+)
+def test_security_that_only_a_jvm_understands_is_refused(java, remedy):
+    """With what to use instead: dropping it could open a connection that is not secure."""
+    with pytest.raises(OptionError, match=remedy):
+        config(**java)
+
+
+def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
+    """It makes nothing wrong."""
+    monkeypatch.setattr(librdkafka, "_dropped_before", set())
+
+    assert config(max__poll__records="5") == config(max__poll__records="5") == {}
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "Option 'properties.max.poll.records' tunes the Java client" in warning
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        (
+            {"lingr.ms": "5"},
+            r"Unknown option 'properties.lingr.ms'. Did you mean 'properties.linger.ms'\?",
+        ),
+        ({"linger.ms": "soon"}, "The Kafka client does not take an option 'properties.*': "),
+    ],
+)
+def test_what_the_client_does_not_take_is_told(properties, message):
+    """An unknown name with the nearest one."""
+    with pytest.raises(OptionError, match=message):
+        opened(ck.Producer, client_config(Properties(properties), "writer", {}))
+
+
+def test_a_refused_secret_is_not_shown():
+    """Even where librdkafka repeats it."""
+    given = Properties({"ssl.key.pem": "geheim", "ssl.certificate.pem": "geheim"})
+
+    with pytest.raises(OptionError) as error:
+        opened(ck.Producer, client_config(given, "writer", {"security.protocol": "ssl"}))
+
+    assert "geheim" not in str(error.value)
