@@ -1,4 +1,4 @@
-"""Text to numbers, exactly: nothing is truncated, wrapped or turned into infinity.
+"""Text to numbers, exactly, and decimals to text: nothing is truncated, wrapped or made infinite.
 
 The rules are those of Flink's ``JsonParserToRowDataConverters`` and ``DecimalData``, but that what
 Flink would make NULL or cut silently is an error here. Each function raises ValueError with what
@@ -11,6 +11,7 @@ import math
 import re
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+import polars as pl
 import pyarrow as pa
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -20,6 +21,8 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
 # Digits of the largest 64-bit integer; more must not even be spelled out, as in 1e999999999.
 _INTEGER_DIGITS = 19
+# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
+_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
 
 
 def integer(text: str, bits: int) -> int:
@@ -66,6 +69,17 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
     if not _fits(rounded, places):
         raise ValueError(f"expected a DECIMAL({precision},{scale})")
     return rounded
+
+
+def java_texts(decimals: pa.Array) -> pl.Series:
+    """A column of decimals, each as `java_text` has it, null where it is null."""
+    texts = pl.Series(decimals).cast(pl.String)
+    if decimals.type.scale:
+        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
+    odd = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
+    if odd.any():
+        texts = texts.scatter(odd.arg_true(), [java_text(text) for text in texts.filter(odd)])
+    return texts
 
 
 def java_text(plain: str) -> str:

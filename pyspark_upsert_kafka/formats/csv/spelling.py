@@ -24,14 +24,12 @@ from pyspark_upsert_kafka.formats.base64_text import base64_texts
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.types import BITS
 from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
-from pyspark_upsert_kafka.formats.numerals import java_text
+from pyspark_upsert_kafka.formats.numerals import java_texts
 
 Speller = Callable[[pa.Array], pl.Series]
 """A column to its texts, null where it is null; raises ValueError."""
 
 _NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity"}
-# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
-_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
 _IN_NUMBERS = frozenset("0123456789+-.eENaNInfinitytruefalse")
 
 
@@ -40,7 +38,7 @@ def speller(kind: DataType, dialect: Dialect) -> Speller:
     if isinstance(kind, TimestampType | TimestampNTZType):
         return partial(_timestamps, TimestampText("SQL", isinstance(kind, TimestampType)))
     if isinstance(kind, DecimalType) and dialect.scientific_decimals:
-        return _decimals
+        return java_texts
     if isinstance(kind, DoubleType | FloatType):
         return _key_floats if dialect.is_key else _floats
     return _SPELLERS.get(type(kind), _plain)
@@ -73,17 +71,6 @@ def _key_floats(array: pa.Array) -> pl.Series:
 def _named(numbers: pl.Series) -> pl.Series:
     texts = numbers.cast(pl.String)
     return texts if numbers.is_finite().all() else texts.replace(_NOT_FINITE)
-
-
-def _decimals(array: pa.Array) -> pl.Series:
-    """Decimals as Java's ``stripTrailingZeros().toString()``: 100.00 is 1E+2."""
-    texts = pl.Series(array).cast(pl.String)
-    if array.type.scale:
-        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
-    odd = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
-    if odd.any():
-        texts = texts.scatter(odd.arg_true(), [java_text(text) for text in texts.filter(odd)])
-    return texts
 
 
 def _dates(array: pa.Array) -> pl.Series:

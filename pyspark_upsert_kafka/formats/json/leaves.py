@@ -10,13 +10,11 @@ from pyspark_upsert_kafka.formats.base64_text import base64_texts
 from pyspark_upsert_kafka.formats.json.pieces import Pieces, joined, quoted
 from pyspark_upsert_kafka.formats.json.variants import variant_text
 from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
-from pyspark_upsert_kafka.formats.numerals import java_text
+from pyspark_upsert_kafka.formats.numerals import java_texts
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 # Jackson writes what JSON has no number for as strings.
 _NOT_FINITE = {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
-# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
-_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
 _MILLISECOND = 1_000
 
 
@@ -56,13 +54,7 @@ def key_floats(array: pa.Array) -> Pieces:
 
 def decimals(array: pa.Array) -> Pieces:
     """Decimals as Java's ``stripTrailingZeros().toString()``: 100.00 is 1E+2."""
-    texts = pl.Series(array).cast(pl.String)
-    if array.type.scale:
-        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
-    odd = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
-    if odd.any():
-        texts = texts.scatter(odd.arg_true(), [java_text(text) for text in texts.filter(odd)])
-    return [texts]
+    return [java_texts(array)]
 
 
 def dates(array: pa.Array) -> Pieces:
