@@ -55,13 +55,13 @@ class Bench:
     def topic(self) -> str:
         """A new topic."""
         name = f"bench-{uuid.uuid4().hex[:8]}"
-        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 3})
         admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
         return name
 
     def drop(self, topic: str) -> None:
         """Deletes a topic, so that the disk does not fill."""
-        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 3})
         admin.delete_topics([topic])[topic].result()
 
     def filled(self, count: int, keys: int) -> str:
