@@ -6,13 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pyspark_upsert_kafka import formats
 from pyspark_upsert_kafka.core.declared import METADATA_KEYS, NOT_YET, SECTIONS
 from pyspark_upsert_kafka.core.option import Option
-from pyspark_upsert_kafka.formats import format_options
-
-FORMATS = tuple(formats._MODULES)  # noqa: SLF001 - nobody else asks for all of them
-"""The formats that the page describes."""
+from pyspark_upsert_kafka.formats import FORMATS, format_options
 
 _HEAD = """\
 # Options

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql.types import AtomicType, StructField, StructType, VariantType
 
@@ -65,6 +66,10 @@ class Table:
     def value_message(self) -> StructType:
         """The message value's columns."""
         return StructType(list(self.value))
+
+    def required(self, side: Literal["key", "value"]) -> frozenset[str]:
+        """The primary key's columns, under their names in the message key or value."""
+        return frozenset(self.key_message.names if side == "key" else self.key_names)
 
     def metadata_column(self, key: str) -> MetadataColumn | None:
         """The first column for that metadata key."""

@@ -11,6 +11,9 @@ from pyspark_upsert_kafka.formats.codec import Format
 
 _MODULES = {"csv": "csv", "json": "json", "raw": "raw"}
 
+FORMATS = tuple(sorted(_MODULES))
+"""Names for ``key.format`` and ``value.format``."""
+
 _CHANGE_FORMATS = (
     "debezium-json",
     "debezium-avro-confluent",
@@ -35,7 +38,7 @@ def format_named(name: str, side: str) -> Format:
     if name not in _MODULES:
         raise OptionError(
             f"Unknown {side} format '{name}' in option '{side}.format'. "
-            f"Known formats: {', '.join(sorted(_MODULES))}."
+            f"Known formats: {', '.join(FORMATS)}."
         )
     module = import_module(f"{__name__}.{_MODULES[name]}")
     return cast(Format, module.FORMAT)

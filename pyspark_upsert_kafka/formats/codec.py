@@ -27,12 +27,15 @@ class CodecSpec:
         side: ``key`` or ``value``.
         options: Parsed values of the format's own options, by their unprefixed names.
         topics: Topics of the table, for what depends on them (registry subjects).
+        required: Columns of the primary key, under their names in the message: never null, whatever
+            the schema says.
     """
 
     schema: StructType
     side: Literal["key", "value"]
     options: Mapping[str, Any]
     topics: tuple[str, ...] = ()
+    required: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

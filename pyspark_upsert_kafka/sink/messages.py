@@ -13,7 +13,6 @@ from typing import Any, Literal, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
@@ -48,8 +47,8 @@ class RowEncoder:
         self._topics = choice.topics.names
         self._key_columns = table.key_names
         self._value_columns = [field.name for field in table.value]
-        self._key = _encoder(choice.key_format, table.key_message, "key", self._topics)
-        self._value = _encoder(choice.value_format, table.value_message, "value", self._topics)
+        self._key = _encoder(choice.key_format, table, "key", self._topics)
+        self._value = _encoder(choice.value_format, table, "value", self._topics)
         self._key_names = table.key_message.names
         self._schema = arrow_schema(table.schema)
         self._names = {
@@ -168,10 +167,11 @@ def _pair(header: dict[str, Any] | None) -> tuple[str | None, bytes | None]:
 
 def _encoder(
     choice: FormatChoice | None,
-    schema: StructType,
+    table: Table,
     side: Literal["key", "value"],
     topics: tuple[str, ...],
 ) -> Encoder:
     chosen: Any = choice
-    spec = CodecSpec(schema, side, dict(chosen.options), topics)
+    schema = table.key_message if side == "key" else table.value_message
+    spec = CodecSpec(schema, side, dict(chosen.options), topics, table.required(side))
     return format_named(chosen.name, side).encoder(spec)

@@ -79,11 +79,13 @@ class RowDecoder:
         choice = options.table
         topics = choice.topics.names
         self._key = (
-            _decoder(choice.key_format, table.key_message, "key", topics)
+            _decoder(choice.key_format, table.key_message, "key", topics, table.required("key"))
             if choice.key_format is not None
             else None
         )
-        self._value = _decoder(choice.value_format, _value_schema(table), "value", topics)
+        self._value = _decoder(
+            choice.value_format, _value_schema(table), "value", topics, table.required("value")
+        )
         # Only now: a type that cannot travel to Spark is refused best by the format, in its words.
         self._schema = arrow_schema(table.schema)
         self._in_key = _names_in_key(table)
@@ -141,10 +143,14 @@ class RowDecoder:
 
 
 def _decoder(
-    choice: FormatChoice, schema: StructType, side: Literal["key", "value"], topics: tuple[str, ...]
+    choice: FormatChoice,
+    schema: StructType,
+    side: Literal["key", "value"],
+    topics: tuple[str, ...],
+    required: frozenset[str],
 ) -> Decoder:
     format_ = format_named(choice.name, side)
-    return format_.decoder(CodecSpec(schema, side, dict(choice.options), topics))
+    return format_.decoder(CodecSpec(schema, side, dict(choice.options), topics, required))
 
 
 def _value_schema(table: Table) -> StructType:
