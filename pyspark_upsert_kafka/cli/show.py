@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ def run(given: argparse.Namespace) -> None:
         OptionError: The schema or the key is missing; the first message is shown as a hint.
     """
     options = _options(given)
+    sys.stderr.write(f"Reading topic {given.topic!r} at {given.bootstrap_servers} ...\n")
     if not given.schema or not (given.primary_key or given.append):
         raise OptionError(_what_is_missing(given.topic, options))
     plan = read_options(options, format_options, stream=False)
