@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +24,12 @@ def save(frame: DataFrame, given: Mapping[str, object], path: str | None = None)
     """Writes a batch with these options."""
     writer = frame.write.format("upsert-kafka").mode("append")
     writer.options(**{name: str(value) for name, value in given.items()}).save(path)
+
+
+def arrow_rows(frame: DataFrame) -> pa.RecordBatch:
+    """The rows of a small DataFrame in one batch, as Spark hands them to a sink."""
+    (batch,) = frame.toArrow().combine_chunks().to_batches()
+    return batch
 
 
 def clause(given: Mapping[str, object]) -> str:

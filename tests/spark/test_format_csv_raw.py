@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 from tests.conftest import Broker, options
-from tests.spark.batches import load, refused, save
+from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows
 from tests.spark.jackson import JacksonCsv
 from tests.unit.csv_codecs import decoder, encoder, exactly
@@ -89,15 +88,10 @@ VALUES = [
 ]
 
 
-def _arrow_rows(frame: object) -> pa.RecordBatch:
-    (batch_,) = frame.toArrow().combine_chunks().to_batches()
-    return batch_
-
-
 def test_spark_reads_what_is_written(spark: SparkSession) -> None:
     """Spark's from_csv reads the messages, given the null literal and how timestamps are spelled."""
     frame = spark.createDataFrame(VALUES, DDL).coalesce(1)
-    written = encoder(frame.schema, null_literal="NULL")(_arrow_rows(frame))
+    written = encoder(frame.schema, null_literal="NULL")(arrow_rows(frame))
     texts = spark.createDataFrame([(message.decode(),) for message in written], "text STRING")
     given = {
         "nullValue": "NULL",
@@ -118,7 +112,7 @@ def test_what_spark_writes_is_read(spark: SparkSession) -> None:
     for copies in (1, 30):
         decoded = decoder(frame.schema, null_literal="NULL")(messages * copies)
         assert not decoded.errors
-        assert decoded.rows.to_pylist() == _arrow_rows(frame).to_pylist() * copies
+        assert decoded.rows.to_pylist() == arrow_rows(frame).to_pylist() * copies
 
 
 PAIRS = [
