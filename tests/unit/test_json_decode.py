@@ -359,7 +359,7 @@ def test_messages_do_not_run_into_each_other(messages):
 
 
 def test_plain_messages_go_the_fast_way():
-    """Every type but maps and variants is read by columns, at every depth."""
+    """Every type but variants is read by columns, at every depth."""
     for kind, texts in PLAIN.items():
         many = [b'{"c":%b,"a":[{"x":%b}]}' % (text, text) for text in texts]
         leaf = DecimalType(38, 10) if kind is DecimalType else kind()
@@ -368,6 +368,48 @@ def test_plain_messages_go_the_fast_way():
         assert (fast is None) == (kind is VariantType)
         if fast:
             assert fast(many).to_pylist() == exactly(schema)(many).rows.to_pylist()
+
+
+MAPS = [
+    (
+        MapType(TEXT, LONG),
+        [b'{"a":1,"":-9223372036854775808}', b"{}", b"null", b'{"a":null}', b'{"a":1,"a":2}'],
+    ),
+    (MapType(TEXT, TEXT), [b'{"a":"\\u00e9","b":""}', b'{"a":null}']),
+    (MapType(TEXT, DoubleType()), [b'{"a":1.5,"b":-0.0}', b'{"a":3}']),
+    (MapType(TEXT, MapType(TEXT, BooleanType())), [b'{"a":{"b":true},"c":null,"d":{}}']),
+    (ArrayType(MapType(TEXT, DateType())), [b'[{"a":"2024-02-29"},null,{}]', b"[]"]),
+    (
+        columns(m=MapType(TEXT, ArrayType(ShortType())), n=TEXT),
+        [b'{"m":{"a":[1,null]},"n":"x"}', b"{}"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts"), MAPS)
+def test_maps_are_read_by_columns(kind, texts):
+    """Of duplicate names the last wins, and null, empty and missing ones are told apart."""
+    many = [b'{"other":[1],"c":%b,"d":%b}' % (text, text) for text in texts] + [b"{}"]
+    schema = columns(c=kind, d=kind)
+    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert fast(many).to_pylist() == exactly(schema)(many).rows.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (LONG, b"1.0"), (LONG, b'"1"'), (LONG, b"9223372036854775808"), (LONG, b"true"),
+        (ShortType(), b"32768"), (DoubleType(), b"0"), (DoubleType(), b"-0"), (DoubleType(), b"9007199254740993"),
+        (DoubleType(), b'"NaN"'), (DoubleType(), b"true"), (TEXT, b"1.10"), (TEXT, b"{}"),
+        (BooleanType(), b'"true"'), (DateType(), b"19000"), (ArrayType(LONG), b"{}"), (columns(x=LONG), b"[]"),
+        (LONG, b"NaN"), (TEXT, b'"\\ud800"'), (TEXT, b'"\xff"'),
+    ],
+)  # fmt: skip
+def test_a_map_that_orjson_may_get_wrong_goes_the_exact_way(kind, text):
+    """Digits that it loses, the sign of -0, and everything that is not plainly of the column's type."""
+    schema = columns(c=MapType(TEXT, kind))
+    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert fast([b'{"c":{"a":%b}}' % text]) is None
 
 
 def test_line_breaks_inside_messages():

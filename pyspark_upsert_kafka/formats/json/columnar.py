@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from pyspark_upsert_kafka.formats.batches import Fast, batch_of
 from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
 from pyspark_upsert_kafka.formats.json.lines import line_parser
+from pyspark_upsert_kafka.formats.json.maps import fields_of, gatherer
 from pyspark_upsert_kafka.formats.json.plans import plan
 from pyspark_upsert_kafka.formats.json.reading import row_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
@@ -18,42 +19,66 @@ from pyspark_upsert_kafka.formats.json.settings import Settings
 Columns = Callable[[Sequence[bytes]], "list[pa.Array]"]
 """Messages to some columns of their rows; ValueError = the batch is refused."""
 
+Way = Callable[[StructType, "list[pa.Field]", Settings], Columns]
+"""Compiles the reading of some columns."""
+
 
 def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) -> Fast | None:
     """Compiles the fast way; None when it can read no column.
 
-    Columns that it cannot read (maps, variants) are taken from each message by the exact way, the
-    others are still parsed together.
+    Each column goes the fastest way that its type has: parsed together, gathered when it holds maps,
+    or, as variants must, taken from each message by the exact way.
     """
-    by_batch = [_is_vectorised(field.dataType) for field in columns.fields]
-    if by_batch and not any(by_batch):
+    ways = [
+        _way(field.dataType, column.type, settings)
+        for field, column in zip(columns, target, strict=True)
+    ]
+    if ways and {*ways} == {_one_by_one}:
         return None
-    together = _together(_some(target, by_batch), settings)
-    one_by_one = _one_by_one(columns, target, [not fast for fast in by_batch], settings)
+    compiled = {
+        way: way(
+            StructType(_some(columns.fields, [each is way for each in ways])),
+            _some(target, [each is way for each in ways]),
+            settings,
+        )
+        for way in {*ways} or {_together}
+    }
 
     def read(messages: Sequence[bytes]) -> pa.RecordBatch | None:
         try:
-            ready = {True: iter(together(messages)), False: iter(one_by_one(messages))}
+            ready = {way: iter(columns(messages)) for way, columns in compiled.items()}
         except ValueError:  # pyarrow's ArrowInvalid is one
             return None
-        return batch_of([next(ready[fast]) for fast in by_batch], target, len(messages))
+        return batch_of([next(ready[way]) for way in ways], target, len(messages))
 
     return read
 
 
-def _is_vectorised(kind: DataType) -> bool:
+def _way(kind: DataType, target: pa.DataType, settings: Settings) -> Way:
+    if not _holds(kind, MapType | VariantType):
+        return _together
+    # orjson's values do not tell where a field is missing.
+    missing_matters = settings.fail_on_missing_field
+    if missing_matters or _holds(kind, VariantType) or gatherer(target, settings) is None:
+        return _one_by_one
+    return _gathered
+
+
+def _holds(kind: DataType, wanted: Any) -> bool:
+    if isinstance(kind, wanted):
+        return True
     if isinstance(kind, StructType):
-        return all(_is_vectorised(field.dataType) for field in kind.fields)
+        return any(_holds(field.dataType, wanted) for field in kind.fields)
     if isinstance(kind, ArrayType):
-        return _is_vectorised(kind.elementType)
-    return not isinstance(kind, MapType | VariantType)
+        return _holds(kind.elementType, wanted)
+    return isinstance(kind, MapType) and _holds(kind.valueType, wanted)
 
 
 def _some(fields: Iterable[Any], wanted: list[bool]) -> list[Any]:
     return [field for field, is_wanted in zip(fields, wanted, strict=True) if is_wanted]
 
 
-def _together(target: list[pa.Field], settings: Settings) -> Columns:
+def _together(_: StructType, target: list[pa.Field], settings: Settings) -> Columns:
     plans = [plan(field.type, settings) for field in target]
     names = [field.name for field in target]
     parse = line_parser(pa.schema(list(zip(names, [kind for kind, _ in plans], strict=True))))
@@ -62,11 +87,18 @@ def _together(target: list[pa.Field], settings: Settings) -> Columns:
     def columns(messages: Sequence[bytes]) -> list[pa.Array]:
         parsed = [_only_chunk(column) for column in parse(messages).columns]
         restored = [restore(c) for c, (_, restore) in zip(parsed, plans, strict=True)]
-        if any(rows_lacking(c, field) for c, field in zip(restored, demanded, strict=True)):
-            raise ValueError("a field is missing")
-        return [conform(c, field.type) for c, field in zip(restored, target, strict=True)]
+        return _checked(restored, demanded, target)
 
     return columns
+
+
+def _checked(
+    columns: list[pa.Array], demanded: list[pa.Field], target: list[pa.Field]
+) -> list[pa.Array]:
+    """The columns in the types that the table has, with a value wherever one is demanded."""
+    if any(rows_lacking(c, field) for c, field in zip(columns, demanded, strict=True)):
+        raise ValueError("a field is missing")
+    return [conform(c, field.type) for c, field in zip(columns, target, strict=True)]
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -86,16 +118,23 @@ def _required(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _one_by_one(
-    columns: StructType, target: pa.Schema, wanted: list[bool], settings: Settings
-) -> Columns:
-    if not any(wanted):
-        return lambda _: []
-    row = row_reader(StructType(_some(columns.fields, wanted)), settings)
-    kinds = [field.type for field in _some(target, wanted)]
+def _gathered(_: StructType, target: list[pa.Field], settings: Settings) -> Columns:
+    names = [field.name for field in target]
+    ways = [gatherer(field.type, settings) for field in target]
+
+    def columns(messages: Sequence[bytes]) -> list[pa.Array]:
+        fields = fields_of(messages, names)
+        gathered = [gather(values) for gather, values in zip(ways, fields, strict=True) if gather]
+        return _checked(gathered, target, target)
+
+    return columns
+
+
+def _one_by_one(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
+    row = row_reader(columns, settings)
 
     def arrays(messages: Sequence[bytes]) -> list[pa.Array]:
         values = zip(*map(row, messages), strict=True)
-        return [pa.array(v, kind) for v, kind in zip(values, kinds, strict=True)]
+        return [pa.array(v, field.type) for v, field in zip(values, target, strict=True)]
 
     return arrays

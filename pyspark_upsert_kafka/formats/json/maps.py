@@ -1,0 +1,131 @@
+"""Columns that hold maps: orjson parses each message, and each leaf becomes a column at once.
+
+``pyarrow.json`` has no maps. Of duplicate names orjson keeps the last, as the exact way does, and it
+refuses what is not strictly JSON. What it loses is refused here: the digits of a number that is no
+64-bit integer or float, and the sign of ``-0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
+from pyspark_upsert_kafka.formats.json.plans import plan
+from pyspark_upsert_kafka.formats.json.settings import Settings
+
+Gather = Callable[[list[Any]], pa.Array]
+"""Parsed values, or None for null, to a column; ValueError = the batch needs the exact way."""
+
+_TEXT = frozenset({str})
+_LEAVES = {
+    pa.bool_(): frozenset({bool}),
+    pa.float64(): frozenset({float, int}),
+    pa.string(): _TEXT,
+    pa.date32(): _TEXT,
+    pa.binary(): _TEXT,
+    **dict.fromkeys([pa.int8(), pa.int16(), pa.int32(), pa.int64()], frozenset({int})),
+}
+"""What orjson makes of a value that it reads without a loss, by the type of the column."""
+
+
+def fields_of(messages: Sequence[bytes], names: Sequence[str]) -> list[list[Any]]:
+    """The values of some fields of each message; ValueError = a message needs the exact way."""
+    if not all(message.startswith(b"{") for message in messages):
+        raise ValueError("a message is not plainly an object")
+    if any(too_deep(m) for m in messages if len(m) > 2 * DEEPEST):
+        raise ValueError("a message is nested too deep")
+    # Only what is needed is kept: the collector would walk through all documents again and again.
+    if len(names) == 1:
+        return [[document.get(names[0]) for document in map(orjson.loads, messages)]]
+    rows = [tuple(map(document.get, names)) for document in map(orjson.loads, messages)]
+    return [list(values) for values in zip(*rows, strict=True)]
+
+
+def gatherer(kind: pa.DataType, settings: Settings) -> Gather | None:
+    """Compiles the way from parsed values to a column of this type; None = there is none."""
+    if pa.types.is_map(kind):
+        return _inner(kind.item_type, settings, _map)
+    if pa.types.is_list(kind):
+        return _inner(kind.value_type, settings, _list)
+    if pa.types.is_struct(kind):
+        return _object(list(kind), settings)
+    allowed = _TEXT if pa.types.is_timestamp(kind) else _LEAVES.get(kind)
+    return None if allowed is None else _leaf(kind, allowed, settings)
+
+
+def _object(fields: Sequence[pa.Field], settings: Settings) -> Gather | None:
+    children = [gatherer(field.type, settings) for field in fields]
+    ready = [child for child in children if child is not None]
+    if len(ready) < len(fields):
+        return None
+    names = [field.name for field in fields]
+
+    def gather(values: list[Any]) -> pa.Array:
+        _only(values, {dict})
+        null = [value is None for value in values]
+        columns = [
+            child([None if value is None else value.get(name) for value in values])
+            for name, child in zip(names, ready, strict=True)
+        ]
+        return pa.StructArray.from_arrays(columns, names, mask=pa.array(null, pa.bool_()))
+
+    return gather
+
+
+def _inner(
+    kind: pa.DataType, settings: Settings, outer: Callable[[Gather], Gather]
+) -> Gather | None:
+    items = gatherer(kind, settings)
+    return None if items is None else outer(items)
+
+
+def _map(items: Gather) -> Gather:
+    def gather(values: list[Any]) -> pa.Array:
+        _only(values, {dict})
+        present = [value for value in values if value]
+        keys = pa.array(chain.from_iterable(present), pa.string())
+        inner = items(list(chain.from_iterable(value.values() for value in present)))
+        return pa.MapArray.from_arrays(_offsets(values), keys, inner)
+
+    return gather
+
+
+def _list(items: Gather) -> Gather:
+    def gather(values: list[Any]) -> pa.Array:
+        _only(values, {list})
+        inner = items(list(chain.from_iterable(value for value in values if value)))
+        return pa.ListArray.from_arrays(_offsets(values), inner)
+
+    return gather
+
+
+def _leaf(kind: pa.DataType, allowed: frozenset[type], settings: Settings) -> Gather:
+    kept, restore = plan(kind, settings)
+
+    def gather(values: list[Any]) -> pa.Array:
+        _only(values, allowed)
+        if float in allowed and any(value == 0 and type(value) is int for value in values):
+            raise ValueError("it may be -0")
+        try:
+            return restore(pa.array(values, kept))
+        except OverflowError as error:
+            raise ValueError("a number is out of range") from error
+
+    return gather
+
+
+def _only(values: list[Any], allowed: frozenset[type] | set[type]) -> None:
+    if not {*map(type, values)} <= {*allowed, type(None)}:
+        raise ValueError("a value is of another kind")
+
+
+def _offsets(values: list[Any]) -> pa.Array:
+    """Where each list or map begins; a null one begins nowhere."""
+    ends = list(accumulate(len(value) if value else 0 for value in values))
+    starts = [None if v is None else start for v, start in zip(values, [0, *ends], strict=False)]
+    return pa.array([*starts, ends[-1] if ends else 0], pa.int32())
