@@ -29,6 +29,7 @@ TRANSIENT = frozenset({
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
     KafkaError._WAIT_COORD,  # noqa: SLF001
+    KafkaError._NOENT,  # noqa: SLF001 - "No leaders found": a broker that has just come back
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.REQUEST_TIMED_OUT,

@@ -178,6 +178,15 @@ class LibrdkafkaCluster:
             return [{} for _ in asked]
 
         def question(timeout: float) -> list[dict[TopicPartition, int]]:
+            try:
+                return offsets(timeout)
+            except ck.KafkaException as error:
+                if error.args[0].code() == ck.KafkaError._NOENT:  # noqa: SLF001 - "No leaders found"
+                    # What had no leader once can stay so in librdkafka's memory until it looks around.
+                    self._admin.client.list_topics(timeout=timeout)
+                raise
+
+        def offsets(timeout: float) -> list[dict[TopicPartition, int]]:
             answers = [
                 self._admin.client.list_offsets(
                     dict.fromkeys(wanted, spec),
