@@ -77,7 +77,8 @@ def run(given: argparse.Namespace) -> None:
         OptionError: The schema or the key is missing; the first message is shown as a hint.
     """
     options = _options(given)
-    sys.stderr.write(f"Reading topic {given.topic!r} at {given.bootstrap_servers} ...\n")
+    if sys.stderr.isatty():  # a broker that does not answer is waited for
+        sys.stderr.write(f"Reading topic {given.topic!r} at {given.bootstrap_servers} ...\n")
     if not given.schema or not (given.primary_key or given.append):
         raise OptionError(_what_is_missing(given.topic, options))
     plan = read_options(options, format_options, stream=False)
