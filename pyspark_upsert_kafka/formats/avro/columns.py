@@ -1,0 +1,130 @@
+"""The Spark columns that an Avro schema means: Spark's own ``SchemaConverters.toSqlType``."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.model import (
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Reference,
+    Union,
+)
+from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
+
+_NULL = Primitive("null")
+_MOST_DIGITS = 38
+
+_PLAIN: dict[str, type[DataType]] = {
+    "boolean": BooleanType,
+    "bytes": BinaryType,
+    "double": DoubleType,
+    "float": FloatType,
+    "int": IntegerType,
+    "long": LongType,
+    "string": StringType,
+}
+# Nanoseconds are no timestamps of Spark's, and its own reader gives the number.
+_LOGICAL: dict[str, type[DataType]] = {
+    "date": DateType,
+    "local-timestamp-micros": TimestampNTZType,
+    "local-timestamp-millis": TimestampNTZType,
+    "timestamp-micros": TimestampType,
+    "timestamp-millis": TimestampType,
+}
+_WIDER = {frozenset({"int", "long"}): LongType(), frozenset({"float", "double"}): DoubleType()}
+
+
+def columns_of(schema: Source) -> StructType:
+    """The columns of a record schema: in its order, nullable where it has a union with null.
+
+    Raises:
+        SchemaError: It is no schema, not that of a record, or Spark has no type for a field.
+    """
+    top = parse_schema(schema).type
+    if not isinstance(top, Record):
+        raise SchemaError(
+            "An Avro schema that gives the columns must be a record; this one is not. Give the "
+            "columns by .schema(...)."
+        )
+    return _columns(top, "")
+
+
+def _columns(record: Record, path: str) -> StructType:
+    return StructType([_column(f.name, f.type, path + f.name) for f in record.fields])
+
+
+def _column(name: str, avro: AvroType, path: str) -> StructField:
+    kind, nullable = _type(avro, path)
+    return StructField(name, kind, nullable)
+
+
+def _type(avro: AvroType, path: str) -> tuple[DataType, bool]:
+    """The type, and whether it may be NULL."""
+    if isinstance(avro, Union):
+        some = tuple(branch for branch in avro.branches if branch != _NULL)
+        return _of_branches(some, path), _NULL in avro.branches
+    if isinstance(avro, Array):
+        return ArrayType(*_type(avro.items, f"{path}[]")), False
+    if isinstance(avro, Map):
+        return MapType(StringType(), *_type(avro.values, f"{path}{{}}")), False
+    if isinstance(avro, Record):
+        return _columns(avro, f"{path}."), False
+    if isinstance(avro, Enum):
+        return StringType(), False
+    if isinstance(avro, Reference):
+        raise _refused(path, f"the record {avro.name!r} within itself")
+    return _simple(avro, path), False
+
+
+def _of_branches(branches: tuple[AvroType, ...], path: str) -> DataType:
+    if len(branches) == 1:
+        return _type(branches[0], path)[0]
+    kinds = frozenset(branch.kind for branch in branches if isinstance(branch, Primitive))
+    if len(kinds) != len(branches) or kinds not in _WIDER:
+        raise _refused(path, "a union of several types")
+    return _WIDER[kinds]
+
+
+def _simple(avro: Primitive | Fixed, path: str) -> DataType:
+    logical = avro.logical
+    if logical and logical.name == "decimal":
+        if logical.precision > _MOST_DIGITS:
+            raise _refused(path, f"a decimal of {logical.precision} digits")
+        return DecimalType(logical.precision, logical.scale)
+    if isinstance(avro, Fixed):
+        return BinaryType()
+    if avro == _NULL:
+        raise _refused(path, "nothing but null")
+    kind = _LOGICAL.get(logical.name) if logical else None
+    return (kind or _PLAIN[avro.kind])()
+
+
+def _refused(path: str, what: str) -> SchemaError:
+    return SchemaError(
+        f"Field {path!r} of the Avro schema is {what}, for which Spark has no type. Give the columns "
+        "by .schema(...)."
+    )

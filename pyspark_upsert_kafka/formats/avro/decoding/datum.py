@@ -1,0 +1,45 @@
+"""One message read byte by byte, each read being checked."""
+
+from __future__ import annotations
+
+from pyspark_upsert_kafka.formats.avro.decoding.words import unreadable
+
+_TOO_LONG = "a number is longer than 64 bits"
+
+
+class Datum:
+    """The bytes of a message, and how far they have been read."""
+
+    __slots__ = ("at", "data", "depth")
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at, self.depth = data, at, 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes have not been read yet."""
+        return len(self.data) - self.at
+
+    def long(self, path: str) -> int:
+        """A number of variable length in zigzag code."""
+        value = shift = 0
+        for byte in self.data[self.at : self.at + 10]:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        else:
+            ended = self.left < 10
+            raise unreadable(path, "the message ends within a number" if ended else _TOO_LONG)
+        if value >> 64:
+            raise unreadable(path, _TOO_LONG)
+        self.at += shift // 7
+        return (value >> 1) ^ -(value & 1)
+
+    def take(self, size: int, path: str, what: str) -> bytes:
+        """The next bytes."""
+        if not 0 <= size <= self.left:
+            seen = f"ends after {self.left} of {size} bytes" if size > 0 else f"has {size} bytes"
+            raise unreadable(path, f"the {what} {seen}")
+        self.at += size
+        return self.data[self.at - size : self.at]

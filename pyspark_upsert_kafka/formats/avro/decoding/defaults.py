@@ -1,0 +1,101 @@
+"""Defaults of a reader's fields, as the datum that a writer would have written.
+
+So a default is read as any other value is.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from pyspark_upsert_kafka.formats.avro.model import (
+    NO_DEFAULT,
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+
+_BITS = {"int": 32, "long": 64}
+
+
+def default_datum(schema: Schema, kind: AvroType, value: Any) -> bytes:
+    """A default in JSON as the bytes of its type.
+
+    Raises:
+        ValueError: It is no value of the type.
+    """
+    if isinstance(kind, Primitive):
+        return _primitive(kind.kind, value)
+    if isinstance(kind, Fixed) and isinstance(value, str) and len(value) == kind.size:
+        return value.encode("latin-1")
+    if isinstance(kind, Enum) and value in kind.symbols:
+        return _long(kind.symbols.index(value))
+    if isinstance(kind, Union):
+        return _first_branch(schema, kind, value)
+    return _compound(schema, kind, value)
+
+
+def _compound(schema: Schema, kind: AvroType, value: Any) -> bytes:
+    if isinstance(kind, Array) and isinstance(value, list):
+        return _blocks([default_datum(schema, kind.items, item) for item in value])
+    if isinstance(kind, Map) and isinstance(value, dict):
+        return _blocks(
+            [
+                _primitive("string", key) + default_datum(schema, kind.values, item)
+                for key, item in value.items()
+            ]
+        )
+    record = kind if isinstance(kind, Record) else schema.records.get(getattr(kind, "name", ""))
+    if record is not None and isinstance(value, dict):
+        return b"".join(
+            default_datum(schema, field.type, value.get(field.name, field.default))
+            for field in record.fields
+        )
+    raise _wrong(value)
+
+
+def _primitive(kind: str, value: Any) -> bytes:
+    if kind == "null" and value is None:
+        return b""
+    if kind == "boolean" and type(value) is bool:
+        return bytes([value])
+    if kind in _BITS and type(value) is int and -1 <= value >> (_BITS[kind] - 1) <= 0:
+        return _long(value)
+    if kind in ("float", "double") and type(value) in (int, float):
+        return struct.pack("<f" if kind == "float" else "<d", value)
+    if kind in ("string", "bytes") and type(value) is str:
+        data = value.encode("utf-8" if kind == "string" else "latin-1")
+        return _long(len(data)) + data
+    raise _wrong(value)
+
+
+def _first_branch(schema: Schema, kind: Union, value: Any) -> bytes:
+    """The first branch that the default is a value of, as of Avro 1.12; it was the first one before."""
+    for number, branch in enumerate(kind.branches):
+        try:
+            return _long(number) + default_datum(schema, branch, value)
+        except ValueError:
+            continue
+    raise _wrong(value)
+
+
+def _blocks(items: list[bytes]) -> bytes:
+    return b"".join([_long(len(items)), *items, _long(0)]) if items else _long(0)
+
+
+def _long(value: int) -> bytes:
+    rest, written = (value << 1) ^ (value >> 63), bytearray()
+    while rest > 0x7F:
+        written.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
+def _wrong(value: Any) -> ValueError:
+    return ValueError("no value is given" if value is NO_DEFAULT else f"{value!r} does not fit")

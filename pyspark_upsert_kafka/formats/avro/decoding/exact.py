@@ -1,0 +1,138 @@
+"""The exact way: one message to its values, or to what is wrong with it.
+
+The plan is compiled into a tree of functions once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
+from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Read
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    Again,
+    Choice,
+    Node,
+    Parts,
+    Plan,
+    Repeated,
+    least_bytes,
+)
+from pyspark_upsert_kafka.formats.avro.decoding.words import so_many_bytes, unreadable
+from pyspark_upsert_kafka.formats.batches import UnreadableError
+
+DEEPEST = 100
+"""How deep a record may stand within itself."""
+
+MOST_EMPTY = 10_000
+"""How many items that take no bytes an array may have: a few bytes must not fill the memory."""
+
+
+def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes], Any]:
+    """Compiles the function from a message to what its datum is; it raises UnreadableError."""
+    readers = _Readers()
+    readers.records.update((name, readers.reader(node)) for name, node in plan.records.items())
+    read = readers.reader(plan.row)
+
+    def value(message: bytes) -> Any:
+        datum = Datum(message, skip)
+        try:
+            seen = read(datum)
+        except RecursionError:
+            raise UnreadableError("records stand within themselves too often") from None
+        if datum.left:
+            are = "is" if datum.left == 1 else "are"
+            raise UnreadableError(f"{so_many_bytes(datum.left)} {are} left after the datum")
+        return seen
+
+    return value
+
+
+@dataclass(frozen=True)
+class _Readers:
+    """Compiles nodes; ``records`` are the readers of records that stand within themselves."""
+
+    records: dict[str, Read] = field(default_factory=dict)
+
+    def reader(self, node: Node) -> Read:
+        if isinstance(node, Parts):
+            return self._parts(node)
+        if isinstance(node, Choice):
+            return self._choice(node)
+        if isinstance(node, Repeated):
+            return self._repeated(node)
+        if isinstance(node, Again):
+            return self._again(node)
+        return LEAVES[type(node)](node)
+
+    def _parts(self, node: Parts) -> Read:
+        names = [part.name for part in node.arrow] if node.arrow else []
+        parts = [
+            (None if slot is None else names[slot], self.reader(part))
+            for part, slot in node.written
+        ]
+        missing = {names[slot]: value for slot, value in node.missing.items()}
+
+        def read(datum: Datum) -> dict[str, Any]:
+            values = dict(missing)
+            for name, part in parts:
+                value = part(datum)
+                if name is not None:
+                    values[name] = value
+            return values
+
+        return read
+
+    def _choice(self, node: Choice) -> Read:
+        branches, path = [self.reader(branch) for branch in node.branches], node.path
+
+        def read(datum: Datum) -> Any:
+            number = datum.long(path)
+            if not 0 <= number < len(branches):
+                raise unreadable(path, f"there is no branch {number} in a union of {len(branches)}")
+            return branches[number](datum)
+
+        return read
+
+    def _repeated(self, node: Repeated) -> Read:
+        path, least, item = node.path, least_bytes(node.item), self.reader(node.item)
+        passed = node.arrow is None
+
+        def read(datum: Datum) -> list[Any]:
+            items: list[Any] = []
+            while count := datum.long(path):
+                size = datum.long(path) if count < 0 else None
+                if passed and size is not None:
+                    datum.take(size, path, "block")
+                    continue
+                count = abs(count)
+                if least and count * least > datum.left:
+                    raise unreadable(
+                        path, f"there are {count} items in {so_many_bytes(datum.left)}"
+                    )
+                if not least and count + len(items) > MOST_EMPTY:
+                    raise unreadable(
+                        path, f"there are more than {MOST_EMPTY} items that take no bytes"
+                    )
+                items += [item(datum) for _ in range(count)]
+            return items
+
+        if node.arrow is None or not pa.types.is_map(node.arrow):
+            return read
+        return lambda datum: list({e["key"]: e["value"] for e in read(datum)}.items())
+
+    def _again(self, node: Again) -> Read:
+        name = node.name
+
+        def read(datum: Datum) -> None:
+            datum.depth += 1
+            if datum.depth > DEEPEST:
+                raise UnreadableError(f"{name} stands within itself more than {DEEPEST} times")
+            self.records[name](datum)
+            datum.depth -= 1
+
+        return read

@@ -1,0 +1,71 @@
+"""What a datum holds and no column wants: how to get past it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    Again,
+    Choice,
+    Node,
+    Null,
+    Number,
+    Parts,
+    Repeated,
+    Sized,
+    Symbol,
+)
+from pyspark_upsert_kafka.formats.avro.model import (
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Reference,
+    Schema,
+    Union,
+)
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Makes nodes without a column; ``records`` collects those that stand within themselves."""
+
+    writer: Schema
+    records: dict[str, Node] = field(default_factory=dict)
+
+    def node(self, kind: AvroType, path: str) -> Node:
+        """How to get past one type."""
+        if isinstance(kind, Primitive):
+            return _primitive(kind.kind, path)
+        if isinstance(kind, Fixed):
+            return Sized(path, kind.size)
+        if isinstance(kind, Enum):
+            return Symbol(path, kind.symbols)
+        return self._compound(kind, path)
+
+    def _compound(self, kind: Array | Map | Record | Union | Reference, path: str) -> Node:
+        if isinstance(kind, Union):
+            return Choice(path, tuple(self.node(branch, path) for branch in kind.branches))
+        if isinstance(kind, Array):
+            return Repeated(path, self.node(kind.items, f"{path}[]"))
+        if isinstance(kind, Map):
+            key, value = Sized(f"{path}{{}}", None), self.node(kind.values, f"{path}{{}}")
+            return Repeated(path, Parts(((key, None), (value, None))))
+        if isinstance(kind, Record):
+            return self._record(kind, path)
+        if kind.name not in self.records:
+            self.records[kind.name] = Again(kind.name)
+            self.records[kind.name] = self._record(self.writer.records[kind.name], path)
+        return Again(kind.name)
+
+    def _record(self, kind: Record, path: str) -> Parts:
+        return Parts(tuple((self.node(f.type, f"{path}.{f.name}"), None) for f in kind.fields))
+
+
+def _primitive(kind: str, path: str) -> Node:
+    if kind == "null":
+        return Null(None)
+    return Sized(path, None) if kind in ("bytes", "string") else Number(path, kind)

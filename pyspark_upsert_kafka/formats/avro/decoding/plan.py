@@ -1,0 +1,155 @@
+"""How a datum is read into columns: the writer's schema, resolved once when a decoder is compiled.
+
+A plan follows the writer's schema, since that is how the bytes stand. Each node says what they become;
+``arrow`` is the type of the column or of a part of it, and None where the datum holds something that no
+column wants. Both ways to read, the columnar and the exact one, are compiled from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Null:
+    """Nothing is written; the column is NULL."""
+
+    arrow: pa.DataType | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What makes a written integer the column's: ``written * times // over``.
+
+    Args:
+        low: The smallest written integer that the column can hold.
+        high: The largest.
+        times: Factor.
+        over: Divisor.
+    """
+
+    low: int = -(1 << 63)
+    high: int = (1 << 63) - 1
+    times: int = 1
+    over: int = 1
+
+
+@dataclass(frozen=True)
+class Number:
+    """A boolean, int, long, float or double.
+
+    Args:
+        path: The field, for errors; here and below.
+        wire: Which one is written.
+        arrow: Type of the column.
+        scale: Of an integer column.
+        through: numpy's types that a number takes on its way to a floating-point column; the
+            reader's schema may ask for a step in between.
+    """
+
+    path: str
+    wire: str
+    arrow: pa.DataType | None = None
+    scale: Scale = Scale()
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Bytes or a string with the length before it, or so many bytes of a fixed ``size``."""
+
+    path: str
+    size: int | None
+    arrow: pa.DataType | None = None
+    form: Literal["bytes", "text", "decimal", "uuid"] = "bytes"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The number of one of an enum's symbols; None stands for one that the reader does not know."""
+
+    path: str
+    symbols: tuple[str | None, ...]
+    arrow: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Blocks of items: an array; or a map, whose items have two parts, the key and the value."""
+
+    path: str
+    item: Node
+    arrow: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The fields of a record, one after the other.
+
+    Args:
+        written: Each field as it is written, and which of the struct's fields it becomes.
+        missing: The struct's fields that are not written, and their values as pyarrow takes them.
+        arrow: Type of the struct.
+    """
+
+    written: tuple[tuple[Node, int | None], ...]
+    missing: Mapping[int, Any] = field(default_factory=dict, hash=False)
+    arrow: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The number of a union's branch, and what stands in that branch."""
+
+    path: str
+    branches: tuple[Node, ...]
+    arrow: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A branch that the column cannot hold: a message that takes it cannot be read."""
+
+    why: str
+    arrow: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Again:
+    """A record within itself, passed over; by its name in ``Plan.records``."""
+
+    name: str
+
+
+Node: TypeAlias = "Null | Number | Sized | Symbol | Repeated | Parts | Choice | Misfit | Again"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a whole datum is read.
+
+    Args:
+        row: The datum: a Parts whose struct has the table's columns, or a Choice of such.
+        records: Records that stand within themselves.
+    """
+
+    row: Node
+    records: Mapping[str, Node] = field(default_factory=dict, hash=False)
+
+
+_LEAST = {"boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8}
+
+
+def least_bytes(node: Node) -> int:
+    """How many bytes the node takes at least; 0 when in doubt."""
+    if isinstance(node, Number):
+        return _LEAST[node.wire]
+    if isinstance(node, Sized):
+        return 1 if node.size is None else node.size
+    if isinstance(node, Parts):
+        return sum(least_bytes(part) for part, _ in node.written)
+    return 0 if isinstance(node, Null | Misfit | Again) else 1

@@ -1,0 +1,87 @@
+"""Unions: of the writer, whose branch each message names, and of the reader, of whose one fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
+from pyspark_upsert_kafka.formats.avro.decoding.plan import Choice, Misfit, Node, Null, Parts
+from pyspark_upsert_kafka.formats.avro.decoding.words import unresolved
+from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Primitive, Record, Union
+
+NULL = Primitive("null")
+
+Resolve: TypeAlias = "Callable[[AvroType, AvroType | None, pa.Field, str], Node]"
+"""The writer's type, the reader's, the column and the path of the field to how it is read."""
+
+
+def choice(
+    resolve: Resolve, writer: Union, reader: AvroType | None, column: pa.Field, path: str
+) -> Choice:
+    """The writer's union: a branch that does not fit is the fault of a message that takes it.
+
+    Raises:
+        SchemaError: No branch fits, null aside.
+    """
+    nodes: list[Node] = []
+    whys: list[SchemaError] = []
+    for branch in writer.branches:
+        try:
+            if reader is None:
+                alone = partial(resolve, branch, None)
+                nodes.append(_as_branch(alone, writer, branch, column, path))
+            else:
+                nodes.append(resolve(branch, reader, column, path))
+        except SchemaError as why:
+            nodes.append(Misfit(str(why), column.type))
+            whys.insert(len(whys) if branch == NULL else 0, why)
+    if whys and all(isinstance(node, Misfit | Null) for node in nodes):
+        raise whys[0]
+    return Choice(path, tuple(nodes), column.type)
+
+
+def first_fitting(
+    resolve: Resolve, writer: AvroType, reader: Union, column: pa.Field, path: str
+) -> Node:
+    """The reader's union: its branch of the writer's type, else the first one it promotes to."""
+    same = [branch for branch in reader.branches if _same(writer, branch)]
+    whys = []
+    for branch in (*same, *reader.branches):
+        try:
+            return _as_branch(partial(resolve, writer, branch), reader, branch, column, path)
+        except SchemaError as why:
+            whys.append(why)
+    raise whys[0] if same else unresolved(path, writer, reader)
+
+
+def _as_branch(
+    resolve: Callable[[pa.Field, str], Node],
+    union: Union,
+    branch: AvroType,
+    column: pa.Field,
+    path: str,
+) -> Node:
+    """A union of several types may be a struct of ``member0``, ``member1``, ..., as for Spark."""
+    types = [kind for kind in union.branches if kind != NULL]
+    members = list(column.type) if pa.types.is_struct(column.type) else []
+    wanted = [(f"member{number}", True) for number in range(len(types))]
+    if branch == NULL or [(member.name, member.nullable) for member in members] != wanted:
+        return resolve(column, path)
+    at = types.index(branch)
+    value = resolve(members[at], f"{path}.{members[at].name}")
+    others = {number: None for number in range(len(types)) if number != at}
+    return Parts(((value, at),), others, column.type)
+
+
+def _same(writer: AvroType, reader: AvroType) -> bool:
+    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+        return writer.kind == reader.kind
+    named = Record | Enum | Fixed
+    if isinstance(writer, named) and isinstance(reader, named):
+        return unqualified(writer.name) == unqualified(reader.name)
+    return type(writer) is type(reader)

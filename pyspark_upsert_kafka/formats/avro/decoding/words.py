@@ -1,0 +1,55 @@
+"""How errors name fields and types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.model import AvroType, Fixed, Primitive
+from pyspark_upsert_kafka.formats.batches import UnreadableError
+
+
+def place(path: str) -> str:
+    """A field; the empty path is the whole datum."""
+    return f"field {path!r}" if path else "the datum"
+
+
+def sql_type(column: pa.DataType) -> str:
+    """A column's type as SQL has it."""
+    return str(from_arrow_type(column).simpleString()).upper()
+
+
+def described(kind: AvroType) -> str:
+    """A type as its schema has it: ``long``, ``long (timestamp-micros)``, ``record``."""
+    if not isinstance(kind, Primitive | Fixed):
+        return type(kind).__name__.lower()
+    plain = kind.kind if isinstance(kind, Primitive) else f"fixed({kind.size})"
+    if kind.logical is None:
+        return plain
+    if kind.logical.name != "decimal":
+        return f"{plain} ({kind.logical.name})"
+    return f"{plain} (decimal({kind.logical.precision},{kind.logical.scale}))"
+
+
+def misfit(path: str, column: pa.DataType, seen: str) -> SchemaError:
+    """The error of a field whose column cannot hold what is written."""
+    return SchemaError(f"{place(path)} is {sql_type(column)}, which cannot hold Avro's {seen}")
+
+
+def unresolved(path: str, writer: AvroType, reader: AvroType) -> SchemaError:
+    """The error of a field that the writer's schema and the reader's disagree about."""
+    return SchemaError(
+        f"{place(path)} is written as Avro's {described(writer)}, which the reader's schema cannot "
+        f"take as {described(reader)}"
+    )
+
+
+def unreadable(path: str, what: str) -> UnreadableError:
+    """The error of a message."""
+    return UnreadableError(f"{place(path)}: {what}")
+
+
+def so_many_bytes(count: int) -> str:
+    """A number of bytes."""
+    return "1 byte" if count == 1 else f"{count} bytes"

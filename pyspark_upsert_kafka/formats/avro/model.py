@@ -1,0 +1,114 @@
+"""Avro's types, as a schema declares them (Avro specification 1.12, "Schema Declaration")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+PRIMITIVES: Final = frozenset(
+    ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
+)
+
+NO_DEFAULT: Final = ...
+"""The default of a field that has none; ``None`` is the default ``null``."""
+
+
+@dataclass(frozen=True)
+class Logical:
+    """A logical type that fits the type it stands on; precision and scale are those of a decimal."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One of PRIMITIVES."""
+
+    kind: str
+    logical: Logical | None = None
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Exactly ``size`` bytes. Names and aliases, here and below, are full ones: ``space.name``."""
+
+    name: str
+    size: int
+    logical: Logical | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Enum:
+    """One of some symbols; ``default`` stands for those that a reader does not know."""
+
+    name: str
+    symbols: tuple[str, ...]
+    default: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Array:
+    """Any number of items."""
+
+    items: AvroType
+
+
+@dataclass(frozen=True)
+class Map:
+    """Any number of values, each under a string."""
+
+    values: AvroType
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a record; ``default`` is JSON, or NO_DEFAULT."""
+
+    name: str
+    type: AvroType
+    default: Any = field(default=NO_DEFAULT, hash=False)
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """Some fields, in the order in which they are written."""
+
+    name: str
+    fields: tuple[Field, ...]
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Union:
+    """One of some branches, of which no two are unions or of the same type."""
+
+    branches: tuple[AvroType, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A record within itself, by its full name; see ``Schema.records``."""
+
+    name: str
+
+
+AvroType: TypeAlias = "Primitive | Fixed | Enum | Array | Map | Record | Union | Reference"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A whole schema.
+
+    Args:
+        type: What a datum is.
+        records: The records in it by their full names, for what refers to them.
+    """
+
+    type: AvroType
+    records: Mapping[str, Record] = field(default_factory=dict, hash=False)

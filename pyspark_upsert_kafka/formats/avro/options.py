@@ -1,0 +1,68 @@
+"""The options of the Avro format: names, meaning and defaults of Flink's ``AvroFormatOptions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.core.option import Option, boolean, text
+from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.schema import Source
+from pyspark_upsert_kafka.formats.codec import CodecSpec
+
+
+def binary(value: str) -> str:
+    """``binary``, in any case."""
+    if value.strip().lower() != "binary":
+        raise ValueError("expected 'binary', the only encoding of Avro that is supported")
+    return "binary"
+
+
+LEGACY_TIMESTAMPS = Option(
+    "timestamp_mapping.legacy",
+    boolean,
+    True,
+    "Write TIMESTAMP_NTZ as timestamp-micros, and read either kind of timestamp from either; if "
+    "'false', TIMESTAMP_NTZ is local-timestamp-micros, and the kinds are kept apart.",
+)
+
+OPTIONS = (
+    Option(
+        "schema",
+        text,
+        None,
+        "The Avro schema of the messages, as JSON.",
+        shown_default="the one that Flink derives from the columns",
+    ),
+    Option("encoding", binary, "binary", "Avro's encoding; 'json' is not supported."),
+    LEGACY_TIMESTAMPS,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options of one side say; see OPTIONS for their meaning."""
+
+    schema: Source
+    legacy_timestamps: bool
+
+
+def settings_of(spec: CodecSpec) -> Settings:
+    """The settings of a side; without a schema the one derived from its columns.
+
+    Raises:
+        SchemaError: Avro has no type for a column.
+    """
+    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    legacy = value["timestamp_mapping.legacy"]
+    return Settings(value["schema"] or schema_of_columns(spec, legacy_timestamps=legacy), legacy)
+
+
+def schema_of_columns(spec: CodecSpec, *, legacy_timestamps: bool) -> Mapping[str, object]:
+    """The schema derived from the columns of a side; no column of a key is ever null.
+
+    Raises:
+        SchemaError: Avro has no type for a column.
+    """
+    required = frozenset(spec.schema.names) if spec.side == "key" else spec.required
+    return derived_schema(spec.schema, required, legacy_timestamps=legacy_timestamps)

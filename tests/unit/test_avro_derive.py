@@ -1,0 +1,198 @@
+"""The Avro schema that columns mean, as Flink's ``AvroSchemaConverter`` derives it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+    YearMonthIntervalType,
+)
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from tests.unit.avro_writing import decimal, logical
+from tests.unit.json_codecs import columns, required
+
+INT, TEXT = IntegerType(), StringType()
+
+ROWS_OF_ROWS = """{
+  "type" : "record",
+  "name" : "record",
+  "namespace" : "org.apache.flink.avro.generated",
+  "fields" : [ {
+    "name" : "row1",
+    "type" : [ "null", {
+      "type" : "record",
+      "name" : "record_row1",
+      "fields" : [ {
+        "name" : "a",
+        "type" : [ "null", "string" ],
+        "default" : null
+      } ]
+    } ],
+    "default" : null
+  }, {
+    "name" : "row2",
+    "type" : [ "null", {
+      "type" : "record",
+      "name" : "record_row2",
+      "fields" : [ {
+        "name" : "b",
+        "type" : [ "null", "string" ],
+        "default" : null
+      } ]
+    } ],
+    "default" : null
+  }, {
+    "name" : "row3",
+    "type" : [ "null", {
+      "type" : "record",
+      "name" : "record_row3",
+      "fields" : [ {
+        "name" : "row3",
+        "type" : [ "null", {
+          "type" : "record",
+          "name" : "record_row3_row3",
+          "fields" : [ {
+            "name" : "c",
+            "type" : [ "null", "string" ],
+            "default" : null
+          } ]
+        } ],
+        "default" : null
+      } ]
+    } ],
+    "default" : null
+  } ]
+}"""
+
+TYPES = [
+    (BooleanType(), "boolean"),
+    (ByteType(), "int"),
+    (ShortType(), "int"),
+    (INT, "int"),
+    (LongType(), "long"),
+    (FloatType(), "float"),
+    (DoubleType(), "double"),
+    (TEXT, "string"),
+    (BinaryType(), "bytes"),
+    (DecimalType(10, 0), decimal(10, 0)),
+    (DecimalType(38, 18), decimal(38, 18)),
+    (DateType(), logical("int", "date")),
+    (TimestampType(), logical("long", "timestamp-micros")),
+    (
+        DayTimeIntervalType(),
+        {"type": "long", "spark.sql.catalyst.type": "interval day to second"},
+    ),
+    (ArrayType(INT), {"type": "array", "items": ["null", "int"]}),
+    (ArrayType(INT, containsNull=False), {"type": "array", "items": "int"}),
+    (MapType(TEXT, INT), {"type": "map", "values": ["null", "int"]}),
+    (MapType(TEXT, INT, valueContainsNull=False), {"type": "map", "values": "int"}),
+]
+
+REFUSED = [
+    (VariantType(), "Unsupported to derive Schema for type: VARIANT (column 'c.d')."),
+    (YearMonthIntervalType(), "INTERVAL YEAR TO MONTH (column 'c.d')."),
+    (MapType(INT, TEXT), "non-string as key type of map. The key type is: INT (column 'c.d')."),
+]
+
+
+def derived(schema, *keys, legacy=True):
+    """The schema of columns."""
+    return derived_schema(schema, frozenset(keys), legacy_timestamps=legacy)
+
+
+def only_type(kind, **how):
+    """The type of a column that is not nullable."""
+    (field,) = derived(required(c=kind), **how)["fields"]
+    return field["type"]
+
+
+def test_rows_within_rows():
+    """The text of Flink's own test: names, namespace, nulls, defaults, and the order of attributes."""
+    schema = columns(row1=columns(a=TEXT), row2=columns(b=TEXT), row3=columns(row3=columns(c=TEXT)))
+
+    assert json.dumps(derived(schema)) == json.dumps(json.loads(ROWS_OF_ROWS))
+
+
+@pytest.mark.parametrize(("kind", "avro"), TYPES)
+def test_types(kind, avro):
+    """Every type has one mapping; what may be NULL is a union of null with it."""
+    assert only_type(kind) == avro
+    assert derived(columns(c=kind))["fields"] == [
+        {"name": "c", "type": ["null", avro], "default": None}
+    ]
+
+
+@pytest.mark.parametrize(("legacy", "avro"), [(True, ""), (False, "local-")])
+def test_local_timestamps(legacy, avro):
+    """TIMESTAMP_NTZ is timestamp-micros by the legacy mapping, also within other types."""
+    micros = logical("long", f"{avro}timestamp-micros")
+
+    assert only_type(TimestampNTZType(), legacy=legacy) == micros
+    assert only_type(ArrayType(TimestampNTZType(), containsNull=False), legacy=legacy) == {
+        "type": "array",
+        "items": micros,
+    }
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_zoned_timestamps(legacy):
+    """TIMESTAMP is timestamp-micros by either mapping."""
+    assert only_type(TimestampType(), legacy=legacy) == logical("long", "timestamp-micros")
+
+
+def test_the_primary_key_is_never_null():
+    """A key column is no union, whatever the columns say; a field of its name deeper down may be."""
+    schema = columns(id=INT, row=columns(id=INT))
+
+    fields = derived(schema, "id")["fields"]
+
+    assert fields[0] == {"name": "id", "type": "int"}
+    assert fields[1]["type"][1]["fields"] == [
+        {"name": "id", "type": ["null", "int"], "default": None}
+    ]
+
+
+def test_records_in_arrays_and_maps_bear_the_field_s_name():
+    """A record in a collection is named by the field, as if it stood there itself."""
+    row = columns(a=INT)
+    schema = columns(list=ArrayType(row), map=MapType(TEXT, ArrayType(row)))
+
+    lists, maps = (field["type"][1] for field in derived(schema)["fields"])
+
+    assert lists["items"][1]["name"] == "record_list"
+    assert maps["values"][1]["items"][1]["name"] == "record_map"
+
+
+@pytest.mark.parametrize(("kind", "message"), REFUSED)
+def test_types_without_a_mapping(kind, message):
+    """A column that Avro has no type for is refused with its path."""
+    with pytest.raises(SchemaError) as error:
+        derived(columns(c=columns(d=kind)))
+    assert message in str(error.value)
+
+
+def test_names_that_avro_does_not_know():
+    """Flink fails on such a name too."""
+    with pytest.raises(SchemaError, match="user id"):
+        parse_schema(derived(columns(**{"user id": INT})))
