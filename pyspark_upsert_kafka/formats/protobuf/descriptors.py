@@ -1,0 +1,144 @@
+"""The descriptor of the message: found in a descriptor file, by its name.
+
+This is the only module that imports the protobuf runtime, and only when a codec is compiled: without
+it the package works but for this format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, wire_type
+from pyspark_upsert_kafka.formats.protobuf.settings import Settings
+
+_HOW = "Make it with: protoc --include_imports --descriptor_set_out=FILE your.proto"
+_NEAREST = 3
+
+
+def message_descriptor(settings: Settings) -> Any:
+    """The ``google.protobuf.descriptor.Descriptor`` that the options name.
+
+    Raises:
+        OptionError: The runtime is not installed, the file cannot be read, is no descriptor set or
+            lacks an import, or the name is unknown or ambiguous.
+    """
+    try:
+        from google.protobuf import descriptor_pool
+    except ImportError:
+        raise OptionError(
+            "The protobuf format needs the protobuf runtime: "
+            "pip install 'pyspark-upsert-kafka[protobuf]'."
+        ) from None
+    files = _files(settings)
+    pool = descriptor_pool.DescriptorPool()
+    for file in files:
+        try:
+            pool.AddSerializedFile(file.SerializeToString())
+        except TypeError as why:
+            raise OptionError(f"{_at(settings)} cannot be used: {why}. {_HOW}") from None
+    names = [name for file in files for name in _names(file.package, file.message_type)]
+    return pool.FindMessageTypeByName(_full_name(settings, names))
+
+
+def message_class(descriptor: Any) -> Any:
+    """The class whose instances are messages of that descriptor."""
+    from google.protobuf import message_factory
+
+    return message_factory.GetMessageClass(descriptor)
+
+
+def parse(message: Any, data: bytes) -> Any:
+    """The message in ``data``. Raises ValueError when there is none."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return message.FromString(data)
+    except DecodeError as why:
+        raise ValueError(str(why)) from None
+
+
+def is_repeated(field: Any) -> bool:
+    """Whether a field may occur many times; maps are such fields."""
+    # is_repeated takes the place of label from protobuf 6.31 on.
+    repeated = getattr(field, "is_repeated", None)
+    return bool(field.label == field.LABEL_REPEATED if repeated is None else repeated)
+
+
+def is_map(field: Any) -> bool:
+    """Whether a field is a map: a repeated message of keys and values."""
+    return bool(field.message_type and field.message_type.GetOptions().map_entry)
+
+
+def is_packed(field: Any) -> bool:
+    """Whether the runtime writes a repeated field packed; it is asked by writing one element."""
+    if wire_type(field.type) == LENGTH:
+        return False
+    message = message_class(field.containing_type)()
+    getattr(message, field.name).append(field.enum_type.values[0].number if field.enum_type else 0)
+    return bool(message.SerializePartialToString()[0] & 7 == 2)
+
+
+def required_names(descriptor: Any) -> frozenset[str]:
+    """Names of the fields that proto2 calls ``required``."""
+    return frozenset(message_class(descriptor)().FindInitializationErrors())
+
+
+def _files(settings: Settings) -> list[Any]:
+    """The files of the descriptor set; each stands behind those that it imports."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    try:
+        data = Path(settings.descriptor_file).read_bytes()
+    except OSError as why:
+        raise OptionError(
+            f"{_at(settings)} cannot be read here: {why.strerror}. The path must be readable on the "
+            "driver and on every worker."
+        ) from None
+    try:
+        files = parse(FileDescriptorSet, data).file
+    except ValueError:
+        files = []
+    if not files or not all(file.name for file in files):
+        raise OptionError(f"{_at(settings)} is not a descriptor set. {_HOW}")
+    known = {file.name for file in files}
+    for file in files:
+        for imported in file.dependency:
+            if imported not in known:
+                raise OptionError(
+                    f"{_at(settings)} lacks '{imported}', which '{file.name}' imports. {_HOW}"
+                )
+    return list(files)
+
+
+def _at(settings: Settings) -> str:
+    return f"Option '{settings.prefix}descriptor-file': {settings.descriptor_file!r}"
+
+
+def _names(scope: str, messages: Any) -> Iterator[str]:
+    for message in messages:
+        if not message.options.map_entry:
+            name = f"{scope}.{message.name}" if scope else message.name
+            yield name
+            yield from _names(name, message.nested_type)
+
+
+def _full_name(settings: Settings, names: list[str]) -> str:
+    wanted = settings.message_name
+    found = [wanted] if wanted in names else [name for name in names if name.endswith(f".{wanted}")]
+    if len(found) == 1:
+        return found[0]
+    option = f"Option '{settings.prefix}message-name'"
+    if found:
+        raise OptionError(
+            f"{option}: '{wanted}' is ambiguous; it may be {', '.join(sorted(found))}."
+        )
+    by_end = {name.rpartition(".")[2]: name for name in names} | {name: name for name in names}
+    near = {by_end[end]: None for end in get_close_matches(wanted, by_end, _NEAREST, 0.5)}
+    raise OptionError(
+        f"{option}: {settings.descriptor_file!r} has no message '{wanted}'. "
+        f"{'Did you mean' if near else 'It has'}: {', '.join(near or sorted(names)[:10])}?"
+    )

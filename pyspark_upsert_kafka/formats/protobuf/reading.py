@@ -1,0 +1,142 @@
+"""The exact way: one message to the values of its row, or to what is wrong with it.
+
+The protobuf runtime parses the message; the columns are compiled into functions that take values out
+of it. What an absent field is follows Flink's ``PbCodegenRowDeserializer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
+
+from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.protobuf.columns import Column
+from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, parse
+from pyspark_upsert_kafka.formats.protobuf.enums import enum_names
+from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
+from pyspark_upsert_kafka.formats.protobuf.moments import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf.types import BITS, TIMESTAMP
+
+Reader = Callable[[Any], Any]
+"""A message to the value of one of its fields, or a value of the runtime to one of Arrow."""
+
+
+def row_reader(descriptor: Any, columns: Sequence[Column]) -> Callable[[bytes], Sequence[Any]]:
+    """Compiles the function from a message to its row; it raises UnreadableError."""
+    message_type = message_class(descriptor)
+    readers = [_field(column) for column in columns]
+
+    def row(data: bytes) -> Sequence[Any]:
+        try:
+            message = parse(message_type, data)
+        except ValueError as why:
+            raise UnreadableError(str(why)) from None
+        if not message.IsInitialized():
+            lacking = ", ".join(message.FindInitializationErrors())
+            raise UnreadableError(f"required fields are missing: {lacking}")
+        return [read(message) for read in readers]
+
+    return row
+
+
+def _field(column: Column) -> Reader:
+    name = column.name
+    if isinstance(column.type, ArrayType):
+        return _array(column, _value(column.parts[0]))
+    if isinstance(column.type, MapType):
+        return _map(column)
+    value = _value(column)
+    if column.fills:
+        return lambda message: value(getattr(message, name))
+    null = _null(column)
+    return lambda message: value(getattr(message, name)) if message.HasField(name) else null()
+
+
+def _null(column: Column) -> Callable[[], None]:
+    def null() -> None:
+        if not column.nullable:
+            raise UnreadableError(f"field '{column.path}' is NOT NULL, but is missing")
+
+    return null
+
+
+def _array(column: Column, element: Reader) -> Reader:
+    name = column.name
+    empty: list[Any] | None = [] if column.fills else None
+
+    def read(message: Any) -> list[Any] | None:
+        return [element(item) for item in getattr(message, name)] or empty
+
+    return read
+
+
+def _map(column: Column) -> Reader:
+    name = column.name
+    empty: list[Any] | None = [] if column.fills else None
+    key, value = (_value(part) for part in column.parts)
+
+    def read(message: Any) -> list[Any] | None:
+        entries = sorted(getattr(message, name).items(), key=lambda entry: entry[0])
+        return [(key(k), value(v)) for k, v in entries] or empty
+
+    return read
+
+
+def _value(column: Column) -> Reader:
+    """Compiles the function for one value that is there."""
+    if isinstance(column.type, StructType):
+        readers = {part.name: _field(part) for part in column.parts}
+        return lambda message: {name: read(message) for name, read in readers.items()}
+    if column.field.type == Kind.MESSAGE:
+        return _moment(column)
+    if column.field.type == Kind.STRING:
+        return _string(column)
+    if column.field.type == Kind.ENUM and isinstance(column.type, StringType):
+        names = enum_names(column.field.enum_type)
+        return lambda number: names.get(number) or str(number)
+    if isinstance(column.type, DecimalType):
+        return Decimal
+    return _integer(column) if type(column.type) in BITS else lambda value: value
+
+
+def _integer(column: Column) -> Reader:
+    bound = 1 << (BITS[type(column.type)] - 1)
+
+    def read(value: int) -> int:
+        if -bound <= value < bound:
+            return value
+        raise UnreadableError(
+            f"field '{column.path}': {value} does not fit into {column.type.simpleString().upper()}"
+        )
+
+    return read
+
+
+def _string(column: Column) -> Reader:
+    def read(value: Any) -> str:
+        # A proto2 string that is not UTF-8 is given as bytes.
+        if type(value) is str:
+            return value
+        raise UnreadableError(f"field '{column.path}' is a string, but not UTF-8")
+
+    return read
+
+
+def _moment(column: Column) -> Reader:
+    moments = TIMESTAMPS if column.field.message_type.full_name == TIMESTAMP else DURATIONS
+
+    def read(message: Any) -> int:
+        seconds, nanos = message.seconds, message.nanos
+        micros, good = moments.micros(np.array(seconds), np.array(nanos))
+        if good:
+            return int(micros)
+        raise UnreadableError(
+            f"field '{column.path}': {seconds} seconds and {nanos} nanoseconds are not valid; "
+            f"expected {moments.expected}"
+        )
+
+    return read

@@ -1,0 +1,146 @@
+"""All messages of a batch at once: where the values of each field stand.
+
+The messages are read in step. Each has a place and the tag that stands there; the lowest tag of all is
+taken next, for all messages that are at it. One writer writes the same fields in the same order, so
+there are as many steps as there are fields.
+
+A message that does anything out of the ordinary is marked as odd and left alone; the exact way reads
+it. Odd are: an end in the middle of something, a group, a message that occurs twice where one is
+expected (they would be merged), two fields of one oneof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, FIXED64, VARINT
+from pyspark_upsert_kafka.formats.protobuf.layout import Layout
+from pyspark_upsert_kafka.formats.protobuf.wire import TOO_LONG, Wire
+
+_DONE = np.int64(2**62)
+_TAG_BYTES = 5
+_LAST_TAG = 2**32 - 1
+_LOW_32 = np.uint64(0xFFFFFFFF)
+# After so many steps, fewer messages than _FEW are cheaper to read one by one.
+_STEPS = 64
+_FEW = 64
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Occurrences of a field, at most one for each message.
+
+    Args:
+        rows: The messages.
+        values: The numbers as they stand on the wire; of what has a length, where it starts.
+        lengths: The lengths of what has one: of packed numbers too.
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+    lengths: np.ndarray | None = None
+
+
+@dataclass
+class Slot:
+    """A field and where it was found.
+
+    Args:
+        field: The field's descriptor.
+        present: Per message, whether the field occurs.
+        chunks: Its occurrences, those of one message in their order.
+    """
+
+    field: Any
+    present: np.ndarray
+    chunks: list[Chunk] = field(default_factory=list)
+
+
+class Scan:
+    """The fields of many messages.
+
+    Args:
+        layout: What they may hold.
+        wire: What they stand in.
+        starts: Where each begins.
+        ends: Where each ends.
+    """
+
+    def __init__(self, layout: Layout, wire: Wire, starts: np.ndarray, ends: np.ndarray) -> None:
+        self.odd = np.zeros(len(starts), np.bool_)
+        self.slots = [Slot(each, np.zeros(len(starts), np.bool_)) for each in layout.fields]
+        self._layout, self._wire, self._ends = layout, wire, ends
+        self._at = starts.copy()
+        self._tags = np.full(len(starts), _DONE)
+        self._read()
+        for rivals in layout.oneofs:
+            self.odd |= np.sum([self.slots[place].present for place in rivals], axis=0) > 1
+
+    def _read(self) -> None:
+        self._next_tag(np.arange(len(self._at)))
+        steps = 0
+        while len(self._tags) and (tag := int(self._tags.min())) != _DONE:
+            rows = np.flatnonzero(self._tags == tag)
+            while len(rows):
+                steps += 1
+                if steps > _STEPS + len(self._layout.fields) and len(rows) < _FEW:
+                    self._give_up(rows)
+                    break
+                self._step(tag, rows)
+                rows = rows[self._tags[rows] == tag]
+
+    def _step(self, tag: int, rows: np.ndarray) -> None:
+        """Reads the value behind the tag, for messages that are at it, and the tag behind that."""
+        place = self._layout.by_tag.get(tag)
+        if place is None and not self._layout.may_skip(tag):
+            self._give_up(rows)
+            return
+        at = self._at[rows]
+        values, lengths, behind = self._value(tag & 7, at)
+        good = behind <= self._ends[rows]
+        if not good.all():
+            self._give_up(rows[~good])
+            rows, values, behind = rows[good], values[good], behind[good]
+            lengths = None if lengths is None else lengths[good]
+        if place is not None:
+            self._keep(place, Chunk(rows, values, lengths))
+        self._at[rows] = behind
+        self._next_tag(rows)
+
+    def _value(self, wire: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """The value at each place, its length if it has one, and what stands behind it."""
+        if wire == FIXED64:
+            return self._wire.words[at], None, at + 8
+        if wire == FIXED32:
+            return self._wire.words[at] & _LOW_32, None, at + 4
+        values, bytes_taken = self._wire.varints(at)
+        if wire == VARINT:
+            return values, None, at + bytes_taken
+        good = (bytes_taken <= _TAG_BYTES) & (values < TOO_LONG)
+        lengths = np.where(good, values, TOO_LONG).astype(np.int64)
+        start = at + np.where(good, bytes_taken, 0)
+        return start, lengths, start + lengths
+
+    def _keep(self, place: int, chunk: Chunk) -> None:
+        slot = self.slots[place]
+        if place in self._layout.merging:
+            self.odd[chunk.rows[slot.present[chunk.rows]]] = True
+        slot.present[chunk.rows] = True
+        slot.chunks.append(chunk)
+
+    def _next_tag(self, rows: np.ndarray) -> None:
+        at = self._at[rows]
+        inside = at < self._ends[rows]
+        tags, lengths = self._wire.varints(at)
+        valid = (tags >= 8) & (tags <= _LAST_TAG) & (lengths <= _TAG_BYTES)
+        self._at[rows] = at + lengths
+        self._tags[rows] = np.where(inside, tags.astype(np.int64), _DONE)
+        if not (valid | ~inside).all():
+            self._give_up(rows[inside & ~valid])
+
+    def _give_up(self, rows: np.ndarray) -> None:
+        self.odd[rows] = True
+        self._tags[rows] = _DONE

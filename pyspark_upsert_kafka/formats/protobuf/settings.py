@@ -1,0 +1,78 @@
+"""The options of the protobuf format: names, meaning and defaults of Flink's ``PbFormatOptions``.
+
+Flink names a generated Java class; here a descriptor file and a message in it take its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.option import Option, any_text, boolean, text
+from pyspark_upsert_kafka.formats.codec import CodecSpec
+
+OPTIONS = (
+    Option(
+        "descriptor-file",
+        text,
+        None,
+        "Required. A file made by `protoc --include_imports --descriptor_set_out`. It is read on the "
+        "driver and on every worker, so its path must be readable on all of them.",
+    ),
+    Option(
+        "message-name",
+        text,
+        None,
+        "Required. The message: its full name (`shop.v1.Order`) or the end of it (`Order`) when no "
+        "other message's name ends so.",
+    ),
+    Option("ignore-parse-errors", boolean, False, "A message that cannot be read is passed over."),
+    Option(
+        "read-default-values",
+        boolean,
+        False,
+        "A field that a message lacks is its default and not NULL. A field that cannot be lacking "
+        "(proto3, neither optional nor a message) always is.",
+    ),
+    Option(
+        "write-null-string-literal",
+        any_text,
+        "",
+        "What a NULL string in an array or a map is written as: protobuf has no NULL there.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options of one side say; see OPTIONS for their meaning."""
+
+    descriptor_file: str
+    message_name: str
+    ignore_parse_errors: bool
+    read_default_values: bool
+    null_string: str
+    prefix: str
+
+
+def settings_of(spec: CodecSpec) -> Settings:
+    """The settings of a side.
+
+    Raises:
+        OptionError: A required option is missing.
+    """
+    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    prefix = f"{spec.side}.protobuf."
+    for option in OPTIONS[:2]:
+        if value[option.name] is None:
+            raise OptionError(
+                f"Option '{prefix}{option.name}' is missing; the protobuf format needs it. {option.help}"
+            )
+    return Settings(
+        descriptor_file=value["descriptor-file"],
+        message_name=value["message-name"],
+        ignore_parse_errors=value["ignore-parse-errors"],
+        read_default_values=value["read-default-values"],
+        null_string=value["write-null-string-literal"],
+        prefix=prefix,
+    )
