@@ -11,17 +11,28 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from itertools import chain
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, groupby
 from pathlib import Path
 
 import pyspark
 from confluent_kafka.admin import AdminClient, NewTopic
 from data import SCHEMA, rows
+from descriptors import descriptor_file
 from memory import PeakWorkerMemory
 from pyspark.sql import DataFrame, SparkSession
-from sides import CASES, JARS, Case, session, sink_options
+from sides import (
+    CASES,
+    JARS,
+    MATRIX,
+    Case,
+    read_ours,
+    read_theirs,
+    session,
+    sink_options,
+    written_theirs,
+)
 from stages import arrow, noop, reading, writing
 
 from pyspark_upsert_kafka import LocalKafka
@@ -31,15 +42,15 @@ PARTITIONS = 4
 
 @dataclass(frozen=True)
 class Result:
-    """What a case gave: rows per second of both sides, their ratio, the workers' peak memory in MB."""
+    """What a case gave: rows per second of both sides, the workers' peak memory in MB, the ratio."""
 
     case: str
     ours: float
-    theirs: float
-    ratio: float
-    lowest: float
-    highest: float
     peak_mb: float
+    theirs: float | None = None
+    ratio: float | None = None
+    lowest: float | None = None
+    highest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,12 +75,17 @@ class Bench:
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 3})
         admin.delete_topics([topic])[topic].result()
 
-    def filled(self, count: int, keys: int) -> str:
+    def options(self, topic: str, format_: str = "json") -> dict[str, str]:
+        """This connector's options for a topic."""
+        more = descriptor_file(self.folder) if format_ == "protobuf" else {}
+        return sink_options(True, self.servers, topic, format_, **more)[1]
+
+    def filled(self, count: int, keys: int, format_: str = "json") -> str:
         """A topic with ``count`` messages over ``keys`` keys."""
         topic = self.topic()
-        format_, options = sink_options(True, self.servers, topic)
         source = rows(self.spark, count, keys, 2)
-        source.write.format(format_).options(**options).mode("append").save()
+        options = self.options(topic, format_)
+        source.write.format("upsert-kafka").options(**options).mode("append").save()
         return topic
 
 
@@ -82,9 +98,11 @@ def main() -> int:
             spark, kafka.bootstrap_servers, arguments.messages, arguments.runs, Path(folder)
         )
         print(_about(arguments), flush=True)
-        results = []
+        results: list[Result] = []
         if "cases" in arguments.parts:
-            results = _cases(bench, arguments.only)
+            results += _cases(bench, CASES, arguments.only)
+        if "formats" in arguments.parts:
+            results += _cases(bench, MATRIX, arguments.only)
         if "stages" in arguments.parts:
             _stages(bench)
         if "snapshot" in arguments.parts:
@@ -104,8 +122,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--snapshot", type=int, default=5_000_000, help="messages of the snapshot")
     parser.add_argument("--only", default="", help="only cases whose name holds this")
     parser.add_argument(
-        "--parts", nargs="+", default=["cases", "stages", "snapshot"],
-        choices=["cases", "stages", "snapshot"],
+        "--parts", nargs="+", default=["cases", "formats", "stages", "snapshot"],
+        choices=["cases", "formats", "stages", "snapshot"],
     )  # fmt: skip
     return parser.parse_args()
 
@@ -119,75 +137,87 @@ def _about(arguments: argparse.Namespace) -> str:
     )
 
 
-def _cases(bench: Bench, only: str) -> list[Result]:
-    topic = bench.filled(bench.count, bench.count)
+def _cases(bench: Bench, cases: Sequence[Case], only: str) -> list[Result]:
     source = rows(bench.spark, bench.count, bench.count, PARTITIONS).cache()
     noop(source)
-    files = str(bench.folder / "rows")
+    files = str(bench.folder / uuid.uuid4().hex)
     source.write.parquet(files)
     print(
         f"\n{'rows per second':<62}{'ours':>12}{'Spark':>12}{'ratio':>8}{'(range)':>14}{'peak MB':>9}"
     )
     results = []
-    for case in CASES:
-        if only in case.name:
-            result = _measure(bench, case, topic, source, files)
-            spread = f"({result.lowest:.2f}-{result.highest:.2f})"
-            print(
-                f"{result.case:<62}{result.ours:>12,.0f}{result.theirs:>12,.0f}{result.ratio:>8.2f}"
-                f"{spread:>14}{result.peak_mb:>9,.0f}", flush=True,
-            )  # fmt: skip
-            results.append(result)
-    bench.drop(topic)
+    for format_, of_format in groupby(cases, lambda case: case.format):
+        topic = bench.filled(bench.count, bench.count, format_)
+        for case in of_format:
+            if only in case.name:
+                results.append(_measure(bench, case, topic, source, files))
+                _show(results[-1])
+        bench.drop(topic)
     source.unpersist()
     return results
 
 
+def _show(result: Result) -> None:
+    theirs = "no peer" if result.theirs is None else f"{result.theirs:,.0f}"
+    spread = f"({result.lowest:.2f}-{result.highest:.2f})" if result.ratio else ""
+    ratio = f"{result.ratio:.2f}" if result.ratio else ""
+    print(
+        f"{result.case:<62}{result.ours:>12,.0f}{theirs:>12}{ratio:>8}{spread:>14}"
+        f"{result.peak_mb:>9,.0f}", flush=True,
+    )  # fmt: skip
+
+
 def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Result:
     job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
-    job(True)
-    job(False)
-    ours, theirs = [], []
+    sides = (True, False) if case.peer else (True,)
+    seconds: dict[bool, list[float]] = {ours: [] for ours in sides}
+    for ours in sides:
+        job(ours)
     with PeakWorkerMemory() as memory:
         for _ in range(bench.runs):
-            ours.append(job(True))
-            theirs.append(job(False))
-    ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
-    return Result(
-        case.name,
-        bench.count / statistics.median(ours),
-        bench.count / statistics.median(theirs),
-        statistics.median(theirs) / statistics.median(ours),
-        min(ratios),
-        max(ratios),
-        memory.peak / 1e6,
+            for ours in sides:
+                seconds[ours].append(job(ours))
+    ours_s = statistics.median(seconds[True])
+    result = Result(case.name, bench.count / ours_s, memory.peak / 1e6)
+    if not case.peer:
+        return result
+    ratios = [b / a for a, b in zip(seconds[True], seconds[False], strict=True)]
+    theirs_s = statistics.median(seconds[False])
+    return replace(
+        result,
+        theirs=bench.count / theirs_s,
+        ratio=theirs_s / ours_s,
+        lowest=min(ratios),
+        highest=max(ratios),
     )
 
 
 def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
+    options = bench.options(topic, case.format)
+
     def job(ours: bool) -> float:
-        load = case.ours if ours else case.theirs
-        if not case.streams:
-            frame = load(bench.spark.read, bench.servers, topic)
-            begin = time.monotonic()
-            noop(frame)
-            return time.monotonic() - begin
-        frame = load(bench.spark.readStream, bench.servers, topic)
-        return _streamed(bench, frame, "noop", {})
+        load = read_ours if ours else read_theirs
+        if case.streams:
+            return _streamed(bench, load(case, bench.spark.readStream, options), "noop", {})
+        frame = load(case, bench.spark.read, options)
+        begin = time.monotonic()
+        noop(frame)
+        return time.monotonic() - begin
 
     return job
 
 
 def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Callable[[bool], float]:
     def job(ours: bool) -> float:
-        prepare = case.ours if ours else case.theirs
         topic = bench.topic()
         format_, options = sink_options(ours, bench.servers, topic)
+        if ours:
+            options = bench.options(topic, case.format)
+        frame = bench.spark.readStream.schema(SCHEMA).parquet(files) if case.streams else source
+        frame = frame if ours else written_theirs(case, frame)
         if case.streams:
-            stream = bench.spark.readStream.schema(SCHEMA).parquet(files)
-            seconds = _streamed(bench, prepare(stream, bench.servers, topic), format_, options)
+            seconds = _streamed(bench, frame, format_, options)
         else:
-            frame = prepare(source, bench.servers, topic)
             begin = time.monotonic()
             frame.write.format(format_).options(**options).mode("append").save()
             seconds = time.monotonic() - begin
@@ -216,7 +246,7 @@ def _streamed(bench: Bench, frame: DataFrame, format_: str, options: dict[str, s
 
 def _stages(bench: Bench) -> None:
     topic, target = bench.filled(bench.count, bench.count), bench.topic()
-    common = sink_options(True, bench.servers, topic)[1]
+    common = bench.options(topic)
     source = rows(bench.spark, bench.count, bench.count, 2).cache()
     noop(source)
     print(
@@ -243,7 +273,7 @@ def _snapshot(bench: Bench, count: int) -> None:
     """The table of many messages over a fifth as many keys."""
     keys = count // 5
     topic = bench.filled(count, keys)
-    options = sink_options(True, bench.servers, topic)[1]
+    options = bench.options(topic)
     with PeakWorkerMemory() as memory:
         begin = time.monotonic()
         table = bench.spark.read.format("upsert-kafka").schema(SCHEMA).options(**options).load()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from data import SCHEMA
+from peers import PEERS
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import DataStreamReader
@@ -13,74 +14,78 @@ from pyspark.sql.streaming import DataStreamReader
 
 @dataclass(frozen=True)
 class Case:
-    """A job and its two sides; each takes a session and a topic.
+    """A job and how its two sides do it.
 
     Args:
         name: Shown in the table.
-        kind: ``read`` or ``write``, ``batch`` or ``stream``.
-        ours: This connector's DataFrame (reading) or options (writing).
-        theirs: Spark's.
+        reads: Whether it reads a topic or writes one.
+        streams: Whether it is a streaming query.
+        format: Format of keys and values.
+        mode: Our ``read.mode``.
+        key: Whether Spark's side decodes the key too.
     """
 
     name: str
     reads: bool
     streams: bool
-    ours: Callable[..., DataFrame]
-    theirs: Callable[..., DataFrame]
+    format: str = "json"
+    mode: str = "append"
+    key: bool = False
+
+    @property
+    def peer(self) -> bool:
+        """Whether Spark has functions for the format."""
+        return self.format in PEERS
 
 
-def _ours(mode: str) -> Callable[[DataFrameReader | DataStreamReader, str, str], DataFrame]:
-    def load(reader: DataFrameReader | DataStreamReader, servers: str, topic: str) -> DataFrame:
-        options = {
-            "topic": topic,
-            "properties.bootstrap.servers": servers,
-            "value.format": "json",
-            "read.mode": mode,
-        }
-        schema = SCHEMA
-        if mode != "append":
-            options |= {"primary-key": "id", "key.format": "json"}
-            schema += ", _change_type STRING"
-        return reader.format("upsert-kafka").schema(schema).options(**options).load()
-
-    return load
+def read_ours(
+    case: Case, reader: DataFrameReader | DataStreamReader, options: dict[str, str]
+) -> DataFrame:
+    """A topic read by this connector; the options are those of the sink that filled it."""
+    options = options | {"read.mode": case.mode}
+    schema = f"{SCHEMA}, _change_type STRING"
+    if case.mode == "append":
+        # A key column is NOT NULL in the Avro schema of a table; without a key, only this says so.
+        schema = SCHEMA.replace("id BIGINT", "id BIGINT NOT NULL")
+        options = {k: v for k, v in options.items() if not k.startswith(("key.", "primary-key"))}
+    return reader.format("upsert-kafka").schema(schema).options(**options).load()
 
 
-def _theirs(*, key: bool) -> Callable[[DataFrameReader | DataStreamReader, str, str], DataFrame]:
-    def load(reader: DataFrameReader | DataStreamReader, servers: str, topic: str) -> DataFrame:
-        options = {
-            "subscribe": topic,
-            "kafka.bootstrap.servers": servers,
-            "startingOffsets": "earliest",
-            "kafka.isolation.level": "read_committed",
-        }
-        raw = reader.format("kafka").options(**options).load()
-        value = f.from_json(f.col("value").cast("string"), SCHEMA).alias("v")
-        if not key:
-            return raw.select(value).select("v.*")
-        keys = f.from_json(f.col("key").cast("string"), "id BIGINT").alias("k")
-        change = f.when(f.col("value").isNull(), "delete").otherwise("upsert").alias("_change_type")
-        rest = [f"v.{column.split()[0]}" for column in SCHEMA.split(", ")[1:]]
-        id_ = f.coalesce("v.id", "k.id").alias("id")
-        return raw.select(keys, value, change).select(id_, *rest, "_change_type")
-
-    return load
-
-
-def _write_ours(rows: DataFrame, servers: str, topic: str) -> DataFrame:
-    del servers, topic
-    return rows
+def read_theirs(
+    case: Case, reader: DataFrameReader | DataStreamReader, options: dict[str, str]
+) -> DataFrame:
+    """The same topic read by Spark's source and the format's functions."""
+    source = {
+        "subscribe": options["topic"],
+        "kafka.bootstrap.servers": options["properties.bootstrap.servers"],
+        "startingOffsets": "earliest",
+        "kafka.isolation.level": "read_committed",
+    }
+    raw = reader.format("kafka").options(**source).load()
+    peer = PEERS[case.format]
+    value = peer.decode(f.col("value"), SCHEMA).alias("v")
+    if not case.key:
+        return raw.select(value).select("v.*")
+    keys = peer.decode(f.col("key"), "id BIGINT").alias("k")
+    change = f.when(f.col("value").isNull(), "delete").otherwise("upsert").alias("_change_type")
+    rest = [f"v.{column.split()[0]}" for column in SCHEMA.split(", ")[1:]]
+    id_ = f.coalesce("v.id", "k.id").alias("id")
+    return raw.select(keys, value, change).select(id_, *rest, "_change_type")
 
 
-def _write_theirs(rows: DataFrame, servers: str, topic: str) -> DataFrame:
-    del servers, topic
-    columns = [f.col(name) for name in rows.columns]
+def written_theirs(case: Case, rows: DataFrame) -> DataFrame:
+    """Keys and values for Spark's sink."""
+    peer = PEERS[case.format]
+    value = f.struct(*[f.col(name) for name in rows.columns])
     return rows.select(
-        f.to_json(f.struct("id")).alias("key"), f.to_json(f.struct(*columns)).alias("value")
+        peer.encode(f.struct("id"), "id BIGINT").alias("key"),
+        peer.encode(value, SCHEMA).alias("value"),
     )
 
 
-def sink_options(ours: bool, servers: str, topic: str) -> tuple[str, dict[str, str]]:
+def sink_options(
+    ours: bool, servers: str, topic: str, format_: str = "json", **more: str
+) -> tuple[str, dict[str, str]]:
     """Format and options of a sink."""
     if not ours:
         return "kafka", {"kafka.bootstrap.servers": servers, "topic": topic}
@@ -88,20 +93,37 @@ def sink_options(ours: bool, servers: str, topic: str) -> tuple[str, dict[str, s
         "properties.bootstrap.servers": servers,
         "topic": topic,
         "primary-key": "id",
-        "key.format": "json",
-        "value.format": "json",
+        "key.format": format_,
+        "value.format": format_,
+        **more,
     }
 
 
+_READ = Case("", reads=True, streams=False)
+_WRITE = Case("", reads=False, streams=False)
+
 CASES = (
-    Case("read batch: every message (append) / from_json(value)", True, False, _ours("append"), _theirs(key=False)),
-    Case("read batch: changelog / from_json(key), from_json(value)", True, False, _ours("changelog"), _theirs(key=True)),
-    Case("read batch: changelog / from_json(value) only", True, False, _ours("changelog"), _theirs(key=False)),
-    Case("read stream: every message (append) / from_json(value)", True, True, _ours("append"), _theirs(key=False)),
-    Case("read stream: changelog / from_json(value) only", True, True, _ours("changelog"), _theirs(key=False)),
-    Case("write batch / to_json + kafka sink", False, False, _write_ours, _write_theirs),
-    Case("write stream / to_json + kafka sink", False, True, _write_ours, _write_theirs),
+    replace(_READ, name="read batch: every message (append) / from_json(value)"),
+    replace(_READ, name="read batch: changelog / from_json(key), from_json(value)", mode="changelog", key=True),
+    replace(_READ, name="read batch: changelog / from_json(value) only", mode="changelog"),
+    replace(_READ, name="read stream: every message (append) / from_json(value)", streams=True),
+    replace(_READ, name="read stream: changelog / from_json(value) only", streams=True, mode="changelog"),
+    replace(_WRITE, name="write batch / to_json + kafka sink"),
+    replace(_WRITE, name="write stream / to_json + kafka sink", streams=True),
 )  # fmt: skip
+"""The jobs of a table, in JSON."""
+
+FORMATS = ("json", "csv", "avro", "protobuf")
+
+MATRIX = tuple(
+    replace(
+        case,
+        name=f"{format_}: {'read' if case.reads else 'write'} batch{PEERS[format_].name(case.reads) if format_ in PEERS else ''}",
+        format=format_,
+    )
+    for format_, case in product(FORMATS, (_READ, _WRITE))
+)
+"""Every format in both directions."""
 
 
 JARS = (
@@ -110,13 +132,15 @@ JARS = (
     "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
     "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
     "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
+    # The newest one on Maven Central; most of from_avro and to_avro is in Spark's own jars since 4.1.
+    "org/apache/spark/spark-avro_2.13/4.1.1/spark-avro_2.13-4.1.1.jar",
     "org/scala-lang/modules/scala-parallel-collections_2.13/1.2.0/scala-parallel-collections_2.13-1.2.0.jar",
 )
-"""Spark's Kafka connector and what it needs beside Spark's own jars, on Maven Central."""
+"""Spark's Kafka and Avro connectors and what they need beside Spark's own jars, on Maven Central."""
 
 
 def session() -> SparkSession:
-    """A session on two cores with Spark's Kafka connector."""
+    """A session on two cores with Spark's Kafka and Avro connectors."""
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("upsert-kafka benchmark")

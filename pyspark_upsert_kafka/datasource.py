@@ -38,17 +38,16 @@ class UpsertKafkaDataSource(DataSource):
         return "upsert-kafka"
 
     def schema(self) -> StructType | str:
-        """Asked only when the user gives no schema.
+        """Asked only when the user gives no schema: the columns of an Avro schema.
 
         Raises:
             SchemaError: Nothing else says what the columns are.
+            OptionError: An option is wrong.
+            BrokerError: The schema registry does not answer, or refuses.
         """
-        from pyspark_upsert_kafka.core.errors import SchemaError
+        from pyspark_upsert_kafka.source.columns import known_columns
 
-        raise SchemaError(
-            "The table has no schema: a Kafka topic does not say what its columns are. Give one, for "
-            "example .schema('id BIGINT, name STRING, _change_type STRING')."
-        )
+        return known_columns(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: the table as of now, or its changes."""

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyspark_upsert_kafka import LocalKafka
+from tests.local_registry import LocalRegistry
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,13 @@ def broker() -> Iterator[Broker]:
         return
     with LocalKafka() as kafka:
         yield broker_at(kafka.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[LocalRegistry]:
+    """The schema registry that tests share."""
+    with LocalRegistry() as registry:
+        yield registry
 
 
 @pytest.fixture

@@ -109,7 +109,9 @@ _TABLE = Section(
                "none"),
         Option("value.fields-include", one_of("ALL", "EXCEPT_KEY"), "ALL",
                "whether the value holds the key columns too: `ALL` or `EXCEPT_KEY`"),
-        Option("kafka.client", one_of("librdkafka"), "librdkafka", "the Kafka client: `librdkafka`"),
+        Option("kafka.client", one_of("librdkafka", "kafka-python"), "librdkafka",
+               "the Kafka client: `librdkafka`, or `kafka-python` (kafka-python-ng or kafka-python 3, "
+               "whichever is installed)"),
     ),
 )  # fmt: skip
 
@@ -219,7 +221,6 @@ METADATA_KEYS = (
 )  # fmt: skip
 """Values of `metadata.<column>`; `none` makes a reserved name an ordinary column."""
 
-_FORMATS_TO_COME = ("avro", "avro-confluent", "protobuf")
 _AT_LEAST_ONCE = (
     "'at-least-once' leaves the right table too, since a repeated upsert changes nothing"
 )
@@ -234,12 +235,6 @@ NOT_YET: dict[tuple[str, str | None], str] = {
     ),
     ("sink.transactional-id-prefix", None): "leave it out; " + _AT_LEAST_ONCE,
     ("sink.delivery-guarantee", "exactly-once"): _AT_LEAST_ONCE,
-    ("kafka.client", "kafka-python"): "use 'librdkafka'",
-    **{
-        (f"{side}.format", name): "use 'json'"
-        for side in ("key", "value")
-        for name in _FORMATS_TO_COME
-    },
 }
 """Options, or values of options, that are planned and that this version does not have: what to do
 instead. A `scan.` option is no trouble to a sink, nor a `sink.` option to a source."""

@@ -16,6 +16,9 @@ _SECRET = re.compile(
 _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """The default of ``spark.redaction.regex``, which Spark holds against names and values."""
 
+_USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
+"""User and password in an address."""
+
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -33,10 +36,13 @@ def is_secret(name: str) -> bool:
 def masked(given: Mapping[str, str]) -> dict[str, str]:
     """Options as they may be shown: what may be secret is starred out.
 
-    >>> masked({"topic": "t", "properties.sasl.password": "s3cret"})
-    {'topic': 't', 'properties.sasl.password': '***'}
+    >>> masked({"topic": "t", "properties.sasl.password": "s3cret", "url": "http://me:s3cret@host"})
+    {'topic': 't', 'properties.sasl.password': '***', 'url': 'http://***@host'}
     """
-    return {name: "***" if is_secret(name) else value for name, value in given.items()}
+    return {
+        name: "***" if is_secret(name) else _USER_INFO.sub("***@", value)
+        for name, value in given.items()
+    }
 
 
 def shown_by_spark(given: Mapping[str, str]) -> list[str]:
@@ -48,11 +54,17 @@ def shown_by_spark(given: Mapping[str, str]) -> list[str]:
     return [
         name
         for name, value in sorted(given.items())
-        if is_secret(name)
-        and not _REFERENCE.fullmatch(value.strip())
+        if _is_literal_secret(name, value)
         and not _HIDDEN_BY_SPARK.search(name)
         and not _HIDDEN_BY_SPARK.search(value)
     ]
+
+
+def _is_literal_secret(name: str, value: str) -> bool:
+    if is_secret(name):
+        return not _REFERENCE.fullmatch(value.strip())
+    user = _USER_INFO.search(value)
+    return user is not None and not _REFERENCE.search(user[0])
 
 
 def resolve(option: str, value: str) -> str:

@@ -9,7 +9,14 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.option import Option
 from pyspark_upsert_kafka.formats.codec import Format
 
-_MODULES = {"csv": "csv", "json": "json", "raw": "raw"}
+_MODULES = {
+    "avro": "avro",
+    "avro-confluent": "avro_confluent",
+    "csv": "csv",
+    "json": "json",
+    "protobuf": "protobuf",
+    "raw": "raw",
+}
 
 FORMATS = tuple(sorted(_MODULES))
 """Names for ``key.format`` and ``value.format``."""

@@ -6,12 +6,18 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from pyspark_upsert_kafka.kafka.jars import broker_jars
+
 os.environ["PYSPARK_PYTHON"] = sys.executable
+
+AVRO_LOCK = Path(__file__).with_name("spark-avro.lock")
 
 
 @pytest.fixture(scope="session")
@@ -24,11 +30,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.jars", ",".join(peer_jars()))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def peer_jars() -> list[str]:
+    """Jars with Spark's functions for formats, where there are some for this Spark."""
+    if pyspark.__version__.startswith("4.0."):
+        return []
+    return [str(jar) for jar in sorted(broker_jars(AVRO_LOCK).glob("*.jar"))]
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = 600) -> None:

@@ -1,8 +1,9 @@
 """Every Python snippet of README and docs runs, and prints what the page says.
 
-What a page says and a test cannot have is replaced: the address ``localhost:9092``, the folder
-``/tmp/checkpoints``, and the names of topics (wherever they stand in quotes) by unique ones, which exist
-unless the page creates them. A block of ``text`` right after one of ``python`` is what that prints.
+What a page says and a test cannot have is replaced: the addresses ``localhost:9092`` and
+``http://localhost:8081``, the folder ``/tmp/checkpoints``, and the names of topics (wherever they stand in
+quotes) by unique ones, which exist unless the page creates them. A block of ``text`` right after one of
+``python`` is what that prints.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.conftest import Broker
+from tests.local_registry import LocalRegistry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -62,9 +64,10 @@ def topics_in(code: str) -> set[str]:
 
 @dataclass(frozen=True)
 class World:
-    """What stands here for the address, the folder and the topics of a page."""
+    """What stands here for the addresses, the folder and the topics of a page."""
 
     servers: str
+    registry: str
     checkpoints: Path
     topics: dict[str, str]
 
@@ -72,6 +75,7 @@ class World:
         """The code as it runs here."""
         for name, unique in self.topics.items():
             code = re.sub(rf"""(?<=["';]){re.escape(name)}(?=["';])""", unique, code)
+        code = code.replace("http://localhost:8081", self.registry)
         code = code.replace("localhost:9092", self.servers)
         return code.replace("/tmp/checkpoints", str(self.checkpoints))
 
@@ -96,13 +100,18 @@ def tidy(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.usefixtures("tidy")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_snippets_run_and_print_what_the_page_says(
-    page: Path, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    broker: Broker,
+    registry: LocalRegistry,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What a user pastes from a page, top to bottom, works and prints what stands there."""
     found = snippets(page.read_text(encoding="utf-8"))
     code = "\n".join(snippet.code for snippet in found)
     world = World(
         broker.servers,
+        registry.url,
         tmp_path,
         {name: f"{name}-{uuid.uuid4().hex[:8]}" for name in topics_in(code)},
     )

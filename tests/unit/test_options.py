@@ -171,6 +171,7 @@ TABLE_VALUES = [
         },
     ),
     ({"kafka.client": "librdkafka"}, {}),
+    ({"kafka.client": "kafka-python"}, {"client": "kafka-python"}),
     ({"connector": "upsert-kafka"}, {}),
     ({"checkpointlocation": "/tmp/c", "queryname": "q"}, {}),
 ]
@@ -928,15 +929,6 @@ def test_what_is_not_there_yet_troubles_only_its_side(name, value):
         assert write(**given) == WRITE
     elif name.startswith("sink."):
         assert stream(**given) == STREAM
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [pair for pair in NOT_YET if pair[0].endswith(".format")]
-)
-def test_what_is_there_is_not_called_missing(name, value):
-    """A format that exists must leave the table of those to come."""
-    with pytest.raises(OptionError, match=r"^Unknown "):
-        format_options(value, name.removesuffix(".format"))
 
 
 def test_a_change_format_is_refused_as_flink_does():

@@ -1,0 +1,109 @@
+"""How to get at a schema registry: its addresses, who asks, and whom to trust.
+
+What is secret stays as it was given, a reference if it is one, until a request is made.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.secrecy import resolve
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where a registry is.
+
+    Args:
+        urls: Its addresses, without user and password.
+        user_info: What stands before the ``@``: ``<user>:<password>``.
+    """
+
+    urls: tuple[str, ...]
+    user_info: str | None = field(default=None, repr=False)
+
+
+def addresses(value: str) -> Addresses:
+    """One ``http`` or ``https`` address, or several separated by commas.
+
+    >>> addresses("https://me:secret@registry.example.org/")
+    Addresses(urls=('https://registry.example.org',))
+    """
+    parts = [_split(part.strip()) for part in value.split(",") if part.strip()]
+    users = {part.netloc.rpartition("@")[0] for part in parts}
+    if len(users) != 1:
+        raise ValueError(_EXPECTED if not users else "expected the same user in all addresses")
+    user = users.pop()
+    urls = (part._replace(netloc=part.netloc.rpartition("@")[2]).geturl() for part in parts)
+    return Addresses(tuple(url.rstrip("/") for url in urls), unquote(user) if user else None)
+
+
+_EXPECTED = (
+    "expected an address such as 'http://localhost:8081'; in a user or password, %2F stands for '/', "
+    "%23 for '#', %3F for '?', %40 for '@'"
+)
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of an address; what the parser says of another text would show a password in it."""
+    try:
+        parts = urlsplit(address)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        raise ValueError(_EXPECTED) from None
+    if not sound or parts.query or parts.fragment or "@" in parts.path:
+        raise ValueError(_EXPECTED)
+    return parts
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a request to a registry needs.
+
+    Args:
+        prefix: What option names begin with, for errors.
+        urls: Addresses of the registry.
+        user_info: ``<user>:<password>``.
+        token: A bearer token.
+        truststore: PEM file of certificates to trust; None = those of the system.
+        keystore: PEM file with the client's key and certificates.
+        keystore_password: Password of that key.
+    """
+
+    prefix: str
+    urls: tuple[str, ...]
+    user_info: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    truststore: str | None = None
+    keystore: str | None = field(default=None, repr=False)
+    keystore_password: str | None = field(default=None, repr=False)
+
+    def headers(self) -> dict[str, str]:
+        """Who asks.
+
+        Raises:
+            OptionError: A reference leads nowhere, or the token is none.
+        """
+        if self.user_info is not None:
+            user_info = self.resolved("basic-auth.user-info", self.user_info)
+            return {"Authorization": f"Basic {base64.b64encode(user_info.encode()).decode()}"}
+        if self.token is not None:
+            token = self.resolved("bearer-auth.token", self.token).strip()
+            if not token.isascii() or not token.isprintable():
+                raise OptionError(
+                    f"The value of '{self.prefix}bearer-auth.token' cannot be sent: a token is made of "
+                    "visible ASCII characters."
+                )
+            return {"Authorization": f"Bearer {token}"}
+        return {}
+
+    def resolved(self, name: str, value: str) -> str:
+        """The value of one of the options, a reference replaced.
+
+        Raises:
+            OptionError: The reference leads nowhere.
+        """
+        return resolve(self.prefix + name, value)

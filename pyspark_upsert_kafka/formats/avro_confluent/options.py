@@ -1,0 +1,152 @@
+"""The options of the ``avro-confluent`` format: those of Flink's ``AvroConfluentFormatOptions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.option import Option, boolean, one_of, text
+from pyspark_upsert_kafka.formats.avro_confluent.access import Access, Addresses, addresses
+from pyspark_upsert_kafka.formats.codec import CodecSpec
+
+_OLDER = ("url", "subject", "schema")
+"""Options that Flink called ``schema-registry.<name>`` before, and still takes under that name."""
+
+# What was given for a URL is not shown: it may hold a password.
+_URL_COMPLAINT = "Invalid value for option '{name}': {expected}."
+
+OPTIONS = (
+    Option("url", addresses, None,
+           "Address of the schema registry; several, of one registry, are separated by commas. "
+           "Required.", complaint=_URL_COMPLAINT),
+    Option("subject", text, None,
+           "The subject under which schemas are registered and looked up.",
+           shown_default="`<topic>-key`, `<topic>-value`"),
+    Option("schema", text, None,
+           "Writing: the Avro schema of the messages, as JSON. Reading: the schema that each "
+           "message's own is resolved to.",
+           shown_default="the one that Flink derives from the columns"),
+    Option("auto.register.schemas", boolean, True,
+           "Writing: register the schema; if `false`, it must be registered already."),
+    Option("basic-auth.credentials-source", one_of("URL", "USER_INFO"), None,
+           "Where user and password stand: in the address (`URL`), or in `basic-auth.user-info` "
+           "(`USER_INFO`).", shown_default="where they are given"),
+    Option("basic-auth.user-info", text, None, "`<user>:<password>`."),
+    Option("bearer-auth.credentials-source", one_of("STATIC_TOKEN"), None,
+           "Where the token comes from: `STATIC_TOKEN`, that is `bearer-auth.token`.",
+           shown_default="`STATIC_TOKEN`"),
+    Option("bearer-auth.token", text, None, "A token."),
+    Option("ssl.truststore.location", text, None,
+           "PEM file with the certificates that the registry's is checked against.",
+           shown_default="the system's"),
+    Option("ssl.truststore.password", text, None, "Not allowed: a PEM file of certificates has none."),
+    Option("ssl.keystore.location", text, None,
+           "PEM file with the client's private key and its certificates."),
+    Option("ssl.keystore.password", text, None, "Password of the private key in that file."),
+    Option("schema-registry.url", addresses, None, "Older name of `url`.", complaint=_URL_COMPLAINT),
+    Option("schema-registry.subject", text, None, "Older name of `subject`."),
+    Option("schema-registry.schema", text, None, "Older name of `schema`."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options of one side say; see OPTIONS for their meaning."""
+
+    access: Access
+    schema: str | None
+    auto_register: bool
+    subject: str | None
+
+
+def settings_of(spec: CodecSpec) -> Settings:
+    """The settings of a side.
+
+    Raises:
+        OptionError: The address is missing, or two options contradict each other.
+    """
+    prefix = f"{spec.side}.avro-confluent."
+    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    url, subject, schema = (_either(value, name, prefix) for name in _OLDER)
+    if url is None:
+        raise OptionError(
+            "One or more required options are missing.\n\nMissing required options are:\n\n"
+            f"{prefix}url\n\nFor example: .option('{prefix}url', 'http://localhost:8081')"
+        )
+    _check(value, prefix)
+    access = Access(
+        prefix=prefix,
+        urls=url.urls,
+        user_info=_user_info(value, url, prefix),
+        token=value["bearer-auth.token"],
+        truststore=value["ssl.truststore.location"],
+        keystore=value["ssl.keystore.location"],
+        keystore_password=value["ssl.keystore.password"],
+    )
+    if access.user_info is not None and access.token is not None:
+        raise OptionError(
+            f"'{prefix}bearer-auth.token' and a user with a password are both given: leave one out."
+        )
+    return Settings(access, schema, value["auto.register.schemas"], subject)
+
+
+def subject_of(spec: CodecSpec, settings: Settings) -> str:
+    """The subject of a side.
+
+    Raises:
+        OptionError: None is given, and there is not one topic to name it after.
+    """
+    if settings.subject is not None:
+        return settings.subject
+    if len(spec.topics) != 1:
+        raise OptionError(
+            f"Option '{settings.access.prefix}subject' is required for more than one topic: the "
+            f"default, '<topic>-{spec.side}', would be another one for each."
+        )
+    return f"{spec.topics[0]}-{spec.side}"
+
+
+def _either(value: Mapping[str, Any], name: str, prefix: str) -> Any:
+    """The value of an option that has an older name."""
+    new, old = value[name], value[f"schema-registry.{name}"]
+    if new is not None and old is not None and new != old:
+        raise OptionError(
+            f"'{prefix}{name}' and '{prefix}schema-registry.{name}' mean the same and differ: leave "
+            "one out."
+        )
+    return old if new is None else new
+
+
+def _check(value: Mapping[str, Any], prefix: str) -> None:
+    needs = {
+        "basic-auth.user-info": value["basic-auth.credentials-source"] == "USER_INFO",
+        "bearer-auth.token": value["bearer-auth.credentials-source"] is not None,
+        "ssl.keystore.location": value["ssl.keystore.password"] is not None,
+    }
+    for name, needed in needs.items():
+        if needed and value[name] is None:
+            raise OptionError(f"Option '{prefix}{name}' is required by what is given beside it.")
+    if value["ssl.truststore.password"] is not None:
+        raise OptionError(
+            f"Leave out '{prefix}ssl.truststore.password': '{prefix}ssl.truststore.location' must be "
+            "a PEM file, and its certificates have no password."
+        )
+
+
+def _user_info(value: Mapping[str, Any], url: Addresses, prefix: str) -> str | None:
+    """User and password, from the one place where they stand."""
+    given = cast("str | None", value["basic-auth.user-info"])
+    source = value["basic-auth.credentials-source"]
+    if given is not None and (url.user_info is not None or source == "URL"):
+        raise OptionError(
+            f"'{prefix}basic-auth.user-info' is given, and '{prefix}url' is to hold user and "
+            "password as well: leave one out."
+        )
+    if source == "URL" and url.user_info is None:
+        raise OptionError(
+            f"'{prefix}basic-auth.credentials-source' = 'URL' needs user and password in "
+            f"'{prefix}url': https://<user>:<password>@<host>."
+        )
+    return url.user_info if given is None else given

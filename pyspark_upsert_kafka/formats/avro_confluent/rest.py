@@ -1,0 +1,151 @@
+"""Confluent's REST API of a schema registry: one question, one answer.
+
+A question is asked again for a while when the registry is away or busy. What it refuses for good is
+either the fault of a schema, a SchemaError, or that of its address or of who asks, a BrokerError.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from http.client import HTTPException
+from itertools import count
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import (
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    Request,
+    build_opener,
+)
+
+from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
+from pyspark_upsert_kafka.formats.avro_confluent.access import Access
+from pyspark_upsert_kafka.formats.avro_confluent.tls import tls_context
+
+_ANSWER_S = 10.0
+_PATIENCE_S = 30.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 4.0
+_WORTH_ANOTHER_TRY = frozenset({408, 429, 500, 502, 503, 504})
+_NOT_ALLOWED = frozenset({401, 403})
+_JSON = "application/vnd.schemaregistry.v1+json"
+
+
+def ask(
+    access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The answer to a question about a schema.
+
+    Args:
+        access: The registry.
+        path: What is asked for, below the registry's address.
+        refusals: What it means when the registry refuses with such a status.
+        body: What is sent; None = only a question.
+
+    Raises:
+        SchemaError: One of the refusals.
+        BrokerError: The registry does not answer, or refuses for another reason.
+        OptionError: Credentials or certificates cannot be used.
+    """
+    opener = _opener(access)
+    headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **access.headers()}
+    data = None if body is None else json.dumps(body).encode()
+    deadline = time.monotonic() + _PATIENCE_S
+    for attempt in count():
+        url = access.urls[attempt % len(access.urls)]
+        request = Request(url + path, data, headers)  # noqa: S310 - http(s) only
+        try:
+            return _answer(opener, request)
+        except _RefusalError as refusal:
+            seen = str(refusal)
+            if refusal.status in refusals and refusal.by_a_registry:
+                raise SchemaError(f"{refusals[refusal.status]} ({url}: {seen}).") from None
+            if refusal.status not in _WORTH_ANOTHER_TRY:
+                raise _refused(access, url, refusal) from None
+        except (OSError, HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            seen = str(reason) or type(reason).__name__
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                raise BrokerError(
+                    f"The schema registry at {url} is not trusted: {seen}. Name its certificate, or "
+                    f"that of its authority, in '{access.prefix}ssl.truststore.location'."
+                ) from None
+        pause = min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)
+        if time.monotonic() + pause >= deadline:
+            break
+        time.sleep(pause)
+    raise BrokerError(
+        f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
+        f"in {_PATIENCE_S:.0f} s, at last {url}: {seen}. Is it up, and can it be reached from here?"
+    )
+
+
+@dataclass
+class _RefusalError(Exception):
+    """What a registry, or what else is at its address, says instead of an answer."""
+
+    status: int
+    reason: str
+    by_a_registry: bool = False
+
+    def __str__(self) -> str:
+        return f"HTTP {self.status}, {self.reason}"
+
+
+def _answer(opener: OpenerDirector, request: Request) -> dict[str, Any]:
+    try:
+        with opener.open(request, timeout=_ANSWER_S) as response:
+            status, content = response.status, response.read()
+    except HTTPError as error:
+        with error:
+            raise _refusal(error.code, error.reason, error.read()) from None
+    answer = _object(content)
+    if answer.keys().isdisjoint({"id", "schema"}):
+        raise _RefusalError(status, "without a schema or its id")
+    return answer
+
+
+def _refusal(status: int, reason: str, content: bytes) -> _RefusalError:
+    """A registry gives its 404s codes from 40401; to another server it is a page that is not there."""
+    said = _object(content)
+    code = str(said.get("error_code"))
+    if "message" not in said or (status == 404 and not re.fullmatch("404[0-9]{2}", code)):
+        return _RefusalError(status, str(reason))
+    return _RefusalError(status, str(said["message"]).rstrip("."), by_a_registry=True)
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(content)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _refused(access: Access, url: str, refusal: _RefusalError) -> BrokerError:
+    if refusal.status in _NOT_ALLOWED:
+        advice = (
+            f"See '{access.prefix}basic-auth.user-info' and '{access.prefix}bearer-auth.token': "
+            + ("these credentials do not do." if access.headers() else "none is given.")
+        )
+    else:
+        advice = f"Is '{access.prefix}url' the address of a schema registry, with its path?"
+    return BrokerError(f"The schema registry at {url} refuses: {refusal}. {advice}")
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect would take the credentials to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """None: the redirect is the answer."""
+
+
+@lru_cache(maxsize=100)
+def _opener(access: Access) -> OpenerDirector:
+    return build_opener(HTTPSHandler(context=tls_context(access)), _NoRedirects)

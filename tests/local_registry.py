@@ -1,0 +1,81 @@
+"""A real schema registry on this machine: Apicurio Registry, in memory, which speaks Confluent's API."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.guard import BrokerGuard
+from pyspark_upsert_kafka.kafka.local.java import environment, find_java
+from pyspark_upsert_kafka.kafka.local.ports import HOST, free_port
+
+_LOCK = Path(__file__).with_name("apicurio-registry-2.6.13.lock")
+_START_SECONDS = 120.0
+
+
+class LocalRegistry:
+    """A registry that stops, and whose folder is deleted, however the program ends.
+
+    The first use downloads it, 142 MB, into the user's cache folder.
+    """
+
+    def __init__(self) -> None:
+        self._opener = build_opener(ProxyHandler({}))
+
+    def __enter__(self) -> LocalRegistry:  # noqa: PYI034 - typing.Self needs Python 3.11
+        java, archive = find_java(), next(broker_jars(_LOCK).glob("*.tar.gz"))
+        folder = Path(tempfile.mkdtemp(prefix="local-registry-"))
+        self._log = folder / "registry.log"
+        self._guard = BrokerGuard.over(folder, self._log, environment())
+        try:
+            with tarfile.open(archive) as content:
+                content.extractall(folder, filter="data")
+            port = free_port()
+            self.url = f"http://{HOST}:{port}/apis/ccompat/v7"
+            settings = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
+            (jar,) = folder.glob("*-runner.jar")
+            self._guard.run([java, "-XX:+UseSerialGC", "-Xmx512m", *settings, "-jar", str(jar)])
+            self._wait()
+        except BaseException:
+            self._guard.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._guard.close()
+
+    def ask(self, method: str, path: str, **body: Any) -> Any:
+        """What the registry answers, by a plain client."""
+        request = Request(
+            self.url + path,
+            json.dumps(body).encode() if body else None,
+            {"Content-Type": "application/vnd.schemaregistry.v1+json"},
+            method=method,
+        )
+        with self._opener.open(request, timeout=30) as response:
+            return json.load(response)
+
+    def register(self, subject: str, schema: Any, **more: Any) -> int:
+        """Registers a schema, text or what such a text is parsed to; its id."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        return int(self.ask("POST", f"/subjects/{subject}/versions", schema=text, **more)["id"])
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self.ask("GET", "/subjects")
+            except (URLError, ConnectionError) as error:
+                if self._guard.exit_code() is None and time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    continue
+                said = self._log.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise RuntimeError(f"The registry did not start ({error}): {said}") from error
+            return

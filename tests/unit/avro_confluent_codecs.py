@@ -1,0 +1,44 @@
+"""Short ways to compile the ``avro-confluent`` codecs of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.formats.avro_confluent import FORMAT
+from pyspark_upsert_kafka.formats.avro_confluent.options import OPTIONS, Settings, settings_of
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+
+
+def parsed(given: dict[str, str], side: str = "value") -> dict[str, Any]:
+    """The options as a query has them."""
+    prefix = f"{side}.avro-confluent."
+    raw = {prefix + name: text for name, text in given.items()}
+    return {option.name: option.read(raw, prefix) for option in OPTIONS}
+
+
+def spec(
+    given: dict[str, str],
+    schema: StructType | None = None,
+    side: str = "value",
+    topics: tuple[str, ...] = ("orders",),
+    required: frozenset[str] = frozenset(),
+) -> CodecSpec:
+    """One side of a table over the topic ``orders``."""
+    return CodecSpec(schema or StructType(), side, parsed(given, side), topics, required)
+
+
+def settings(given: dict[str, str], side: str = "value") -> Settings:
+    """The settings that these options mean."""
+    return settings_of(spec({"url": "http://registry:8081", **given}, side=side))
+
+
+def encoder(url: str, schema: StructType, **more: Any) -> Encoder:
+    """An encoder; options by their names in a dict, ``options``."""
+    return FORMAT.encoder(spec({"url": url, **more.pop("options", {})}, schema, **more))
+
+
+def decoder(url: str, schema: StructType, **more: Any) -> Decoder:
+    """A decoder; options by their names in a dict, ``options``."""
+    return FORMAT.decoder(spec({"url": url, **more.pop("options", {})}, schema, **more))

@@ -1,0 +1,112 @@
+"""A schema registry on this machine that answers what a test tells it to, faults too."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+SILENCE = None
+"""In place of an answer: the connection stays open, and nothing comes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that came."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any = None
+
+
+@dataclass
+class FakeRegistry:
+    """What it answers, by path, and what it was asked.
+
+    Args:
+        url: Its address.
+        answers: For each path what is answered, in turn, the last again and again: a status and
+            what is sent with it.
+        asked: The requests that came.
+    """
+
+    url: str = ""
+    answers: dict[str, list[tuple[int, Any] | None]] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+
+    def schema(self, number: int, schema: Any, **more: Any) -> None:
+        """It has this schema, parsed or text, under this id."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        self.answers[f"/schemas/ids/{number}"] = [(200, {"schema": text, **more})]
+
+    def version(self, subject: str, version: int | str, schema: Any, **more: Any) -> None:
+        """It has this schema under this subject."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        answer = {"id": 1, "subject": subject, "schema": text, **more}
+        self.answers[f"/subjects/{subject}/versions/{version}"] = [(200, answer)]
+
+    def paths(self) -> list[str]:
+        """What was asked for."""
+        return [asked.path for asked in self.asked]
+
+    def next(self, path: str) -> tuple[int, Any] | None:
+        """What it says now."""
+        answers = self.answers.get(path)
+        if answers is None:
+            return 404, {"error_code": 40403, "message": "Schema not found"}
+        return answers[0] if len(answers) == 1 else answers.pop(0)
+
+
+@contextmanager
+def serving(context: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
+    """A registry that runs; with a context by ``https``."""
+    registry = FakeRegistry()
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            registry.asked.append(Asked(self.command, self.path, dict(self.headers), body))
+            answer = registry.next(self.path)
+            if answer is SILENCE:
+                over.wait(60)
+                return
+            status, content = answer
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", content)
+            self.end_headers()
+            self.wfile.write(
+                content if isinstance(content, bytes) else json.dumps(content).encode()
+            )
+
+        def do_POST(self):
+            self.do_GET()
+
+        def log_message(self, *args):
+            """Keep the test's output clean."""
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *args):
+            """A client that goes away is what some tests are about."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        scheme = "http" if context is None else "https"
+        registry.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield registry
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,181 @@
+"""Options of the ``avro-confluent`` format: spellings, contradictions, and secrets that stay hidden."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import FormatChoice
+from pyspark_upsert_kafka.core.secrecy import masked, shown_by_spark
+from pyspark_upsert_kafka.formats.avro_confluent.access import Addresses, addresses
+from pyspark_upsert_kafka.formats.avro_confluent.options import settings_of, subject_of
+from tests.unit.avro_confluent_codecs import parsed, settings, spec
+
+SECRET = "pa55word"
+USER = f"me:{SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://localhost:8081", Addresses(("http://localhost:8081",))),
+        (" https://host/registry/ ", Addresses(("https://host/registry",))),
+        ("http://a:1,http://b:2/", Addresses(("http://a:1", "http://b:2"))),
+        (f"http://{USER}@host:8081", Addresses(("http://host:8081",), USER)),
+        ("https://me:a%40b%2Fc@host", Addresses(("https://host",), "me:a@b/c")),
+        (f"http://{USER}@a,http://{USER}@b", Addresses(("http://a", "http://b"), USER)),
+    ],
+)
+def test_addresses(text, expected):
+    """One address or several, without the slash at their end, user and password apart from them."""
+    assert addresses(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "localhost:8081",
+        "ftp://host",
+        "http://",
+        " , ",
+        f"http://{USER}@a,http://b",
+        f"http://me:#{SECRET}@host",
+        f"http://me:/{SECRET}@host",
+        f"http://me:1/{SECRET}@host",
+        f"http://me:1?{SECRET}@host",
+        f"http://me:1#{SECRET}@host",
+        f"http://[{SECRET}",
+        f"http://me:{SECRET}\u2100@host",
+        f"{SECRET}://host",
+    ],
+)
+def test_what_is_no_address_is_not_shown(text):
+    """It is refused without being shown, since a part of it may be a password."""
+    with pytest.raises(OptionError, match=r"'value\.avro-confluent\.url': expected") as error:
+        parsed({"url": text})
+
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["url", "subject", "schema"])
+def test_the_older_spellings(name):
+    """``schema-registry.<name>`` means the same, alone or beside the newer name."""
+    given = {"url": "http://a", "subject": "s", "schema": '"long"'}
+    older = {key: text for key, text in given.items() if key != name}
+    older[f"schema-registry.{name}"] = given[name]
+    expected = settings_of(spec(given))
+
+    assert settings_of(spec(older)) == settings_of(spec({**older, **given})) == expected
+
+
+@pytest.mark.parametrize("name", ["url", "subject", "schema"])
+def test_older_and_newer_spelling_that_differ(name):
+    """Two values for one thing are refused by both names."""
+    given = {name: "http://a", f"schema-registry.{name}": "http://b"}
+
+    with pytest.raises(OptionError, match=rf"avro-confluent\.{name}' and .*registry\.{name}'"):
+        settings(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"basic-auth.credentials-source": "USER_INFO"}, "'value.avro-confluent.basic-auth.user-info'"),
+        ({"basic-auth.credentials-source": "URL"}, "needs user and password in 'value.avro-confluent"),
+        ({"basic-auth.credentials-source": "URL", "basic-auth.user-info": USER}, "leave one out"),
+        ({"url": f"http://{USER}@host", "basic-auth.user-info": USER}, "leave one out"),
+        ({"bearer-auth.credentials-source": "STATIC_TOKEN"}, "'value.avro-confluent.bearer-auth.token'"),
+        ({"bearer-auth.token": SECRET, "basic-auth.user-info": USER}, "leave one out"),
+        ({"basic-auth.credentials-source": "SASL_INHERIT"}, "or in `basic-auth.user-info`"),
+        ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "`STATIC_TOKEN`"),
+        ({"ssl.keystore.password": SECRET}, "'value.avro-confluent.ssl.keystore.location'"),
+        ({"ssl.truststore.password": SECRET}, "must be a PEM file"),
+    ],
+)  # fmt: skip
+def test_credentials_that_do_not_fit_together(given, message):
+    """Who asks is said once and whole; what is wrong is told without the secret."""
+    with pytest.raises(OptionError) as error:
+        settings(given)
+
+    assert message in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+def test_the_address_is_required():
+    """Without an address there is no registry; the error shows how to give one."""
+    with pytest.raises(OptionError, match=r"(?s)options are missing.*key\.avro-confluent\.url"):
+        settings_of(spec({}, side="key"))
+
+
+@pytest.mark.parametrize(
+    ("given", "side", "topics", "subject"),
+    [
+        ({}, "value", ("orders",), "orders-value"),
+        ({}, "key", ("orders",), "orders-key"),
+        ({"subject": "other"}, "value", ("orders",), "other"),
+        ({"subject": "other"}, "value", ("a", "b"), "other"),
+    ],
+)
+def test_the_subject(given, side, topics, subject):
+    """It is named after the topic and the side, unless it is given."""
+    it = spec({"url": "http://a", **given}, side=side, topics=topics)
+
+    assert subject_of(it, settings_of(it)) == subject
+
+
+@pytest.mark.parametrize("topics", [("a", "b"), ()])
+def test_a_subject_for_several_topics_must_be_given(topics):
+    """No single subject follows from a list or a pattern of topics."""
+    it = spec({"url": "http://a"}, side="key", topics=topics)
+
+    with pytest.raises(OptionError, match=r"'key\.avro-confluent\.subject' is required"):
+        subject_of(it, settings_of(it))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"basic-auth.user-info": USER},
+        {"bearer-auth.token": SECRET},
+        {"url": f"http://{USER}@host"},
+        {"ssl.keystore.location": "/a", "ssl.keystore.password": SECRET},
+    ],
+)
+def test_secrets_are_in_no_repr(given):
+    """Neither the options nor what is made of them shows a secret."""
+    choice = FormatChoice("avro-confluent", tuple(parsed({"url": "http://a", **given}).items()))
+
+    assert SECRET not in repr(choice) + repr(settings(given))
+
+
+def test_a_password_in_an_address_is_a_secret():
+    """It is starred out where options are shown, and warned of where Spark would show it."""
+    given = {"value.avro-confluent.url": f"http://{USER}@a:1,http://{USER}@b/c", "topic": "me@home"}
+
+    assert masked(given) == {**given, "value.avro-confluent.url": "http://***@a:1,http://***@b/c"}
+    assert shown_by_spark(given) == ["value.avro-confluent.url"]
+    for harmless in ("http://a:1/@b", "http://me:${env:PASSWORD}@a"):
+        assert shown_by_spark({"value.avro-confluent.url": harmless}) == []
+
+
+def test_secrets_stay_references_until_they_are_used(monkeypatch):
+    """What travels to a task is the reference; the header is made of its value."""
+    monkeypatch.setenv("REGISTRY_USER", USER)
+    access = settings({"basic-auth.user-info": "${env:REGISTRY_USER}"}).access
+
+    assert SECRET.encode() not in pickle.dumps(access)
+    assert access.headers() == {"Authorization": "Basic bWU6cGE1NXdvcmQ="}
+
+
+def test_a_token_that_cannot_be_sent(monkeypatch):
+    """A token with a line break in it is refused and not shown; white space around it is none of it."""
+    monkeypatch.setenv("TOKEN", f"{SECRET}\n")
+    access = settings({"bearer-auth.token": "${env:TOKEN}"}).access
+    assert access.headers() == {"Authorization": f"Bearer {SECRET}"}
+
+    monkeypatch.setenv("TOKEN", f"a\n{SECRET}")
+    with pytest.raises(OptionError, match="cannot be sent") as error:
+        access.headers()
+    assert SECRET not in str(error.value)

@@ -1,0 +1,271 @@
+"""A schema registry that is away, busy, of another mind or no registry at all."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
+from pyspark_upsert_kafka.formats.avro_confluent import rest
+from pyspark_upsert_kafka.formats.avro_confluent.access import Access, addresses
+from pyspark_upsert_kafka.formats.avro_confluent.rest import ask
+from tests.unit.fake_registry import SILENCE, FakeRegistry, serving
+
+HERE = "/schemas/ids/7"
+GOOD = (200, {"schema": '"long"'})
+SECRET = "pa55word"
+PATIENCE = 0.6
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(rest, "_PATIENCE_S", PATIENCE)
+    monkeypatch.setattr(rest, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(rest, "_FIRST_PAUSE_S", 0.01)
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    """A registry that answers what it is told to."""
+    with serving() as registry:
+        yield registry
+
+
+def access(registry: FakeRegistry | str, **more: str) -> Access:
+    """The way to it."""
+    url = registry if isinstance(registry, str) else registry.url
+    return Access("value.avro-confluent.", addresses(url).urls, **more)
+
+
+def free_address() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_busy_registry_is_asked_again(registry, status):
+    """What may be over in a moment is waited for."""
+    registry.answers[HERE] = [(status, b"busy"), (status, b"busy"), GOOD]
+
+    assert ask(access(registry), HERE, {}) == GOOD[1]
+    assert registry.paths() == [HERE] * 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((500, {"error_code": 50001, "message": "Error in the backend."}), "HTTP 500, Error in the backend"),
+        ((503, b"<html>"), "HTTP 503, Service Unavailable"),
+        (SILENCE, "timed out"),
+    ],
+)  # fmt: skip
+def test_patience_has_an_end(registry, answer, said):
+    """A registry that stays busy or silent is an error of the query, soon, with what was seen."""
+    registry.answers[HERE] = [answer]
+    begin = time.monotonic()
+
+    with pytest.raises(BrokerError) as error:
+        ask(access(registry), HERE, {404: "not there"})
+
+    assert f"{registry.url}: {said}. Is it up" in str(error.value)
+    assert len(registry.asked) > 1
+    assert time.monotonic() - begin < PATIENCE + 2
+
+
+def test_nobody_is_there():
+    """A refused connection is tried again, and told of with the address."""
+    url = free_address()
+
+    with pytest.raises(BrokerError, match=rf"at {url} gives no answer.*refused. Is it up"):
+        ask(access(url), HERE, {})
+
+
+def test_another_address_is_tried(registry):
+    """Of several addresses it is enough that one answers."""
+    registry.answers[HERE] = [GOOD]
+
+    assert ask(access(f"{free_address()},{registry.url}"), HERE, {}) == GOOD[1]
+
+
+@pytest.mark.parametrize("status", [404, 409, 422])
+def test_a_refusal_that_is_the_fault_of_a_schema(registry, status):
+    """What the registry refuses for its reasons is told with them, and asked once."""
+    registry.answers[HERE] = [
+        (status, {"error_code": status * 100 + 1, "message": "For a reason."})
+    ]
+
+    with pytest.raises(SchemaError) as error:
+        ask(access(registry), HERE, {status: "This is why"})
+
+    assert str(error.value) == f"This is why ({registry.url}: HTTP {status}, For a reason)."
+    assert len(registry.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, b"<html>not found</html>"),
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
+        (404, {"error_code": 0, "message": "Could not find resource for full path"}),
+        (405, {"message": "no"}),
+        (200, b"<html>Please log in</html>"),
+        (200, {"status": "up"}),
+        (200, ["id"]),
+        (301, "https://elsewhere/"),
+    ],
+    ids=str,
+)
+def test_another_server_is_not_taken_for_a_registry(registry, answer):
+    """A wrong address is no fault of a schema or of a message."""
+    registry.answers[HERE] = [answer]
+
+    with pytest.raises(
+        BrokerError, match=r"Is 'value\.avro-confluent\.url' the address of a schema"
+    ):
+        ask(access(registry), HERE, {404: "not there"})
+
+    assert len(registry.asked) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("credentials", "advice"),
+    [
+        ({}, "none is given"),
+        ({"token": SECRET}, "these credentials do not do"),
+        ({"user_info": f"me:{SECRET}"}, "these credentials do not do"),
+    ],
+)
+def test_who_may_not_ask_is_told_at_once(registry, status, credentials, advice):
+    """It names the options, asks once, and shows no secret."""
+    registry.answers[HERE] = [(status, {"error_code": status, "message": "User cannot access"})]
+
+    with pytest.raises(BrokerError) as error:
+        ask(access(registry, **credentials), HERE, {404: "not there"})
+
+    assert f"HTTP {status}, User cannot access. See 'value.avro-conf" in str(error.value)
+    assert str(error.value).endswith(f"{advice}.")
+    encoded = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert SECRET not in str(error.value)
+    assert encoded not in str(error.value)
+    assert len(registry.asked) == 1
+
+
+def test_a_redirect_is_not_followed(registry):
+    """Credentials go to the registry that was named, and to nobody else."""
+    with serving() as other:
+        registry.answers[HERE] = [(302, f"{other.url}{HERE}")]
+
+        with pytest.raises(BrokerError, match="HTTP 302"):
+            ask(access(registry, token=SECRET), HERE, {})
+
+        assert other.asked == []
+
+
+def test_what_is_sent(registry):
+    """A schema goes out as Confluent's API has it, with who asks."""
+    registry.answers["/subjects/s"] = [(200, {"id": 3})]
+
+    ask(access(registry, user_info="me:é"), "/subjects/s", {}, {"schema": '"long"'})
+
+    (asked,) = registry.asked
+    assert (asked.method, asked.body) == ("POST", {"schema": '"long"'})
+    assert asked.headers["Content-Type"] == "application/vnd.schemaregistry.v1+json"
+    assert asked.headers["Authorization"] == f"Basic {base64.b64encode('me:é'.encode()).decode()}"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """A certificate authority that no system knows."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def pem(authority: trustme.CA, tmp_path: Path) -> dict[str, str]:
+    """Its certificate, and a client's key with certificate, plain and with a password."""
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    client = authority.issue_cert("client@example.org")
+    key = tmp_path / "client.pem"
+    key.write_bytes(client.private_key_and_cert_chain_pem.bytes())
+    plain = load_pem_private_key(key.read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        plain.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(SECRET.encode())
+        )
+        + b"".join(blob.bytes() for blob in client.cert_chain_pems)
+    )
+    return {"ca": str(tmp_path / "ca.pem"), "key": str(key), "locked": str(locked)}
+
+
+@pytest.fixture
+def secure(authority: trustme.CA) -> Iterator[FakeRegistry]:
+    """A registry by ``https`` that wants to know its clients."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with serving(context) as registry:
+        registry.answers[HERE] = [GOOD]
+        yield registry
+
+
+def test_https_with_a_clients_certificate(secure, pem):
+    """PEM files say whom to trust and who asks, with a password or without."""
+    assert ask(access(secure, truststore=pem["ca"], keystore=pem["key"]), HERE, {}) == GOOD[1]
+    locked = {"keystore": pem["locked"], "keystore_password": SECRET}
+    assert ask(access(secure, truststore=pem["ca"], **locked), HERE, {}) == GOOD[1]
+
+
+def test_a_certificate_that_is_not_trusted(secure):
+    """It is no matter of patience, and the error names the option."""
+    with pytest.raises(
+        BrokerError, match=r"is not trusted.*'value\.avro-confluent\.ssl\.truststore"
+    ):
+        ask(access(secure), HERE, {})
+
+
+@pytest.mark.parametrize("password", [None, "wrong" + SECRET])
+def test_a_wrong_password_of_a_key(secure, pem, password):
+    """It is told without being shown, and nobody is asked for it on the terminal."""
+    with pytest.raises(OptionError, match=r"'value\.avro-confluent\.ssl\.keystore\.loc") as error:
+        ask(access(secure, keystore=pem["locked"], keystore_password=password), HERE, {})
+
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize("option", ["truststore", "keystore"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        (b"\xfe\xed\xfe\xed", "is no PEM file.*keytool"),
+        (b"\x30\x82\x0a", "is no PEM file.*keytool"),
+        (b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n", "cannot be used"),
+    ],
+    ids=["missing", "JKS", "PKCS#12", "broken"],
+)
+def test_files_that_cannot_be_used(registry, tmp_path, option, content, said):
+    """Java's key stores are refused with how to convert them, other files with what is wrong."""
+    file = tmp_path / "store"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(OptionError, match=rf"ssl\.{option}\.location' names the file .*{said}"):
+        ask(access(registry, **{option: str(file)}), HERE, {})

@@ -1,0 +1,150 @@
+"""Messages of several schemas in one batch: each is read by its own, and blamed alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
+from pyspark_upsert_kafka.formats.avro_confluent.wire import decoder_by_id, head_of
+from pyspark_upsert_kafka.formats.batches import UnreadableError, exact_decoder
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+
+TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+def decoder_of(schema_id: int) -> Decoder:
+    """Reads what is behind the head as text, and shows which decoder it was; ids from 90 on are bad."""
+    if schema_id >= 90:
+        raise SchemaError(f"no schema {schema_id}")
+
+    def row(message: bytes) -> tuple[int, str]:
+        assert message.startswith(head_of(schema_id))
+        if message.endswith(b"!"):
+            raise UnreadableError("a bad one")
+        return schema_id, message[5:].decode("latin-1")
+
+    return exact_decoder(row, TARGET)
+
+
+def rows(decoded: Decoded) -> list[tuple[int, str]]:
+    """The rows as tuples."""
+    assert decoded.rows.schema == TARGET
+    return [tuple(row.values()) for row in decoded.rows.to_pylist()]
+
+
+def message(schema_id: int, text: str = "x") -> bytes:
+    """A message of that schema."""
+    return head_of(schema_id) + text.encode()
+
+
+def test_a_head():
+    """A zero byte, and the id in four bytes, the highest first."""
+    assert head_of(258) == b"\x00\x00\x00\x01\x02"
+
+
+def test_messages_of_several_schemas_keep_their_order():
+    """The rows stand as the messages did, whichever schema each has."""
+    messages = [message(2, "a"), message(1, "b"), message(2, "c"), message(3, "d")]
+
+    assert rows(decoder_by_id(decoder_of, TARGET)(messages)) == [
+        (2, "a"), (1, "b"), (2, "c"), (3, "d"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (b"", r"does not begin with a zero byte .* it begins with ''"),
+        (b"\x00\x00\x00\x00", "does not begin with a zero byte"),
+        (b'{"id": 1}', r"it begins with '\{\"id\"'"),
+        (b"\x01\x00\x00\x00\x01x", "does not begin with a zero byte"),
+        (b"\x00\x80\x00\x00\x01x", "does not begin with a zero byte"),
+        (message(90), "no schema 90"),
+        (message(1, "!"), "a bad one"),
+        (message(2, "!"), "a bad one"),
+    ],
+)
+@pytest.mark.parametrize("others", [[message(1, "a"), message(1, "b")], []])
+def test_a_bad_message_is_blamed_alone(bad, why, others):
+    """Its neighbours are read, in their order."""
+    messages = [*others[:1], bad, *others[1:]]
+
+    decoded = decoder_by_id(decoder_of, TARGET)(messages)
+
+    assert rows(decoded) == [(1, message[5:].decode()) for message in others]
+    assert list(decoded.errors) == [len(others[:1])]
+    assert re.search(why, decoded.errors[len(others[:1])])
+
+
+def test_nothing_at_all():
+    """No messages are no rows."""
+    assert rows(decoder_by_id(decoder_of, TARGET)([])) == []
+
+
+def test_each_schema_is_compiled_once():
+    """Batch after batch, also one that cannot be compiled."""
+    compiled = []
+
+    def counted(schema_id: int) -> Decoder:
+        compiled.append(schema_id)
+        return decoder_of(schema_id)
+
+    decode = decoder_by_id(counted, TARGET)
+    for _ in range(3):
+        decode([message(1), message(90), message(2)])
+        decode([message(1)])
+
+    assert compiled == [1, 90, 2]
+
+
+def test_a_registry_that_is_away_is_no_fault_of_a_message():
+    """The error passes, and the schema is asked for again at the next batch."""
+    answers = [BrokerError("away"), decoder_of(1)]
+
+    def compile_decoder(schema_id: int) -> Decoder:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    decode = decoder_by_id(compile_decoder, TARGET)
+    with pytest.raises(BrokerError, match="away"):
+        decode([message(1)])
+
+    assert rows(decode([message(1)])) == [(1, "x")]
+
+
+def test_without_columns_each_message_is_a_row():
+    """Rows are counted where there is nothing to show of them."""
+    empty = pa.schema([])
+    decode = decoder_by_id(lambda _: exact_decoder(lambda _: (), empty), empty)
+
+    decoded = decode([message(1), b"?", message(2)])
+
+    assert (decoded.rows.num_rows, list(decoded.errors)) == (2, [1])
+
+
+MESSAGES = st.one_of(
+    st.builds(message, st.sampled_from([1, 2, 3, 90]), st.sampled_from(["a", "b", "!"])),
+    st.binary(max_size=6),
+)
+
+
+@given(st.lists(MESSAGES, max_size=12))
+def test_a_message_fares_as_it_would_alone(messages: Sequence[bytes]):
+    """What becomes of a message does not depend on those around it."""
+    decode = decoder_by_id(decoder_of, TARGET)
+    alone = [decode([each]) for each in messages]
+
+    together = decode(messages)
+
+    assert rows(together) == [row for each in alone for row in rows(each)]
+    assert dict(together.errors) == {
+        at: each.errors[0] for at, each in enumerate(alone) if each.errors
+    }
