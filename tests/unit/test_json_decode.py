@@ -43,7 +43,7 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from pyspark_upsert_kafka.formats.json.variants import variant_text
-from tests.unit.json_codecs import columns, decoder, exactly, required, seen, spec
+from tests.unit.json_codecs import columns, decoder, exactly, required, seen, spec, values
 from tests.unit.json_corpus import PLAIN
 
 LONG, TEXT = LongType(), StringType()
@@ -395,11 +395,40 @@ def test_maps_are_read_by_columns(kind, texts):
     assert fast(many).to_pylist() == exactly(schema)(many).rows.to_pylist()
 
 
+ODD = [
+    (LONG, [b'"5"', b"null", b"7", b"0", b'" -9223372036854775808"']),
+    (TEXT, [b"5", b"true", b'{"x":[1,"y"]}', b'"plain"', b"null"]),
+    (DoubleType(), [b'"NaN"', b'"1.5"', b"3"]),
+    (BooleanType(), [b'"TRUE"', b"false"]),
+    (ArrayType(ShortType()), [b'["1",2]', b"[]"]),
+    (columns(x=LONG), [b'{"x":"1"}', b"{}", b"null"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts"), ODD)
+def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts):
+    """Numbers in quotes and their like all along: the others are still read by columns."""
+    many = [b'{"a":1,"b":"x","c":%b}' % text for text in texts] * ENOUGH
+    schema = columns(a=LONG, b=TEXT, c=kind)
+    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert values(fast(many)) == values(exactly(schema)(many).rows)
+
+
+@pytest.mark.parametrize("text", [b"1.0", b"-0", b"[1.5]", b"18446744073709551616"])
+def test_odd_values_whose_digits_are_lost_go_the_exact_way(text):
+    """A text shows a number as it stood in the message."""
+    many = [b'{"a":1,"c":%b}' % text] * ENOUGH
+    schema = columns(a=LONG, c=TEXT)
+    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert fast(many) is None
+    assert decoder(schema)(many).rows.column("c").to_pylist() == [text.decode()] * ENOUGH
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
         (LONG, b"1.0"), (LONG, b'"1"'), (LONG, b"9223372036854775808"), (LONG, b"true"),
-        (ShortType(), b"32768"), (DoubleType(), b"0"), (DoubleType(), b"-0"), (DoubleType(), b"9007199254740993"),
+        (ShortType(), b"32768"), (DoubleType(), b"-0"), (DoubleType(), b"9007199254740993"),
         (DoubleType(), b'"NaN"'), (DoubleType(), b"true"), (TEXT, b"1.10"), (TEXT, b"{}"),
         (BooleanType(), b'"true"'), (DateType(), b"19000"), (ArrayType(LONG), b"{}"), (columns(x=LONG), b"[]"),
         (LONG, b"NaN"), (TEXT, b'"\\ud800"'), (TEXT, b'"\xff"'),

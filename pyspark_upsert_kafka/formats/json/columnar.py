@@ -2,46 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.formats.batches import Fast, batch_of
-from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
-from pyspark_upsert_kafka.formats.json.lines import line_parser
-from pyspark_upsert_kafka.formats.json.maps import fields_of, gatherer
-from pyspark_upsert_kafka.formats.json.plans import plan
-from pyspark_upsert_kafka.formats.json.reading import row_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.json.ways import (
+    Columns,
+    Way,
+    by_value,
+    fastest_way,
+    one_by_one,
+    together,
+)
 
-Columns = Callable[[Sequence[bytes]], "list[pa.Array]"]
-"""Messages to some columns of their rows; ValueError = the batch is refused."""
-
-Way = Callable[[StructType, "list[pa.Field]", Settings], Columns]
-"""Compiles the reading of some columns."""
+_SAMPLE = 64
+"""Messages that tell which columns are odd all along."""
 
 
 def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) -> Fast | None:
     """Compiles the fast way; None when it can read no column.
 
     Each column goes the fastest way that its type has: parsed together, gathered when it holds maps,
-    or, as variants must, taken from each message by the exact way.
+    or, as variants must, taken from each message by the exact way. When a batch is refused for values
+    that are odd in some columns all along, such as numbers in quotes, only those go a slower way.
     """
     ways = [
-        _way(field.dataType, column.type, settings)
-        for field, column in zip(columns, target, strict=True)
+        fastest_way(field.dataType, kind, settings)
+        for field, kind in zip(columns, target.types, strict=True)
     ]
-    if ways and {*ways} == {_one_by_one}:
+    if ways and {*ways} == {one_by_one}:
         return None
+    plain = _reader(columns, target, settings, ways)
+    candidates = [i for i, way in enumerate(ways) if way is together]
+    if len(candidates) < 2:
+        return plain
+    alone = {i: together(columns, [target.field(i)], settings) for i in candidates}
+
+    @cache
+    def without(odd: frozenset[int]) -> Fast:
+        slower = one_by_one if settings.fail_on_missing_field else by_value
+        mixed = [slower if i in odd else way for i, way in enumerate(ways)]
+        return _reader(columns, target, settings, mixed)
+
+    def read(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+        rows = plain(messages)
+        if rows is not None:
+            return rows
+        sample = messages[:_SAMPLE]
+        odd = frozenset(i for i, columns in alone.items() if _refuses(columns, sample))
+        return without(odd)(messages) if 0 < len(odd) < len(candidates) else None
+
+    return read
+
+
+def _refuses(columns: Columns, messages: Sequence[bytes]) -> bool:
+    try:
+        columns(messages)
+    except ValueError:
+        return True
+    return False
+
+
+def _reader(columns: StructType, target: pa.Schema, settings: Settings, ways: list[Way]) -> Fast:
     compiled = {
         way: way(
             StructType(_some(columns.fields, [each is way for each in ways])),
             _some(target, [each is way for each in ways]),
             settings,
         )
-        for way in {*ways} or {_together}
+        for way in {*ways} or {together}
     }
 
     def read(messages: Sequence[bytes]) -> pa.RecordBatch | None:
@@ -54,87 +88,5 @@ def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) 
     return read
 
 
-def _way(kind: DataType, target: pa.DataType, settings: Settings) -> Way:
-    if not _holds(kind, MapType | VariantType):
-        return _together
-    # orjson's values do not tell where a field is missing.
-    missing_matters = settings.fail_on_missing_field
-    if missing_matters or _holds(kind, VariantType) or gatherer(target, settings) is None:
-        return _one_by_one
-    return _gathered
-
-
-def _holds(kind: DataType, wanted: Any) -> bool:
-    if isinstance(kind, wanted):
-        return True
-    if isinstance(kind, StructType):
-        return any(_holds(field.dataType, wanted) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _holds(kind.elementType, wanted)
-    return isinstance(kind, MapType) and _holds(kind.valueType, wanted)
-
-
 def _some(fields: Iterable[Any], wanted: list[bool]) -> list[Any]:
     return [field for field, is_wanted in zip(fields, wanted, strict=True) if is_wanted]
-
-
-def _together(_: StructType, target: list[pa.Field], settings: Settings) -> Columns:
-    plans = [plan(field.type, settings) for field in target]
-    names = [field.name for field in target]
-    parse = line_parser(pa.schema(list(zip(names, [kind for kind, _ in plans], strict=True))))
-    demanded = _all_required(target) if settings.fail_on_missing_field else target
-
-    def columns(messages: Sequence[bytes]) -> list[pa.Array]:
-        parsed = [_only_chunk(column) for column in parse(messages).columns]
-        restored = [restore(c) for c, (_, restore) in zip(parsed, plans, strict=True)]
-        return _checked(restored, demanded, target)
-
-    return columns
-
-
-def _checked(
-    columns: list[pa.Array], demanded: list[pa.Field], target: list[pa.Field]
-) -> list[pa.Array]:
-    """The columns in the types that the table has, with a value wherever one is demanded."""
-    if any(rows_lacking(c, field) for c, field in zip(columns, demanded, strict=True)):
-        raise ValueError("a field is missing")
-    return [conform(c, field.type) for c, field in zip(columns, target, strict=True)]
-
-
-def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _all_required(target: Iterable[pa.Field]) -> list[pa.Field]:
-    """The fields as if all were NOT NULL: the parser does not tell a missing field from a null."""
-    return [field.with_nullable(False).with_type(_required(field.type)) for field in target]
-
-
-def _required(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct(_all_required(kind))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_required(kind.value_type)))
-    return kind
-
-
-def _gathered(_: StructType, target: list[pa.Field], settings: Settings) -> Columns:
-    names = [field.name for field in target]
-    ways = [gatherer(field.type, settings) for field in target]
-
-    def columns(messages: Sequence[bytes]) -> list[pa.Array]:
-        fields = fields_of(messages, names)
-        gathered = [gather(values) for gather, values in zip(ways, fields, strict=True) if gather]
-        return _checked(gathered, target, target)
-
-    return columns
-
-
-def _one_by_one(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
-    row = row_reader(columns, settings)
-
-    def arrays(messages: Sequence[bytes]) -> list[pa.Array]:
-        values = zip(*map(row, messages), strict=True)
-        return [pa.array(v, field.type) for v, field in zip(values, target, strict=True)]
-
-    return arrays

@@ -1,9 +1,4 @@
-"""Columns that hold maps: orjson parses each message, and each leaf becomes a column at once.
-
-``pyarrow.json`` has no maps. Of duplicate names orjson keeps the last, as the exact way does, and it
-refuses what is not strictly JSON. What it loses is refused here: the digits of a number that is no
-64-bit integer or float, and the sign of ``-0``.
-"""
+"""Columns that hold maps, which ``pyarrow.json`` does not have: each leaf becomes a column at once."""
 
 from __future__ import annotations
 
@@ -11,10 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.plans import plan
 from pyspark_upsert_kafka.formats.json.settings import Settings
 
@@ -31,19 +24,6 @@ _LEAVES = {
     **dict.fromkeys([pa.int8(), pa.int16(), pa.int32(), pa.int64()], frozenset({int})),
 }
 """What orjson makes of a value that it reads without a loss, by the type of the column."""
-
-
-def fields_of(messages: Sequence[bytes], names: Sequence[str]) -> list[list[Any]]:
-    """The values of some fields of each message; ValueError = a message needs the exact way."""
-    if not all(message.startswith(b"{") for message in messages):
-        raise ValueError("a message is not plainly an object")
-    if any(too_deep(m) for m in messages if len(m) > 2 * DEEPEST):
-        raise ValueError("a message is nested too deep")
-    # Only what is needed is kept: the collector would walk through all documents again and again.
-    if len(names) == 1:
-        return [[document.get(names[0]) for document in map(orjson.loads, messages)]]
-    rows = [tuple(map(document.get, names)) for document in map(orjson.loads, messages)]
-    return [list(values) for values in zip(*rows, strict=True)]
 
 
 def gatherer(kind: pa.DataType, settings: Settings) -> Gather | None:
@@ -109,8 +89,6 @@ def _leaf(kind: pa.DataType, allowed: frozenset[type], settings: Settings) -> Ga
 
     def gather(values: list[Any]) -> pa.Array:
         _only(values, allowed)
-        if float in allowed and any(value == 0 and type(value) is int for value in values):
-            raise ValueError("it may be -0")
         try:
             return restore(pa.array(values, kept))
         except OverflowError as error:

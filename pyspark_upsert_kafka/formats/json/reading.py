@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.formats.json.values import Reader, value_reader
 
 def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Sequence[Any]]:
     """Compiles the function from a message to its row; it raises UnreadableError."""
-    read = _object(columns, settings)
+    read = object_reader(columns, settings)
 
     def row(message: bytes) -> Sequence[Any]:
         return list(read(parse_object(message)).values())
@@ -26,7 +26,8 @@ def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Seq
     return row
 
 
-def _object(columns: StructType, settings: Settings, path: str = "") -> Reader:
+def object_reader(columns: StructType, settings: Settings, path: str = "") -> Reader:
+    """Compiles the function from a parsed object to the values of its columns by their names."""
     fields = {
         field.name: _field(field.dataType, settings, path + field.name, nullable=field.nullable)
         for field in columns.fields
@@ -72,7 +73,7 @@ def _field(kind: DataType, settings: Settings, path: str, *, nullable: bool) -> 
 
 def _reader(kind: DataType, settings: Settings, path: str) -> Reader:
     if isinstance(kind, StructType):
-        return _object(kind, settings, f"{path}.")
+        return object_reader(kind, settings, f"{path}.")
     if isinstance(kind, ArrayType):
         return _array(_field(kind.elementType, settings, f"{path}[]", nullable=kind.containsNull))
     if isinstance(kind, MapType):
