@@ -7,8 +7,9 @@ give equal rows, so which way a message went is never visible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -44,6 +45,29 @@ class _Piece:
 def decode_in_pieces(messages: Sequence[bytes], fast: Fast, exact: Decoder) -> Decoded:
     """All messages by the fast way as far as it goes, the rest by the exact way."""
     return _joined(list(_pieces(messages, 0, fast, exact)))
+
+
+def sparing_columns(
+    plain: Fast, alone: Mapping[int, Fast], without: Callable[[frozenset[int]], Fast]
+) -> Fast:
+    """A fast way from which only those columns are taken whose values are odd all along.
+
+    Args:
+        plain: The fast way of all columns.
+        alone: That of each column that can be odd, to find out whether it is.
+        without: The way in which some columns go a slower one.
+    """
+    without = cache(without)
+
+    def read(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+        rows = plain(messages)
+        if rows is not None:
+            return rows
+        first = messages[:_TOO_FEW]
+        odd = frozenset(column for column, way in alone.items() if way(first) is None)
+        return without(odd)(messages) if 0 < len(odd) < len(alone) else None
+
+    return read
 
 
 def _pieces(messages: Sequence[bytes], start: int, fast: Fast, exact: Decoder) -> Iterator[_Piece]:

@@ -306,6 +306,25 @@ def test_plain_messages_go_the_fast_way(message, options):
     assert fast([message.encode()] * 3).num_rows == 3
 
 
+ODD = [
+    (DecimalType(5, 2), ["1.005", "1e2", "7", ""]),
+    (LONG, [" 7", "8 ", ""]),
+    (DoubleType(), ["NaN", "-Infinity", "1.5"]),
+]
+
+
+@pytest.mark.parametrize("literal", [None, "", "NULL"])
+@pytest.mark.parametrize(("kind", "texts"), ODD)
+def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts, literal):
+    """Decimals that must be rounded and their like all along: the others are read as a batch."""
+    schema = columns(a=TEXT, b=LONG, c=kind)
+    many = [f'"a b",7,{text or literal or ""}'.encode() for text in texts] * 3
+    dialect = dialect_of(spec(schema, null_literal=literal))
+    fast = columnar_reader(schema, arrow_schema(schema), dialect)
+    exact = exactly(schema, null_literal=literal)
+    assert repr(fast(many).to_pylist()) == repr(exact(many).rows.to_pylist())
+
+
 def test_rows_come_in_exactly_the_schema_of_the_table():
     """Nested nullability too: Spark compares each batch with it."""
     inner = StructType([StructField("x", LONG, nullable=False)])

@@ -398,7 +398,7 @@ def test_maps_are_read_by_columns(kind, texts):
 ODD = [
     (LONG, [b'"5"', b"null", b"7", b"0", b'" -9223372036854775808"']),
     (TEXT, [b"5", b"true", b'{"x":[1,"y"]}', b'"plain"', b"null"]),
-    (DoubleType(), [b'"NaN"', b'"1.5"', b"3"]),
+    (DoubleType(), [b'"NaN"', b'"1.5"', b"3", b"-0.0", b"1e22", b"0.1"]),
     (BooleanType(), [b'"TRUE"', b"false"]),
     (ArrayType(ShortType()), [b'["1",2]', b"[]"]),
     (columns(x=LONG), [b'{"x":"1"}', b"{}", b"null"]),

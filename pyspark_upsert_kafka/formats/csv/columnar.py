@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.formats.base64_text import binaries
-from pyspark_upsert_kafka.formats.batches import Fast, batch_of
+from pyspark_upsert_kafka.formats.batches import Fast, batch_of, sparing_columns
 from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.lines import line_parser
@@ -21,8 +22,31 @@ Restore = Callable[[pa.Array], pa.Array]
 
 
 def columnar_reader(columns: StructType, target: pa.Schema, dialect: Dialect) -> Fast | None:
-    """Compiles the fast way; None when the dialect is not one for it."""
-    plans = [_plan(c, wanted.type, dialect) for c, wanted in zip(columns, target, strict=True)]
+    """Compiles the fast way; None when the dialect is not one for it.
+
+    When a batch is refused for values that are odd in some columns all along, such as decimals that
+    must be rounded, only those are read by the exact way.
+    """
+    every = frozenset(range(len(target)))
+    plain = _reader(columns, target, dialect, frozenset())
+    if plain is None or len(every) < 2:
+        return plain
+
+    def without(odd: frozenset[int]) -> Fast:
+        return cast("Fast", _reader(columns, target, dialect, odd))
+
+    return sparing_columns(plain, {at: without(every - {at}) for at in every}, without)
+
+
+def _reader(
+    columns: StructType, target: pa.Schema, dialect: Dialect, odd: frozenset[int]
+) -> Fast | None:
+    plans = [
+        (pa.string(), _one_by_one(column, wanted.type, dialect))
+        if at in odd
+        else _plan(column, wanted.type, dialect)
+        for at, (column, wanted) in enumerate(zip(columns, target, strict=True))
+    ]
     parse = line_parser([kind for kind, _ in plans], dialect)
     if parse is None:
         return None
@@ -113,7 +137,7 @@ def _decimals(kind: pa.Decimal128Type) -> Restore:
 
 
 def _one_by_one(column: StructField, kind: pa.DataType, dialect: Dialect) -> Restore:
-    """Arrays and structs: parsed as texts together, and read one by one by the exact way."""
+    """Parsed as texts together, and read one by one by the exact way: arrays, structs, odd values."""
     read = field_reader(column, dialect)
 
     def restore(texts: pa.Array) -> pa.Array:

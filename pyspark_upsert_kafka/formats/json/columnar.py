@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.batches import Fast, batch_of
+from pyspark_upsert_kafka.formats.batches import Fast, batch_of, sparing_columns
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.ways import (
-    Columns,
     Way,
     by_value,
     fastest_way,
     one_by_one,
     together,
 )
-
-_SAMPLE = 64
-"""Messages that tell which columns are odd all along."""
 
 
 def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) -> Fast | None:
@@ -38,34 +33,18 @@ def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) 
     if ways and {*ways} == {one_by_one}:
         return None
     plain = _reader(columns, target, settings, ways)
-    candidates = [i for i, way in enumerate(ways) if way is together]
-    if len(candidates) < 2:
-        return plain
-    alone = {i: together(columns, [target.field(i)], settings) for i in candidates}
+    alone = {
+        i: _reader(StructType([columns[i]]), pa.schema([target.field(i)]), settings, [together])
+        for i, way in enumerate(ways)
+        if way is together
+    }
+    slower = one_by_one if settings.fail_on_missing_field else by_value
 
-    @cache
     def without(odd: frozenset[int]) -> Fast:
-        slower = one_by_one if settings.fail_on_missing_field else by_value
         mixed = [slower if i in odd else way for i, way in enumerate(ways)]
         return _reader(columns, target, settings, mixed)
 
-    def read(messages: Sequence[bytes]) -> pa.RecordBatch | None:
-        rows = plain(messages)
-        if rows is not None:
-            return rows
-        sample = messages[:_SAMPLE]
-        odd = frozenset(i for i, columns in alone.items() if _refuses(columns, sample))
-        return without(odd)(messages) if 0 < len(odd) < len(candidates) else None
-
-    return read
-
-
-def _refuses(columns: Columns, messages: Sequence[bytes]) -> bool:
-    try:
-        columns(messages)
-    except ValueError:
-        return True
-    return False
+    return sparing_columns(plain, alone, without)
 
 
 def _reader(columns: StructType, target: pa.Schema, settings: Settings, ways: list[Way]) -> Fast:

@@ -44,3 +44,8 @@ def as_written(value: Any) -> Any:
     if kind is float:
         raise ValueError("the digits of a number are lost")
     return value
+
+
+def as_float(value: Any) -> Any:
+    """The same for a column of 64-bit floats: these digits are read as the same number."""
+    return Number(repr(value)) if type(value) is float else as_written(value)
