@@ -38,7 +38,7 @@ from pyspark_upsert_kafka.formats import format_named
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
-from tests.unit.csv_codecs import decoder, read, read_rows, spec
+from tests.unit.csv_codecs import decoder, exactly, read, read_rows, spec
 from tests.unit.json_codecs import columns, required
 
 LONG, TEXT, UTC = LongType(), StringType(), ZoneInfo("UTC")
