@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench docs clean test-pyspark-4.0
+.PHONY: demo test lint bench docs clean test-pyspark-4.0 test-kafka-python-3
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -48,5 +48,18 @@ test-pyspark-4.0: .venv-4.0/.ready
 	.venv-4.0/bin/pip install --quiet --editable . "pyspark==4.0.*" --group test
 	@touch .venv-4.0/.ready
 
+# The pure-Python client over kafka-python 3, which takes the place of kafka-python-ng.
+test-kafka-python-3: .venv-kafka-python-3/.ready
+	.venv-kafka-python-3/bin/python -m pytest tests/kafka -k kafka-python $(ARGS)
+
+.venv-kafka-python-3/.ready: pyproject.toml
+	@sh tools/check-needs "$(PYTHON)"
+	"$(PYTHON)" -m venv .venv-kafka-python-3
+	.venv-kafka-python-3/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-kafka-python-3/bin/pip install --quiet --editable . --group test
+	.venv-kafka-python-3/bin/pip uninstall --quiet --yes kafka-python-ng
+	.venv-kafka-python-3/bin/pip install --quiet "kafka-python[lz4,snappy,zstd]>=3"
+	@touch .venv-kafka-python-3/.ready
+
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

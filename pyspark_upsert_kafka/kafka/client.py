@@ -1,6 +1,6 @@
 """The seam between the connector and a Kafka client: asking, reading a range, sending.
 
-Each adapter (`librdkafka`) gives these three roles; nothing else in the project knows a client.
+Each adapter (`librdkafka`, `kafka_python`) gives these three roles; nothing else in the project knows a client.
 """
 
 from __future__ import annotations

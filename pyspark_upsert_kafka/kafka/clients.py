@@ -7,7 +7,7 @@ from typing import cast
 
 from pyspark_upsert_kafka.kafka.client import Client
 
-_MODULES = {"librdkafka": "librdkafka"}
+_MODULES = {"librdkafka": "librdkafka", "kafka-python": "kafka_python"}
 
 
 def client_named(name: str) -> Client:

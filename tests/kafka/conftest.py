@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import kafka
 import psutil
 import pytest
 from confluent_kafka import TopicPartition as ClientPartition
@@ -15,13 +16,13 @@ from confluent_kafka import TopicPartition as ClientPartition
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
-from pyspark_upsert_kafka.core.planning import Bounds
+from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import Cluster, Messages, RawBatch, Sender
 from pyspark_upsert_kafka.kafka.clients import client_named
 from tests.conftest import Broker, broker_at
 
-CLIENTS = ["librdkafka"]
+CLIENTS = ["librdkafka", "kafka-python"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,21 @@ class Edge:
     servers: str
     properties: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether the client knows read_committed and idempotence; kafka-python-ng does not."""
+        return self.client == "librdkafka" or kafka.__version__.startswith("3.")
+
+    @property
+    def has_topic_ids(self) -> bool:
+        """Whether the client tells a topic from its successor of the same name."""
+        return self.has_transactions
+
+    @property
+    def has_leader_epochs(self) -> bool:
+        """Whether the client tells the leader epoch of a message."""
+        return self.has_transactions
+
     def at(self, servers: str) -> Edge:
         """The same for another broker."""
         return replace(self, servers=servers)
@@ -48,8 +64,9 @@ class Edge:
         return replace(self, properties=self.properties + more)
 
     def all_properties(self) -> Properties:
-        """What the user would have given."""
-        return Properties({"bootstrap.servers": self.servers, **dict(self.properties)})
+        """What the user would have given, who accepts what a client cannot do."""
+        accepted = {} if self.has_transactions else {"enable.idempotence": "false"}
+        return Properties({"bootstrap.servers": self.servers, **accepted, **dict(self.properties)})
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
@@ -57,16 +74,21 @@ class Edge:
         with closing(client_named(self.client).cluster(self.all_properties(), "driver")) as cluster:
             yield cluster
 
-    def bounds(self, topic: str, *, committed: bool = True) -> list[Bounds]:
+    def view(self, cluster: Cluster, *topics: str, committed: bool | None = None) -> ClusterView:
+        """The bounds of these topics; None = committed messages only, where the client can."""
+        committed = self.has_transactions if committed is None else committed
+        return cluster.view(cluster.topics(Topics(topics)), committed=committed)
+
+    def bounds(self, topic: str, *, committed: bool | None = None) -> list[Bounds]:
         """The bounds of each partition of a topic."""
         with self.cluster() as cluster:
-            view = cluster.view(cluster.topics(Topics((topic,))), committed=committed)
+            view = self.view(cluster, topic, committed=committed)
         return [bounds for _, bounds in sorted(view.bounds.items())]
 
     def positions(self, topic: str, kind: PositionKind, **how: Any) -> dict[int, int]:
         """Where a position is, by partition."""
         with self.cluster() as cluster:
-            view = cluster.view(cluster.topics(Topics((topic,))), committed=True)
+            view = self.view(cluster, topic)
             found = cluster.positions(Position(kind, **how), view)
         return {tp.partition: offset for tp, offset in found.items()}
 
@@ -74,14 +96,14 @@ class Edge:
         self,
         range_: Range,
         *,
-        committed: bool = True,
+        committed: bool | None = None,
         fail_on_data_loss: bool = True,
         details: bool = True,
     ) -> Iterator[RawBatch]:
         """The batches of a range."""
         read = client_named(self.client).reader(
             self.all_properties(),
-            committed=committed,
+            committed=self.has_transactions if committed is None else committed,
             fail_on_data_loss=fail_on_data_loss,
             details=details,
         )
@@ -137,6 +159,11 @@ def open_things() -> tuple[int, int]:
     """How many threads and file descriptors this process has."""
     process = psutil.Process()
     return process.num_threads(), process.num_fds()
+
+
+def own_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the connector itself has logged; a client may log too."""
+    return [each.getMessage() for each in caplog.records if each.name == "pyspark_upsert_kafka"]
 
 
 def delete_before(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import Cluster, RangeReader, Sender
-from pyspark_upsert_kafka.kafka.librdkafka.cluster import LibrdkafkaCluster
+from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.librdkafka.asker import LibrdkafkaAsker
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
 from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_for
 
@@ -16,7 +17,7 @@ class LibrdkafkaClient:
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for asking."""
-        return LibrdkafkaCluster(properties, role)
+        return AskedCluster(LibrdkafkaAsker(properties, role))
 
     def reader(
         self,

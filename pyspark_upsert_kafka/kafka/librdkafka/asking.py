@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka.cluster import UnknownTopicError
 
 T = TypeVar("T")
 
@@ -44,10 +45,6 @@ TRANSIENT = frozenset({
     KafkaError.OFFSET_NOT_AVAILABLE,
 })  # fmt: skip
 """Codes of trouble that passes: a restart, an election, a lost connection."""
-
-
-class UnknownTopicError(BrokerError):
-    """A topic is gone, or so new that the broker that was asked does not know it yet."""
 
 
 class Trouble:

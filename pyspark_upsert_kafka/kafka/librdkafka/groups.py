@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.options import Position
-from pyspark_upsert_kafka.core.planning import ClusterView
 from pyspark_upsert_kafka.kafka.librdkafka.admin import Admin
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -88,31 +85,3 @@ class _Outcome:
                 "is: %s. The query itself goes on; its checkpoint decides.",
                 self._group, error,
             )  # fmt: skip
-
-
-def group_positions(
-    committed: Mapping[TopicPartition, int], position: Position, view: ClusterView, group: str
-) -> dict[TopicPartition, int]:
-    """The offsets that a group has committed; where it has none, ``auto.offset.reset`` decides.
-
-    Args:
-        committed: The group's offsets; a negative one stands for none.
-        position: What to do where there is none.
-        view: What the broker has.
-        group: The group's name.
-
-    Raises:
-        OptionError: There is none, and nothing says what to do.
-    """
-    found = {}
-    for tp, bounds in view.bounds.items():
-        if committed[tp] >= 0:
-            found[tp] = committed[tp]
-        elif position.reset == "none":
-            raise OptionError(
-                f"Group {group!r} has no committed offset for {tp}: commit one, or say where to "
-                "start with 'properties.auto.offset.reset' = 'earliest' or 'latest'."
-            )
-        else:
-            found[tp] = bounds.earliest if position.reset == "earliest" else bounds.latest
-    return found

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.kafka import jaas
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -27,11 +28,6 @@ client_log.addFilter(lambda record: not any(noise in record.getMessage() for noi
 
 T = TypeVar("T")
 
-_JAAS_LOGIN = re.compile(
-    r"\s*[\w.$]*\.(?P<module>\w+)\s+(?:required|requisite|sufficient|optional)\s+"
-    r"(?P<pairs>(?:\w+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s;]+)\s*)+?);?\s*"
-)
-_JAAS_PAIR = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]+))")
 _JAAS_REMEDY = {
     "OAuthBearerLoginModule": (
         "set 'properties.sasl.oauthbearer.client.id', 'properties.sasl.oauthbearer.client.secret' "
@@ -118,13 +114,12 @@ def _works_in_jvm_only(name: str) -> OptionError:
 
 
 def _from_jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    login = _JAAS_LOGIN.fullmatch(value)
-    module = login["module"] if login else ""
-    if login is None or module not in ("PlainLoginModule", "ScramLoginModule"):
-        remedy = _JAAS_REMEDY.get(module, _ANY_REMEDY)
+    login = jaas.login(value)
+    if not login.is_by_password:
+        remedy = _JAAS_REMEDY.get(login.module, _ANY_REMEDY)
         raise OptionError(f"Option '{PREFIX}sasl.jaas.config' works in a JVM only: {remedy}.")
-    pairs = {name: a or b or c for name, a, b, c in _JAAS_PAIR.findall(login["pairs"])}
-    return {f"sasl.{name}": pairs[name] for name in ("username", "password") if name in pairs}
+    given = login.given
+    return {f"sasl.{name}": given[name] for name in ("username", "password") if name in given}
 
 
 def _taken_over(_: str, __: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,9 @@ from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
+from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.librdkafka.asker import LibrdkafkaAsker
 from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble
-from pyspark_upsert_kafka.kafka.librdkafka.cluster import LibrdkafkaCluster
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 
 _CONFIG = {
@@ -49,9 +50,9 @@ def sender_for(
     idle = _idle.setdefault((properties, topics, acknowledged), [])
     if idle:
         return idle.pop()
-    cluster = LibrdkafkaCluster(properties, "writer")
-    cluster.topics(Topics(names=topics))
-    limit = cluster.max_message_bytes(topics)
+    asker = LibrdkafkaAsker(properties, "writer")
+    AskedCluster(asker).topics(Topics(names=topics))
+    limit = asker.max_message_bytes(topics)
     return LibrdkafkaSender(_config(properties, limit, acknowledged=acknowledged), idle)
 
 

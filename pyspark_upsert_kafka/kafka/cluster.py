@@ -1,0 +1,208 @@
+"""What a cluster is asked, whichever client asks: topics that appear and go, bounds, positions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.options import Position, Topics
+from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
+
+_APPEARS_WITHIN_S = 2.0
+"""How long a topic just created may be unknown to the broker that is asked."""
+
+_CREATED_WITHIN_S = 30.0
+
+
+class UnknownTopicError(BrokerError):
+    """A topic is gone, or so new that the broker that was asked does not know it yet."""
+
+
+class Asker(Protocol):
+    """Single questions to the brokers, each asked with patience: what remains is a BrokerError."""
+
+    servers: str
+    """The bootstrap servers."""
+
+    group: str
+    """The consumer group of the properties; empty = none."""
+
+    may_create: bool
+    """Whether the broker may create a topic that does not exist."""
+
+    def names(self) -> Sequence[str]:
+        """Names of all topics."""
+
+    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """Name -> id and number of partitions, of the topics that exist."""
+
+    def create(self, names: Sequence[str]) -> None:
+        """Lets the broker create missing topics in its own way."""
+
+    def bounds(
+        self, partitions: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, Bounds]:
+        """The bounds of these partitions; raises UnknownTopicError for one that is unknown."""
+
+    def at_timestamp(
+        self, partitions: Sequence[TopicPartition], timestamp_ms: int
+    ) -> dict[TopicPartition, int]:
+        """The first offset at or after a time; negative = none."""
+
+    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offsets that the group has committed; negative = none."""
+
+    def commit(self, positions: Positions) -> None:
+        """Commits positions to the group, without waiting; trouble is one warning."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+class AskedCluster:
+    """A cluster as the seam wants it, over single questions."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._asker.close()
+
+    def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
+        """Name -> id and number of partitions of the wanted topics."""
+        if wanted.pattern is not None:
+            return self.existing(self._matching(wanted))
+        found = self.existing(wanted.names)
+        patience = _APPEARS_WITHIN_S
+        if len(found) < len(wanted.names) and self._asker.may_create:
+            self._asker.create([name for name in wanted.names if name not in found])
+            patience = _CREATED_WITHIN_S
+        deadline = time.monotonic() + patience
+        while len(found) < len(wanted.names) and time.monotonic() < deadline:
+            time.sleep(0.2)
+            found = self.existing(wanted.names)
+        missing = [name for name in wanted.names if name not in found]
+        if missing:
+            raise BrokerError(no_such_topic(missing[0], self._asker.servers))
+        return found
+
+    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """The same for those of the names that exist."""
+        return self._asker.existing(names) if names else {}
+
+    def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
+        """The bounds of every partition of these topics, without those deleted meanwhile."""
+        deadline = time.monotonic() + _APPEARS_WITHIN_S
+        while True:
+            try:
+                return ClusterView(
+                    {name: id_ for name, (id_, _) in topics.items()},
+                    self._asker.bounds(partitions_of(topics), committed=committed),
+                )
+            except UnknownTopicError:
+                left = self.existing(list(topics))
+                if len(left) == len(topics) and time.monotonic() > deadline:
+                    raise
+                topics = left
+                time.sleep(0.2)
+
+    def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
+        """Where a position is in each partition of the view."""
+        partitions = list(view.bounds)
+        if position.kind == "earliest-offset":
+            return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
+        if position.kind == "timestamp":
+            found = self._asker.at_timestamp(partitions, position.timestamp_ms or 0)
+            return {
+                tp: bounds.latest if found[tp] < 0 else min(found[tp], bounds.latest)
+                for tp, bounds in view.bounds.items()
+            }
+        if position.kind == "specific-offsets":
+            return specific(position, view)
+        if position.kind == "group-offsets":
+            committed = self._asker.committed(partitions)
+            return of_group(committed, position, view, self._asker.group)
+        return view.latest
+
+    def commit(self, positions: Positions) -> None:
+        """Commits positions to the group of the properties, without waiting; trouble is one warning."""
+        if positions:
+            self._asker.commit(positions)
+
+    def _matching(self, wanted: Topics) -> list[str]:
+        pattern = wanted.pattern
+        return sorted(
+            name
+            for name in self._asker.names()
+            if pattern is not None and pattern.fullmatch(name) and not name.startswith("__")
+        )
+
+
+def partitions_of(topics: Mapping[str, tuple[str, int]]) -> list[TopicPartition]:
+    """Every partition of these topics."""
+    return [
+        TopicPartition(topic, number)
+        for topic, (_, count) in sorted(topics.items())
+        for number in range(count)
+    ]
+
+
+def no_such_topic(name: str, servers: str) -> str:
+    """What is said of a missing topic: how to create it compacted."""
+    return (
+        f"Topic {name!r} does not exist at {servers!r}. Create it compacted, for example: "
+        f"kafka-topics.sh --bootstrap-server {servers} --create --topic {name} --partitions 4 "
+        "--config cleanup.policy=compact (or let the broker create it with "
+        "'properties.allow.auto.create.topics' = 'true')."
+    )
+
+
+def specific(position: Position, view: ClusterView) -> dict[TopicPartition, int]:
+    """The offsets that the user has named.
+
+    Raises:
+        OptionError: A named partition does not exist.
+    """
+    (topic,) = view.topic_ids
+    found = {}
+    for partition, offset in position.offsets:
+        tp = TopicPartition(topic, partition)
+        if tp not in view.bounds:
+            raise OptionError(
+                f"Specific offsets name partition {partition} of topic {topic!r}, which has the "
+                f"partitions 0 to {len(view.bounds) - 1}."
+            )
+        found[tp] = offset
+    return found
+
+
+def of_group(
+    committed: Positions, position: Position, view: ClusterView, group: str
+) -> dict[TopicPartition, int]:
+    """The offsets that a group has committed; where it has none, ``auto.offset.reset`` decides.
+
+    Args:
+        committed: The group's offsets; a negative one stands for none.
+        position: What to do where there is none.
+        view: What the broker has.
+        group: The group's name.
+
+    Raises:
+        OptionError: There is none, and nothing says what to do.
+    """
+    found = {}
+    for tp, bounds in view.bounds.items():
+        if committed[tp] >= 0:
+            found[tp] = committed[tp]
+        elif position.reset == "none":
+            raise OptionError(
+                f"Group {group!r} has no committed offset for {tp}: commit one, or say where to "
+                "start with 'properties.auto.offset.reset' = 'earliest' or 'latest'."
+            )
+        else:
+            found[tp] = bounds.earliest if position.reset == "earliest" else bounds.latest
+    return found

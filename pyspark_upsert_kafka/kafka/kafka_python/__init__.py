@@ -1,0 +1,43 @@
+"""The pure-Python adapter: kafka-python-ng, or its successor kafka-python 3 in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.client import Cluster, RangeReader, Sender
+from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.kafka_python import installed  # noqa: F401 - first: says what is missing
+from pyspark_upsert_kafka.kafka.kafka_python.askers import asker_for
+from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonReader
+from pyspark_upsert_kafka.kafka.kafka_python.sender import sender_for
+
+
+class KafkaPythonClient:
+    """The three roles, played by kafka-python."""
+
+    def cluster(self, properties: Properties, role: str) -> Cluster:
+        """Opens a connection for asking."""
+        return AskedCluster(asker_for(properties, role))
+
+    def reader(
+        self,
+        properties: Properties,
+        *,
+        committed: bool,
+        fail_on_data_loss: bool,
+        details: bool = True,
+    ) -> RangeReader:
+        """A reader of ranges."""
+        return KafkaPythonReader(
+            properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
+        )
+
+    def sender(
+        self, properties: Properties, topics: Sequence[str], *, acknowledged: bool
+    ) -> Sender:
+        """Opens a sender after checking that the topics exist."""
+        return sender_for(properties, tuple(topics), acknowledged=acknowledged)
+
+
+CLIENT = KafkaPythonClient()

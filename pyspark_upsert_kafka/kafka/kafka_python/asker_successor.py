@@ -1,0 +1,112 @@
+"""Questions by kafka-python 3: its admin client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetAndMetadata
+from kafka import errors as kafka_errors
+from kafka.admin import ConfigResource
+
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
+from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
+
+
+class SuccessorAsker(PatientAsker):
+    """Asks with kafka-python 3."""
+
+    def names(self) -> Sequence[str]:
+        """Names of all topics."""
+        return self._ask("list topics", lambda admin, _: [*admin.list_topics()])
+
+    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """Name -> id and number of partitions, of the topics that exist."""
+
+        def question(admin: Any, _: float) -> dict[str, tuple[str, int]]:
+            found = {}
+            for topic in admin.describe_topics(list(names)):
+                error = kafka_errors.for_code(topic["error_code"])
+                if error is kafka_errors.UnknownTopicOrPartitionError:
+                    continue
+                if error is not kafka_errors.NoError:
+                    raise error(topic["name"])
+                found[topic["name"]] = (_topic_id(topic), len(topic["partitions"]))
+            return found
+
+        return self._ask(f"look up the topics {', '.join(names)}", question)
+
+    def create(self, names: Sequence[str]) -> None:
+        """Lets the broker create missing topics, by asking for each as a producer does."""
+
+        def question(_: Any, timeout: float) -> None:
+            ms = int(timeout * 1000)
+            producer = opened(
+                KafkaProducer,
+                {
+                    **self._config,
+                    "allow_auto_create_topics": True,
+                    "bootstrap_timeout_ms": ms,
+                    "max_block_ms": ms,
+                },
+            )
+            try:
+                for name in names:
+                    producer.partitions_for(name)
+            finally:
+                producer.close()
+
+        self._ask(f"create topic {', '.join(names)}", question)
+
+    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offsets that the group has committed; negative = none."""
+
+        def question(admin: Any, _: float) -> dict[TopicPartition, int]:
+            found = admin.list_group_offsets({self.group: list(partitions)})[self.group]
+            return {TopicPartition(*tp): at.offset for tp, at in found.items()}
+
+        return self._ask(f"look up the offsets of group {self.group!r}", question)
+
+    def max_message_bytes(self, topics: Sequence[str]) -> int | None:
+        """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
+        resources = [ConfigResource("TOPIC", topic, ["max.message.bytes"]) for topic in topics]
+        found = self._ask(
+            "look up topic settings",
+            lambda admin, _: admin.describe_configs(resources, config_filter="all"),
+        )
+        settings = [config.get("max.message.bytes") for config in found.get("topic", {}).values()]
+        return min((int(each["value"]) for each in settings if each), default=None)
+
+    def _open(self, timeout: float) -> Any:
+        return opened(
+            KafkaAdminClient, {**self._config, "bootstrap_timeout_ms": int(timeout * 1000)}
+        )
+
+    def _offsets(
+        self, partitions: Sequence[TopicPartition], at: int, *, committed: bool
+    ) -> dict[TopicPartition, int]:
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+
+        def question(admin: Any, timeout: float) -> dict[TopicPartition, int]:
+            found = admin.list_partition_offsets(
+                dict.fromkeys(partitions, at), isolation_level=level, timeout_ms=timeout * 1000
+            )
+            return {TopicPartition(*tp): answer.offset for tp, answer in found.items()}
+
+        return self._ask("look up offsets", question) if partitions else {}
+
+    def _commit(self, positions: Positions) -> None:
+        offsets = {tp: OffsetAndMetadata(at, "", -1) for tp, at in positions.items()}
+
+        def question(admin: Any, _: float) -> None:
+            for error in admin.alter_group_offsets(self.group, offsets).values():
+                if error is not kafka_errors.NoError:
+                    raise error
+
+        self._ask("commit", question)
+
+
+def _topic_id(topic: Any) -> str:
+    id_ = topic.get("topic_id")
+    return str(id_) if id_ else ""  # brokers before Kafka 2.8 know no ids

@@ -1,0 +1,49 @@
+"""Which of the libraries that call themselves ``kafka`` is installed, and what it can do."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from pyspark_upsert_kafka.core.errors import OptionError
+
+try:
+    import kafka
+except ImportError:
+    raise OptionError(
+        "Option 'kafka.client' = 'kafka-python' needs a package that is not installed: "
+        "pip install 'pyspark-upsert-kafka[kafka-python]'"
+    ) from None
+
+_CHOICE = (
+    "'kafka.client' = 'kafka-python' works with kafka-python 3 and with kafka-python-ng 2.2: "
+    "pip install 'kafka-python>=3', or set 'kafka.client' to 'librdkafka'."
+)
+
+
+def is_successor(found: str, ng: str | None) -> bool:
+    """Whether this is kafka-python 3, which has transactions, rather than kafka-python-ng.
+
+    Args:
+        found: The version that the imported package states.
+        ng: The version of the distribution kafka-python-ng; None = not installed.
+
+    Raises:
+        OptionError: It is neither: what others return for aborted messages and transaction markers
+            is not known.
+    """
+    if found.startswith("3."):
+        return True
+    if found == ng and found.startswith("2.2."):
+        return False
+    raise OptionError(f"The installed package 'kafka' has version {found}. {_CHOICE}")
+
+
+def _version_of_ng() -> str | None:
+    try:
+        return version("kafka-python-ng")
+    except PackageNotFoundError:
+        return None
+
+
+SUCCESSOR = is_successor(kafka.__version__, _version_of_ng())
+"""Whether the library knows read_committed and idempotence."""

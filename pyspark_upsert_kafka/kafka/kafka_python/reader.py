@@ -1,0 +1,99 @@
+"""Reads ranges with kafka-python; a consumer is opened at the first and kept for the next ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka import KafkaConsumer
+
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.kafka_python.askers import asker_for
+from pyspark_upsert_kafka.kafka.kafka_python.asking import ask
+from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.properties import (
+    client_config,
+    create_no_topics,
+    opened,
+)
+from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
+
+_CONFIG = {
+    "request_timeout_ms": 30_000,
+    "reconnect_backoff_max_ms": 1_000,
+    # A fetch at the end of the log tells only after this that there is no more.
+    "fetch_max_wait_ms": 20,
+    "max_partition_fetch_bytes": 1024 * 1024,
+}
+
+_idle: dict[Properties, list[KafkaConsumer]] = {}
+"""Consumers between micro-batches: a new one for each would cost more than a small read."""
+
+
+class KafkaPythonReader:
+    """Reads ranges, each with a consumer that nobody else uses meanwhile.
+
+    Args:
+        properties: The client's properties.
+        committed: Whether messages of open and aborted transactions stay unseen.
+        fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
+        details: Whether timestamps, headers and leader epochs are taken out too.
+
+    Raises:
+        OptionError: The installed library cannot tell aborted messages.
+    """
+
+    def __init__(
+        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
+    ) -> None:
+        if committed and not SUCCESSOR:
+            from pyspark_upsert_kafka.kafka.kafka_python.asker_ng import no_read_committed
+
+            raise no_read_committed()
+        level = "read_committed" if committed else "read_uncommitted"
+        self._properties = Properties({**properties, "isolation.level": level})
+        self._fail_on_data_loss = fail_on_data_loss
+        self._details = details
+
+    def __call__(self, range_: Range) -> Iterator[RawBatch]:
+        """The messages of the range, in batches."""
+        idle = _idle.setdefault(self._properties, [])
+        consumer = idle.pop() if idle else self._connect()
+        # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
+        create_no_topics(consumer._client.cluster)  # noqa: SLF001
+        reading = Reading(
+            consumer, lambda: asker_for(self._properties, "reader"), range_, details=self._details
+        )
+        try:
+            yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
+        except (
+            BaseException
+        ):  # GeneratorExit too: whoever reads no further leaves fetches under way
+            consumer.close(autocommit=False)
+            raise
+        consumer.unsubscribe()
+        idle.append(consumer)
+
+    def _connect(self) -> KafkaConsumer:
+        config = client_config(self._properties, "reader", _CONFIG)
+        servers = str(config["bootstrap_servers"])
+        config |= {
+            "auto_offset_reset": "none",
+            "enable_auto_commit": False,
+            "group_id": None,
+        }
+
+        def question(timeout: float) -> KafkaConsumer:
+            ms = int(timeout * 1000)
+            return opened(
+                KafkaConsumer,
+                {**config, "api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms},
+            )
+
+        consumer = ask("connect", servers, question)
+        if not SUCCESSOR:
+            from pyspark_upsert_kafka.kafka.kafka_python.markers_ng import without_markers
+
+            without_markers(consumer)
+        return consumer

@@ -1,0 +1,279 @@
+"""Sends messages with kafka-python: murmur2, every delivery confirmed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import repeat
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka import errors as kafka_errors
+from kafka.partitioner.default import murmur2
+
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
+from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.properties import PREFIX, Properties
+from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka.client import Headers, Messages
+from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.kafka_python.askers import asker_for
+from pyspark_upsert_kafka.kafka.kafka_python.asking import (
+    HEARD,
+    ask,
+    describe_trouble,
+    needs_successor,
+    told,
+)
+from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.properties import (
+    QUEUED_MESSAGES,
+    client_config,
+    create_no_topics,
+    opened,
+)
+
+_CONFIG = {
+    "linger_ms": 5,
+    "delivery_timeout_ms": 120_000,  # the Java client's default
+    "max_block_ms": 45_000,
+    "reconnect_backoff_max_ms": 1_000,
+    "buffer_memory": 32 * 1024 * 1024,
+    QUEUED_MESSAGES: 20_000,
+}
+
+_BATCH_BYTES = 128 * 1024
+_REQUEST_BYTES = 1024 * 1024
+_REQUEST_MS = 30_000
+
+_idle: dict[tuple[Properties, tuple[str, ...], bool], list[KafkaPythonSender]] = {}
+"""Senders between micro-batches, each with nothing unsent."""
+
+
+def sender_for(
+    properties: Properties, topics: tuple[str, ...], *, acknowledged: bool
+) -> KafkaPythonSender:
+    """A sender to these topics, which are checked to exist before the first message.
+
+    Raises:
+        BrokerError: No broker answers, or a topic does not exist.
+        OptionError: The client does not take a property, or cannot give the guarantee.
+    """
+    idle = _idle.setdefault((properties, topics, acknowledged), [])
+    if idle:
+        return idle.pop()
+    config = _config(properties, acknowledged=acknowledged)
+    with closing(asker_for(properties, "writer")) as asker:
+        AskedCluster(asker).topics(Topics(names=topics))
+        try:
+            limit = asker.max_message_bytes(topics)
+        except BrokerError:  # who may write may not always see the settings
+            limit = None
+    return KafkaPythonSender(_with_sizes(config, limit), idle)
+
+
+class KafkaPythonSender:
+    """One producer; used by one task at a time.
+
+    Args:
+        config: Arguments of kafka-python's producer, and how much may wait to be confirmed.
+        idle: Where the sender waits for the next task, once it has nothing unsent.
+    """
+
+    def __init__(self, config: Mapping[str, Any], idle: list[KafkaPythonSender]) -> None:
+        self._idle = idle
+        self._most, self._most_bytes = config[QUEUED_MESSAGES], config["buffer_memory"]
+        self._waiting: deque[_Waiting] = deque()
+        self._waiting_bytes = 0
+        self._first: DeliveryError | None = None
+        self._failed = 0
+
+        def question(timeout: float) -> KafkaProducer:
+            ms = int(timeout * 1000)
+            return opened(
+                KafkaProducer,
+                {**config, "api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms},
+            )
+
+        self._producer = ask("connect", str(config["bootstrap_servers"]), question)
+        create_no_topics(self._producer._metadata)  # noqa: SLF001
+
+    def send(self, messages: Messages) -> None:
+        """Hands messages to the client, waiting while too many are unconfirmed."""
+        for topic, key, value, timestamp, headers in _rows(messages):
+            while len(self._waiting) >= self._most or self._waiting_bytes >= self._most_bytes:
+                self._wait_for_one()
+            self._hand_over(topic, key, value, timestamp, headers)
+        while self._waiting and self._waiting[0].future.is_done:
+            self._wait_for_one()
+        self._raise_first()
+
+    def flush(self) -> None:
+        """Returns when the broker has confirmed every message sent so far."""
+        while self._waiting:
+            self._wait_for_one()
+        self._raise_first()
+
+    def close(self) -> None:
+        """Gives the sender back for the next task, or throws it away when anything is unsent."""
+        if self._waiting or self._first:
+            self._producer._sender.force_close()  # noqa: SLF001 - close() would wait for what is unsent
+            self._producer._sender.join(patience.LOOK_S)  # noqa: SLF001
+            self._producer.close(timeout=0)
+        else:
+            self._idle.append(self)
+
+    def _hand_over(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers | None,
+    ) -> None:
+        partition = None
+        try:
+            if key is not None:
+                count = len(self._producer.partitions_for(topic))
+                partition = (murmur2(key) & 0x7FFFFFFF) % count
+            _refuse_what_the_client_cannot(key, value, headers)
+            future = self._producer.send(
+                topic, value, key, list(headers or ()), partition, timestamp or None
+            )
+        except (kafka_errors.KafkaError, _UnsendableError) as error:
+            self._fail(topic, partition, key, error)
+            self._raise_first()
+        size = len(key or b"") + len(value or b"")
+        self._waiting.append(_Waiting(future, topic, partition, key, size))
+        self._waiting_bytes += size
+
+    def _wait_for_one(self) -> None:
+        """Waits for the report of the oldest message; after the first failure nothing is waited for."""
+        waiting = self._waiting[0]
+        while not waiting.future.is_done:
+            self._raise_first()
+            try:
+                waiting.future.get(patience.REPORT_S)
+            except kafka_errors.KafkaError:
+                if not waiting.future.is_done and HEARD.hopeless:
+                    raise BrokerError(f"Nothing can be written.{describe_trouble()}") from None
+        self._waiting.popleft()
+        self._waiting_bytes -= waiting.size
+        if waiting.future.exception is not None:
+            self._fail(waiting.topic, waiting.partition, waiting.key, waiting.future.exception)
+
+    def _fail(self, topic: str, partition: int | None, key: bytes | None, error: Exception) -> None:
+        self._failed += 1
+        if self._first is None:
+            self._first = DeliveryError(topic, partition, key, _reason(error))
+
+    def _raise_first(self) -> None:
+        if self._first is not None:
+            first = self._first
+            raise DeliveryError(first.topic, first.partition, first.key, first.reason, self._failed)
+
+
+class _Waiting:
+    """A message that is not yet confirmed."""
+
+    __slots__ = ("future", "key", "partition", "size", "topic")
+
+    def __init__(
+        self, future: Any, topic: str, partition: int | None, key: bytes | None, size: int
+    ) -> None:
+        self.future, self.topic, self.partition = future, topic, partition
+        self.key, self.size = key, size
+
+
+class _UnsendableError(Exception):
+    """The client cannot send such a message."""
+
+
+def _refuse_what_the_client_cannot(
+    key: bytes | None, value: bytes | None, headers: Headers | None
+) -> None:
+    if key is None and value is None:
+        raise _UnsendableError(
+            "kafka-python sends no message that has neither key nor value; set 'kafka.client' to "
+            "'librdkafka'"
+        )
+    for name, content in headers or ():
+        if content is None:
+            raise _UnsendableError(
+                f"kafka-python sends no header without a value, and {name!r} has none; set "
+                "'kafka.client' to 'librdkafka'"
+            )
+
+
+def _config(properties: Properties, *, acknowledged: bool) -> dict[str, Any]:
+    """The producer's arguments.
+
+    Raises:
+        OptionError: The properties contradict the guarantee, or the library cannot give it.
+    """
+    given = client_config(properties, "writer", _CONFIG)
+    acks = given.setdefault("acks", "all" if acknowledged else 0)
+    if acknowledged and acks == 0:
+        raise OptionError(
+            f"Option '{PREFIX}acks' = '0' confirms nothing: leave it out, or set "
+            "'sink.delivery-guarantee' to 'none'."
+        )
+    # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
+    idempotent = given.setdefault("enable_idempotence", acks == "all")
+    if idempotent and not SUCCESSOR:
+        raise needs_successor(
+            "cannot write idempotently, so that a lost answer may write a message twice",
+            f"accept that with '{PREFIX}enable.idempotence' = 'false'",
+        )
+    if not idempotent:
+        # Without idempotence a second request in flight could overtake the first one's retry.
+        given.setdefault("max_in_flight_requests_per_connection", 1)
+    delivery_ms = given["delivery_timeout_ms"]
+    if SUCCESSOR:
+        # As in the Java client, the time for one request and for lingering must be less than for all.
+        request_ms = min(_REQUEST_MS, delivery_ms - given["linger_ms"] - 1)
+        given.setdefault("request_timeout_ms", max(1, request_ms))
+    else:
+        # It has one timeout for all: of a request, and of a message that waits to be tried again.
+        given.setdefault("request_timeout_ms", delivery_ms)
+        given.setdefault("retries", 2**31 - 1)
+    return given
+
+
+def _with_sizes(config: dict[str, Any], max_message_bytes: int | None) -> dict[str, Any]:
+    """A batch too large for the topic would have innocent messages refused with a large one."""
+    limit = max_message_bytes or _BATCH_BYTES
+    return {
+        "batch_size": min(_BATCH_BYTES, limit),
+        "max_request_size": max(_REQUEST_BYTES, limit),
+        **config,
+    }
+
+
+def _rows(
+    messages: Messages,
+) -> Iterator[tuple[str, bytes | None, bytes | None, int | None, Headers | None]]:
+    count = len(messages)
+    topics: Iterable[str] = (
+        repeat(messages.topics, count) if isinstance(messages.topics, str) else messages.topics
+    )
+    return zip(
+        topics,
+        messages.keys,
+        messages.values,
+        repeat(None, count) if messages.timestamps is None else messages.timestamps,
+        repeat(None, count) if messages.headers is None else messages.headers,
+        strict=True,
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _UnsendableError):
+        return str(error)
+    if isinstance(error, kafka_errors.MessageSizeTooLargeError):
+        return (
+            "the message is too large (see the topic's 'max.message.bytes' and "
+            "'properties.max.request.size')"
+        )
+    return f"{told(error)}{describe_trouble()}"

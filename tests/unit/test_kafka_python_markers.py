@@ -1,0 +1,71 @@
+"""What kafka-python-ng unpacks of a fetch, without transaction markers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import kafka
+import pytest
+from kafka.consumer.fetcher import Fetcher
+
+from pyspark_upsert_kafka.kafka.kafka_python.markers_ng import without_markers
+
+pytestmark = pytest.mark.skipif(
+    kafka.__version__.startswith("3."), reason="kafka-python 3 hands out no markers"
+)
+
+TP = kafka.TopicPartition("t", 0)
+
+
+class Record(NamedTuple):
+    """A message as kafka-python-ng takes it out of a batch."""
+
+    offset: int
+    key: bytes = b"k"
+    value: bytes = b"v"
+    headers: tuple[Any, ...] = ()
+    timestamp: int = 0
+    timestamp_type: int = 0
+    checksum: None = None
+
+
+class Batch(list):
+    """Records as a batch, be it a marker."""
+
+    is_control_batch = False
+
+    def __init__(self, base_offset, last_offset_delta, offsets, *, is_marker=False):
+        super().__init__(map(Record, offsets))
+        self.base_offset, self.last_offset_delta = base_offset, last_offset_delta
+        self.is_control_batch = is_marker
+
+
+def unpacked(*batches):
+    """Offsets of the messages, and the last offset that the consumer keeps."""
+    state = SimpleNamespace(last_offset_from_message_batch=None)
+    subscription = SimpleNamespace(assignment={TP: state})
+    fetcher = Fetcher.__new__(Fetcher)
+    fetcher.config = {"key_deserializer": None, "value_deserializer": None}
+    fetcher._subscriptions = subscription
+    without_markers(SimpleNamespace(_fetcher=fetcher, _subscription=subscription))
+    left = iter(batches)
+    records = SimpleNamespace(next_batch=lambda: next(left, None))
+    found = [message.offset for message in fetcher._unpack_message_set(TP, records)]
+    return found, state.last_offset_from_message_batch
+
+
+def test_a_marker_is_no_message_and_is_passed():
+    """Between messages, and at the end."""
+    batches = [Batch(0, 1, [0, 1]), Batch(2, 0, [2], is_marker=True), Batch(3, 0, [3])]
+
+    assert unpacked(*batches) == ([0, 1, 3], 3)
+    assert unpacked(*batches[:2]) == ([0, 1], 2)
+
+
+def test_a_batch_that_compaction_emptied_is_passed_even_at_offset_0():
+    """The consumer asks whether the last offset is true, and goes on from there."""
+    found, last = unpacked(Batch(0, 0, []))
+
+    assert (found, last) == ([], 0)
+    assert last

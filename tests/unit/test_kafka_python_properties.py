@@ -1,0 +1,181 @@
+"""The Java client's properties as kafka-python's arguments, and which kafka-python it may be."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from kafka import KafkaConsumer
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.kafka_python import installed, sender
+from pyspark_upsert_kafka.kafka.kafka_python import properties as kafka_python
+from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, opened
+
+ADAPTER = "pyspark_upsert_kafka.kafka.kafka_python."
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+
+
+def config(given):
+    """What one role gets of these properties."""
+    made = client_config(Properties(given), "reader", {})
+    assert made.pop("client_id") == "pyspark-upsert-kafka-reader"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [
+        ({"bootstrap.servers": "a:1,b:2"}, {"bootstrap_servers": "a:1,b:2"}),
+        ({"linger.ms": "7"}, {"linger_ms": 7}),
+        ({"queue.buffering.max.ms": "7"}, {"linger_ms": 7}),
+        ({"fetch.wait.max.ms": "9"}, {"fetch_max_wait_ms": 9}),
+        ({"receive.buffer.bytes": "9"}, {"receive_buffer_bytes": 9}),
+        ({"message.timeout.ms": "9"}, {"delivery_timeout_ms": 9}),
+        ({"enable.idempotence": "False"}, {"enable_idempotence": False}),
+        ({"acks": "-1"}, {"acks": "all"}),
+        ({"acks": "1"}, {"acks": 1}),
+        ({"compression.type": "none"}, {"compression_type": None}),
+        ({"compression.codec": "lz4"}, {"compression_type": "lz4"}),
+        ({"queue.buffering.max.kbytes": "4"}, {"buffer_memory": 4096}),
+        ({"auto.offset.reset": "latest", "max.poll.records": "5"}, {}),
+        ({"security.protocol": "sasl_ssl"}, {"security_protocol": "SASL_SSL"}),
+        ({"sasl.mechanism": "GSSAPI"}, {"sasl_mechanism": "GSSAPI"}),
+        (
+            {"sasl.username": "ana", "sasl.password": "pw"},
+            {"sasl_plain_username": "ana", "sasl_plain_password": "pw"},
+        ),
+        (
+            {"sasl.jaas.config": f'{PLAIN} username="an\'a" password="p w";'},
+            {"sasl_plain_username": "an'a", "sasl_plain_password": "p w"},
+        ),
+        ({"sasl.kerberos.service.name": "k"}, {"sasl_kerberos_service_name": "k"}),
+        ({"ssl.endpoint.identification.algorithm": ""}, {"ssl_check_hostname": False}),
+        ({"ssl.endpoint.identification.algorithm": "https"}, {"ssl_check_hostname": True}),
+        ({"ssl.ca.location": "/ca.pem"}, {"ssl_cafile": "/ca.pem"}),
+        (
+            {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"},
+            {"ssl_cafile": "/ca.pem"},
+        ),
+        (
+            {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/me.pem"},
+            {"ssl_certfile": "/me.pem"},
+        ),
+    ],
+)
+def test_java_names_mean_what_they_mean_in_java(given, arguments):
+    """Java's and librdkafka's names are understood, with values of the type that kafka-python wants."""
+    assert config(given) == arguments
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"ssl.truststore.location": "/trust.jks"}, "ssl.ca.location"),
+        ({"ssl.truststore.type": "JKS"}, "ssl.ca.location"),
+        ({"ssl.keystore.type": "PKCS12"}, "ssl.certificate.location"),
+        ({"ssl.ca.pem": "geheim"}, "put it into a file"),
+        ({"ssl.engine.factory.class": "x.Y"}, "'kafka.client' to 'librdkafka'"),
+        ({"enable.ssl.certificate.verification": "false"}, "ssl.ca.location"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "'kafka.client' to 'librdkafka'"),
+        ({"sasl.mechanisms": "PLAIN"}, "needs 'properties.sasl.username'"),
+        ({"sasl.oauthbearer.client.secret": "geheim"}, "'kafka.client' to 'librdkafka'"),
+        ({"sasl.kerberos.keytab": "/geheim"}, "kinit"),
+        ({"sasl.jaas.config": KERBEROS}, "kinit"),
+        ({"sasl.jaas.config": OAUTH}, "sasl.username"),
+        ({"sasl.jaas.config": "geheim"}, "sasl.username"),
+        ({"linger.ms": "soon"}, "'properties.linger.ms': expected a whole number, but is 'soon'"),
+        ({"enable.idempotence": "no"}, "expected 'true' or 'false', but is 'no'"),
+        ({"acks": "2"}, "expected 'all', '1' or '0'"),
+    ],
+)
+def test_what_has_no_equivalent_is_refused_with_a_remedy(given, remedy):
+    """Dropping a security setting could open a connection that is not secure; secrets are not shown."""
+    with pytest.raises(OptionError, match=remedy) as error:
+        config(given)
+
+    assert "geheim" not in str(error.value)
+
+
+def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
+    """It makes nothing wrong."""
+    monkeypatch.setattr(kafka_python, "_dropped_before", set())
+    given = {"metadata.recovery.strategy": "none"}
+
+    assert config(given) == config(given) == {}
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "Option 'properties.metadata.recovery.strategy' has no equivalent" in warning
+
+
+def test_a_missing_file_is_told():
+    """Before anyone is asked, with the name of the file."""
+    given = {"security.protocol": "SSL", "ssl.ca.location": "/no/such/ca.pem"}
+
+    with pytest.raises(OptionError, match=r"/no/such/ca\.pem"):
+        opened(KafkaConsumer, {**config(given), "bootstrap_servers": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize(
+    ("found", "ng", "successor"),
+    [("3.0.12", None, True), ("2.2.3", "2.2.3", False), ("3.1.0", "2.2.3", True)],
+)
+def test_what_the_installed_library_can_do(found, ng, successor):
+    """kafka-python 3 has transactions, kafka-python-ng has not."""
+    assert installed.is_successor(found, ng) is successor
+
+
+@pytest.mark.parametrize(("found", "ng"), [("2.0.2", None), ("2.2.3", None), ("2.3.0", "2.3.0")])
+def test_other_versions_are_refused(found, ng):
+    """What they return for transaction markers is not known."""
+    with pytest.raises(OptionError, match=f"{found}.*kafka-python>=3"):
+        installed.is_successor(found, ng)
+
+
+def test_a_missing_library_is_said_with_the_command_that_installs_it(monkeypatch):
+    """It is an extra of the package, and missing at the first use."""
+    for name in [name for name in sys.modules if f"{name}.".startswith(("kafka.", ADAPTER))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kafka", None)
+
+    with pytest.raises(OptionError, match=r"pip install 'pyspark-upsert-kafka\[kafka-python\]'"):
+        client_named("kafka-python")
+
+
+def writer(monkeypatch, given, *, successor, acknowledged=True):
+    """The producer's arguments."""
+    monkeypatch.setattr(sender, "SUCCESSOR", successor)
+    return sender._config(
+        Properties({"bootstrap.servers": "a:1", **given}), acknowledged=acknowledged
+    )
+
+
+def test_a_writer_is_idempotent_unless_fewer_acks_are_wanted(monkeypatch):
+    """As in the Java client; without idempotence one request at a time keeps the order."""
+    made = writer(monkeypatch, {}, successor=True)
+    assert (made["acks"], made["enable_idempotence"]) == ("all", True)
+    assert "max_in_flight_requests_per_connection" not in made
+
+    made = writer(monkeypatch, {"acks": "1"}, successor=True)
+    assert (made["acks"], made["enable_idempotence"]) == (1, False)
+    assert made["max_in_flight_requests_per_connection"] == 1
+
+
+def test_kafka_python_ng_writes_only_for_those_who_need_no_idempotence(monkeypatch):
+    """Asked for nothing, the connector asks for idempotence: its absence is for the user to accept."""
+    for given in ({}, {"acks": "all"}, {"enable.idempotence": "true"}):
+        with pytest.raises(OptionError, match=r"enable\.idempotence' = 'false'"):
+            writer(monkeypatch, given, successor=False)
+
+    made = writer(monkeypatch, {"enable.idempotence": "false"}, successor=False)
+    assert (made["acks"], made["max_in_flight_requests_per_connection"]) == ("all", 1)
+    assert writer(monkeypatch, {}, successor=False, acknowledged=False)["acks"] == 0
+
+
+def test_no_acknowledgement_confirms_nothing(monkeypatch):
+    """It contradicts the guarantee."""
+    with pytest.raises(OptionError, match=r"acks' = '0'.*delivery-guarantee"):
+        writer(monkeypatch, {"acks": "0"}, successor=True)
