@@ -21,12 +21,13 @@ def main() -> int:
     """Makes the venv when it is not there yet, and runs the comparison in it."""
     python = VENV / "bin" / "python"
     ready = VENV / f".ready-{PYSPARK}"
-    if not ready.exists():
+    needs = PROJECT / "pyproject.toml"
+    if not ready.exists() or ready.stat().st_mtime < needs.stat().st_mtime:
         print(f"Making {VENV.name} with PySpark {PYSPARK} ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", "--editable", PROJECT,
-             f"pyspark=={PYSPARK}", "psutil>=6.0"],
+            [python, "-m", "pip", "install", "--quiet", "--editable",
+             f"{PROJECT}[protobuf]", f"pyspark=={PYSPARK}", "psutil>=6.0"],
             check=True,
         )  # fmt: skip
         ready.touch()

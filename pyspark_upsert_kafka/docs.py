@@ -27,8 +27,8 @@ checked and not used. An option that is unknown, malformed or missing, or that c
 _PROPERTIES = """
 ## `properties.*`: the Kafka client
 
-Every other `properties.<name>` goes to the Kafka client (librdkafka) as `<name>`. Both the Java client's
-names and librdkafka's are understood: see [security](security.md). What the connector sees to itself is
+Every other `properties.<name>` goes to the Kafka client (librdkafka, or [kafka-python](kafka-python.md)) as
+`<name>`. Both the Java client's names and librdkafka's are understood: see [security](security.md). What the connector sees to itself is
 refused: (de)serializers, `enable.auto.commit`, `partitioner`, `transactional.id`,
 `enable.partition.eof`.
 
