@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import cast
 
@@ -43,8 +44,10 @@ def format_named(name: str, side: str) -> Format:
             "is not in insert-only mode."
         )
     if name not in _MODULES:
+        near = get_close_matches(name.lower(), FORMATS, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
         raise OptionError(
-            f"Unknown {side} format '{name}' in option '{side}.format'. "
+            f"Unknown {side} format '{name}' in option '{side}.format'.{hint} "
             f"Known formats: {', '.join(FORMATS)}."
         )
     module = import_module(f"{__name__}.{_MODULES[name]}")

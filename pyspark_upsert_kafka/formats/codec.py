@@ -33,7 +33,7 @@ class CodecSpec:
 
     schema: StructType
     side: Literal["key", "value"]
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)  # some are secret
     topics: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
 

@@ -103,7 +103,7 @@ class RowEncoder:
                     f"Column '{name}' is NOT NULL, however, a null value is being written into it. It "
                     "is part of the primary key",
                 )
-        key = [_with_one_zero(column) for column in columns]
+        key = [_comparable(column) for column in columns]
         return self._key(pa.RecordBatch.from_arrays(key, self._key_names))
 
     def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> list[bytes | None]:
@@ -154,11 +154,12 @@ class RowEncoder:
         return cast("list[Headers | None]", lists)
 
 
-def _with_one_zero(column: pa.Array) -> pa.Array:
-    """-0.0 equals 0.0, and equal keys must give equal bytes."""
+def _comparable(column: pa.Array) -> pa.Array:
+    """-0.0 equals 0.0, and a NaN every other; equal keys must give equal bytes."""
     if not pa.types.is_floating(column.type):
         return column
-    return pc.add(column, pa.scalar(0.0, column.type))
+    nan = pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
 
 
 def _pair(header: dict[str, Any] | None) -> tuple[str | None, bytes | None]:

@@ -147,7 +147,9 @@ def test_secrets_are_in_no_repr(given):
     """Neither the options nor what is made of them shows a secret."""
     choice = FormatChoice("avro-confluent", tuple(parsed({"url": "http://a", **given}).items()))
 
-    assert SECRET not in repr(choice) + repr(settings(given))
+    side = spec({"url": "http://a", **given})
+
+    assert SECRET not in repr(choice) + repr(side) + repr(settings_of(side))
 
 
 def test_a_password_in_an_address_is_a_secret():

@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     ByteType,
     DayTimeIntervalType,
     DecimalType,
+    DoubleType,
     IntegerType,
     LongType,
     MapType,
@@ -283,6 +284,13 @@ def test_a_single_value_is_the_only_column():
     """A key is often written as a plain string or long, without a record around it."""
     assert outcome(datum_decoder('"string"', column(TEXT)), b"\x04ab") == {"c": "ab"}
     assert outcome(datum_decoder(["null", "long"], column(LONG)), b"\x00") == {"c": None}
+
+
+def test_a_signalling_nan_is_a_nan():
+    """Also where a float is read as a double; numpy would warn of it."""
+    decode = datum_decoder(record("float"), column(DoubleType()))
+    decoded = decode([b"\x00\x00\x81\x7f"] * 100)
+    assert repr(decoded.rows.column(0).to_pylist()) == repr([float("nan")] * 100)
 
 
 def test_no_messages_are_no_rows():

@@ -14,7 +14,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
-from pyspark_upsert_kafka.formats.avro.encoding.pieces import grouped, joined, messages, varints
+from pyspark_upsert_kafka.formats.avro.longs import longs
+from pyspark_upsert_kafka.formats.bytewise.pieces import joined, messages
 from tests.unit.avro_writing import by_fastavro, read_by_fastavro
 from tests.unit.json_codecs import batch
 from tests.unit.json_codecs import values as shown
@@ -115,20 +116,6 @@ def test_a_row_has_its_bytes_wherever_it_stands(table, order):
 @given(numbers=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 70)))
 def test_numbers(numbers):
     """A whole number has the bytes that the peer gives it, whichever numbers stand beside it."""
-    piece = varints(np.array(numbers, np.int64))
+    piece = longs(np.array(numbers, np.int64))
 
     assert messages(joined([piece], len(numbers))) == by_fastavro("long", *numbers)
-
-
-@law(100)
-@given(texts=st.lists(st.binary(max_size=3)), start=st.integers(0, 3), data=st.data())
-def test_rows_grouped(texts, start, data):
-    """Rows become one where they stand, in a part of an array too."""
-    rows = texts[start:]
-    counts = data.draw(st.lists(st.integers(0, 2), max_size=len(rows) // 2))
-    piece = pa.array(texts, pa.large_binary()).slice(start)
-
-    groups = messages(grouped(piece, np.array(counts, np.int64)))
-
-    ends = np.cumsum(counts, dtype=np.int64).tolist()
-    assert groups == [b"".join(rows[e - n : e]) for e, n in zip(ends, counts, strict=True)]

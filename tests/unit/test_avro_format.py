@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from pyspark.sql.types import IntegerType, StringType, TimestampNTZType
+from pyspark.sql.types import (
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.avro import FORMAT
@@ -92,3 +98,18 @@ def test_the_encoding_is_binary():
     assert spec(encoding="Binary").options["encoding"] == "binary"
     with pytest.raises(OptionError, match="expected 'binary', the only encoding of Avro"):
         spec(encoding="json")
+
+
+EMPTY = [
+    (StructType(), {}),
+    (StructType([StructField("c", StructType(), nullable=False)]), {}),
+    (columns(c=INT), {"schema": json.dumps(record())}),
+]
+
+
+@pytest.mark.parametrize(("schema", "given"), EMPTY)
+@pytest.mark.parametrize("compiled", [FORMAT.encoder, FORMAT.decoder])
+def test_a_message_is_never_empty(schema, given, compiled):
+    """An empty message cannot be read, so a schema whose data take no bytes is refused."""
+    with pytest.raises(SchemaError, match="a message of this schema would be empty"):
+        compiled(CodecSpec(schema, "value", given))

@@ -19,12 +19,15 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     MapType,
+    NullType,
     ShortType,
     StringType,
     StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
+    VariantType,
+    YearMonthIntervalType,
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -219,7 +222,11 @@ MISFITS = [
     (array("int"), LONG, "field 'c' is BIGINT, which cannot hold Avro's array"),
     ("int", ArrayType(LONG), "field 'c' is ARRAY<BIGINT>, which cannot hold Avro's int"),
     (array("string"), ArrayType(LONG), "field 'c[]' is BIGINT, which cannot hold Avro's string"),
-    (mapping("int"), MapType(LONG, LONG), "field 'c' is MAP<BIGINT,BIGINT>, which cannot hold Avro's map"),
+    (
+        mapping("int"),
+        MapType(LONG, LONG),
+        "Avro format doesn't support non-string as key type of map. The key type is: BIGINT (column 'c').",
+    ),
     (record("In", x="int"), LONG, "field 'c' is BIGINT, which cannot hold Avro's record"),
     (record("In", x="int"), columns(x=TEXT), "field 'c.x' is STRING, which cannot hold Avro's int"),
     (["null", "string"], LONG, "field 'c' is BIGINT, which cannot hold Avro's string"),
@@ -299,6 +306,12 @@ def test_a_default_of_another_type_is_refused(kind, default):
     any_kind = IntegerType() if kind == ["int", "null"] else any_kind
     with pytest.raises(SchemaError, match="The default of field 'c' cannot be read"):
         datum_decoder(record(a="int"), columns(c=any_kind), reader=reader)
+
+
+def test_a_field_without_a_default_must_be_written():
+    """Though its column could be NULL: the reader's schema says that it has a value."""
+    with pytest.raises(SchemaError, match="'b' has no default in the reader's schema"):
+        datum_decoder(record(a="int"), columns(b=TEXT), reader=record(a="int", b="string"))
 
 
 def test_aliases_lead_to_a_writers_field():
@@ -382,3 +395,34 @@ def test_a_schema_that_is_no_record():
     assert row(nullable, None, columns(a=LONG)) == (
         "the datum is NOT NULL, but Avro's null is written"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("float", 1e300), ("double", 10**400)], ids=["float", "double"]
+)
+def test_a_default_beyond_its_type(kind, value):
+    """A number that the field's type cannot hold is the fault of the schema, and no other error."""
+    reader = record(a="int", f={"type": kind, "default": value})
+    with pytest.raises(SchemaError, match="The default of field 'f' cannot be read"):
+        datum_decoder(record(a="int"), columns(a=LONG, f=DoubleType()), reader=reader)
+
+
+VARIANT = record("V", value="bytes", metadata="bytes")
+
+
+@pytest.mark.parametrize(
+    ("writer", "kind", "what"),
+    [
+        (VARIANT, VariantType(), "VARIANT (column 'c')"),
+        (array(VARIANT), ArrayType(VariantType()), "VARIANT (column 'c')"),
+        (record("S", v=VARIANT), columns(v=VariantType()), "VARIANT (column 'c.v')"),
+        ("int", YearMonthIntervalType(), "INTERVAL YEAR TO MONTH (column 'c')"),
+        ("null", NullType(), "VOID (column 'c')"),
+    ],
+    ids=str,
+)
+def test_types_without_a_mapping_are_not_read(writer, kind, what):
+    """Not even from data that look like what Spark keeps of such a value."""
+    with pytest.raises(SchemaError) as error:
+        datum_decoder(record(c=writer), columns(c=kind))
+    assert str(error.value) == f"Unsupported to derive Schema for type: {what}."

@@ -39,7 +39,7 @@ from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
 from tests.unit.csv_codecs import decoder, exactly, read, read_rows, spec
-from tests.unit.json_codecs import columns, required
+from tests.unit.json_codecs import batch, columns, required
 
 LONG, TEXT, UTC = LongType(), StringType(), ZoneInfo("UTC")
 PAIR = StructType([StructField("x", IntegerType()), StructField("y", StringType())])
@@ -345,6 +345,7 @@ def test_rows_come_in_exactly_the_schema_of_the_table():
         (ArrayType(MapType(TEXT, TEXT)), "of fields 'c' but was: map<string,string>"),
         (StructType([StructField("x", PAIR)]), "of fields 'c' but was: struct<x:int,y:string>"),
         (StructType(), "Field 'c' is a struct without fields"),
+        (StructType().add("x", LONG).add("x", TEXT), "Field 'c.x' occurs 2 times"),
     ],
 )
 @pytest.mark.parametrize("compile_", [FORMAT.decoder, FORMAT.encoder])
@@ -408,6 +409,8 @@ def test_characters_are_single(name, text):
             {"quote_character": "#", "allow_comments": True},
             "Option 'quote-character' cannot be '#'",
         ),
+        ({"escape_character": "n"}, "Option 'escape-character' cannot be 'n'"),
+        ({"escape_character": "0"}, "Option 'escape-character' cannot be '0'"),
         (
             {"null_literal": "a,b", "disable_quote_character": True},
             "Option 'null-literal' is 'a,b'",
@@ -419,6 +422,15 @@ def test_options_that_contradict_each_other(options, reason):
     with pytest.raises(OptionError) as error:
         FORMAT.decoder(spec(columns(c=TEXT), **options))
     assert reason in str(error.value)
+
+
+@pytest.mark.parametrize("options", [{"field_delimiter": "\0"}, {"quote_character": "\0"}], ids=str)
+def test_the_character_zero(options):
+    """It is a character as any other, though the fast way does not know it."""
+    schema = columns(a=TEXT, b=LONG)
+    row = ("x,\0\n", 1)
+    (message,) = FORMAT.encoder(spec(schema, **options))(batch(schema, row))
+    assert read_rows(schema, message, **options) == row
 
 
 def test_the_format_is_known_by_its_name():

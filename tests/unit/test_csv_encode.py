@@ -181,6 +181,14 @@ def test_a_key_cannot_be_the_null_literal(kind):
         (PAIR, (1, ";"), {}, "an element holds ';'"),
         (ArrayType(TEXT), [" "], {}, "a lone element that is blank or NULL"),
         (ArrayType(TEXT), [None], {"null_literal": "null"}, "a lone element that is blank or NULL"),
+        (
+            ArrayType(TEXT),
+            ["", ""],
+            {"array_element_delimiter": " "},
+            "elements whose text together",
+        ),
+        (ArrayType(TEXT), ["a", "b"], {"null_literal": "a;b"}, "elements whose text together is"),
+        (PAIR, (None, ""), {"array_element_delimiter": "\t"}, "elements whose text together is"),
         (DateType(), -800_000, {}, "expected a year from 0001 to 9999"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import struct
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -31,6 +33,7 @@ from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.formats import format_options
 from pyspark_upsert_kafka.sink.messages import Changes, RowEncoder
+from tests.unit.protobuf_codecs import descriptor_file
 
 UTC = timezone.utc
 HEADERS = TYPES["header-list"][0]
@@ -302,6 +305,19 @@ def test_equal_keys_give_equal_bytes(type_: DataType) -> None:
     """-0.0 equals 0.0, so it is written as the same key: one key lives in one partition."""
     keys = encoded([("id", type_), NAME], [(0.0, "a"), (-0.0, "b"), (1.5, "c")]).messages.keys
     assert keys[0] == keys[1] != keys[2]
+
+
+def test_every_nan_is_one_key() -> None:
+    """A NaN equals every other, also where the format of the key writes its bits."""
+    text = 'syntax = "proto3"; message Key { double id = 1; }'
+    key = {
+        "key.format": "protobuf",
+        "key.protobuf.descriptor-file": str(descriptor_file(text)),
+        "key.protobuf.message-name": "Key",
+    }
+    (odd,) = struct.unpack("<d", bytes.fromhex("010000000000f8ff"))
+    keys = encoded([("id", DoubleType())], [(odd,), (math.nan,)], **key).messages.keys
+    assert keys[0] == keys[1]
 
 
 def test_values_of_kinds_side_by_side_keep_their_rows() -> None:

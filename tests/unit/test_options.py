@@ -931,6 +931,14 @@ def test_what_is_not_there_yet_troubles_only_its_side(name, value):
         assert stream(**given) == STREAM
 
 
+def test_an_unknown_format_is_told_with_the_nearest():
+    """As an unknown option is."""
+    with pytest.raises(
+        OptionError, match=r"format 'Jsn' in .* Did you mean 'json'\? Known formats: "
+    ):
+        format_options("Jsn", "value")
+
+
 def test_a_change_format_is_refused_as_flink_does():
     """Formats with change kinds of their own are refused; the key's comes first."""
     given = changed({"key.format": "debezium-json", "value.format": "canal-json"})

@@ -311,7 +311,7 @@ def test_long_repeated_fields_of_a_few_messages():
 
 def test_messages_too_large_for_one_column_go_the_exact_way(monkeypatch):
     """Arrow counts bytes in 31 bits."""
-    monkeypatch.setattr("pyspark_upsert_kafka.formats.protobuf.columnar._TOO_LARGE", 1)
+    monkeypatch.setattr("pyspark_upsert_kafka.formats.protobuf.columnar.MOST", 1)
     assert read(columns(int64=LONG), {"int64": 7}) == (7,)
 
 
@@ -356,3 +356,16 @@ def test_extensions_are_no_columns():
     decoded = EXTENDED.decoder(columns(id=LONG))([good, bad] * MANY)
     assert rows_of(decoded) == [{"id": 7}] * MANY
     assert list(decoded.errors) == list(range(1, 2 * MANY, 2))
+
+
+def test_a_map_key_of_proto2_that_is_not_utf8():
+    """The runtime lets it pass as it does a string; it is a bad message and no crash."""
+    message = b"\xf2\x01\x05\x0a\x01\xff\x10\x01"
+    schema = columns(by_name=MapType(STRING, LONG))
+    assert "field 'by_name' has a string that is not UTF-8" in why(schema, message, "proto2")
+
+
+def test_an_entry_of_a_map_with_an_unknown_field():
+    """To the runtime the whole entry is unknown then; both ways agree."""
+    message = b"\xf2\x01\x07\x0a\x01a\x10\x01\x18\x05\xf2\x01\x05\x0a\x01b\x10\x02"
+    assert read(columns(by_name=MapType(STRING, LONG)), message) == ([("b", 2)],)

@@ -232,14 +232,6 @@ def test_a_required_field_needs_a_value(row, column):
     )
 
 
-def test_rows_too_large_for_one_column_are_written_in_parts(monkeypatch):
-    """And a single row whole."""
-    monkeypatch.setattr("pyspark_upsert_kafka.formats.protobuf.writing._TOO_LARGE", 1)
-    schema = columns(string=STRING, strings=ArrayType(STRING))
-    rows = [(str(n), [str(n)] * n) for n in range(5)]
-    assert written(schema, *rows) == [runtime(string=one, strings=many) for one, many in rows]
-
-
 def test_high_field_numbers():
     """Tags of up to five bytes."""
     text = 'syntax = "proto3"; message M { int64 a = 16; int64 b = 2048; repeated string c = 536870911; }'

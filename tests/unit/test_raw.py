@@ -195,6 +195,8 @@ def test_options_are_checked():
         spec(StringType(), charset="UTF-99")
     with pytest.raises(OptionError, match=r"Unsupported 'value.raw.charset' name: 'zlib'"):
         spec(StringType(), charset="zlib")
+    with pytest.raises(OptionError, match=r"Unsupported 'value.raw.charset' name: 'idna'"):
+        spec(StringType(), charset="idna")  # Python's own: no charset, and not even reversible
     with pytest.raises(OptionError, match=r"Unsupported endianness name: 'middle-endian'. Valid"):
         spec(StringType(), endianness="middle-endian")
 

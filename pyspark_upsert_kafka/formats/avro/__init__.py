@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
+from pyspark_upsert_kafka.formats.avro.decoding.passing import Passing
+from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.options import OPTIONS, settings_of
+from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
 
@@ -15,6 +19,7 @@ def decoder(spec: CodecSpec) -> Decoder:
         SchemaError: The schema is wrong, or the columns do not fit it.
     """
     settings = settings_of(spec)
+    _check_some_bytes(settings.schema)
     return datum_decoder(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
 
 
@@ -25,7 +30,18 @@ def encoder(spec: CodecSpec) -> Encoder:
         SchemaError: The schema is wrong, or the columns do not fit it.
     """
     settings = settings_of(spec)
+    _check_some_bytes(settings.schema)
     return datum_encoder(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
+
+
+def _check_some_bytes(source: Source) -> None:
+    """An empty message is no datum, so a schema without anything in it has no messages."""
+    schema = parse_schema(source)
+    if not least_bytes(Passing(schema).node(schema.type, "")):
+        raise SchemaError(
+            "The 'avro' format needs at least one column or field that takes bytes: a message of this "
+            "schema would be empty, which nobody can read."
+        )
 
 
 FORMAT = Format("avro", OPTIONS, decoder, encoder)

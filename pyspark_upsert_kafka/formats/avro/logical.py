@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,4 +51,4 @@ def logical_type(declared: Mapping[str, Any], kind: str, size: int = 0) -> Logic
 
 def largest_precision(size: int) -> int:
     """How many digits, whichever they are, fit into so many bytes as two's complement."""
-    return len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
+    return math.floor((8 * size - 1) * math.log10(2)) if size else 0

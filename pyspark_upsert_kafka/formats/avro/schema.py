@@ -38,6 +38,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
 )
 
 _TOP = "the top level"
+_LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
 Source = str | Mapping[str, Any] | list[Any]
 
 
@@ -51,7 +52,7 @@ def parse_schema(source: Source) -> Schema:
     try:
         declared = json.loads(source) if isinstance(source, str) else source
         return Schema(parser.type(declared, "", _TOP), parser.records)
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # not JSON, or a number of thousands of digits
         raise SchemaError(f"The Avro schema is not JSON: {error}.") from None
     except RecursionError:
         raise SchemaError("The Avro schema is nested too deep.") from None
@@ -154,7 +155,7 @@ def _enum(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...], at:
 
 def _fixed(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...], at: str) -> Fixed:
     size = attribute(declared, "size", at)
-    if type(size) is not int or size < 0:
+    if type(size) is not int or not 0 <= size <= _LARGEST_SIZE:
         raise wrong(at, f"'size' must be a number of bytes, got {json.dumps(size)}")
     return Fixed(name, size, logical_type(declared, "fixed", size), aliases)
 

@@ -13,6 +13,8 @@ _SINGLE = "Option '{name}' must be a string with single character, but was: {see
 _JAVA_ESCAPE = re.compile(r"\\(?:u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
 _JAVA_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LINE_BREAKS = "\r\n"
+# What Jackson reads behind an escape character as something else; doubled, these would be lost.
+_LETTERS_OF_ESCAPES = "0nrt"
 
 
 def _character(value: str) -> str:
@@ -150,6 +152,12 @@ def _check_characters(dialect: Dialect) -> None:
     ):
         if character and character in taken:
             raise OptionError(f"Option '{name}' cannot be {character!r}: it has another meaning.")
+
+    if dialect.escape and dialect.escape in _LETTERS_OF_ESCAPES:
+        raise OptionError(
+            f"Option 'escape-character' cannot be {dialect.escape!r}: behind another escape character "
+            "it stands for a control character."
+        )
 
 
 def _check_null_literal(dialect: Dialect) -> None:

@@ -39,7 +39,8 @@ def line_parser(kinds: Sequence[pa.DataType], dialect: Dialect) -> Parser | None
     A null literal makes a null in every column; without one, the empty text makes one in columns that
     are not text.
     """
-    if not (dialect.delimiter + (dialect.quote or "")).isascii():
+    characters = dialect.delimiter + (dialect.quote or "")
+    if not characters.isascii() or "\0" in characters:
         return None
     names = [str(at) for at in range(len(kinds))]
     parse_options = pyarrow.csv.ParseOptions(

@@ -13,11 +13,12 @@ from collections.abc import Callable
 import polars as pl
 
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.texts import Pieces
 
 _LONG = 24
 _TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
 
-Quote = Callable[[pl.Series], pl.Series]
+Quote = Callable[[pl.Series], Pieces]
 """Texts to fields; null stays null. Raises ValueError for what cannot be written without quotes."""
 
 
@@ -37,12 +38,12 @@ def _class_of(character: str) -> str:
 
 
 def _refusing(special: str) -> Quote:
-    def fields(texts: pl.Series) -> pl.Series:
+    def fields(texts: pl.Series) -> Pieces:
         if texts.str.contains(special).any():
             raise ValueError(
                 "it holds a character that needs quotes, and 'disable-quote-character' is set"
             )
-        return texts
+        return [texts]
 
     return fields
 
@@ -50,17 +51,17 @@ def _refusing(special: str) -> Quote:
 def _quoting(special: str, quote: str, escape: str | None) -> Quote:
     doubled = [quote] if escape in (None, quote) else [quote, str(escape)]
 
-    def fields(texts: pl.Series) -> pl.Series:
+    def fields(texts: pl.Series) -> Pieces:
         needed = _needed(texts, special)
         if not needed.any():
-            return texts
+            return [texts]
         inner = texts
         for character in doubled:
             inner = inner.str.replace_all(character, character * 2, literal=True)
-        enclosed = pl.concat_str(pl.lit(quote), inner, pl.lit(quote))
         if needed.all():
-            return pl.select(enclosed).to_series()
-        return pl.select(pl.when(needed).then(enclosed).otherwise(texts)).to_series()
+            return [quote, inner, quote]
+        enclosed = pl.concat_str(pl.lit(quote), inner, pl.lit(quote))
+        return [pl.select(pl.when(needed).then(enclosed).otherwise(texts)).to_series()]
 
     return fields
 

@@ -30,6 +30,7 @@ Speller = Callable[[pa.Array], pl.Series]
 """A column to its texts, null where it is null; raises ValueError."""
 
 _NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity"}
+_IN_TIMESTAMPS = frozenset("0123456789-: .Z")
 _IN_NUMBERS = frozenset("0123456789+-.eENaNInfinitytruefalse")
 
 
@@ -51,6 +52,14 @@ def is_bare(kind: DataType, dialect: Dialect) -> bool:
     """
     bare = type(kind) in BITS or isinstance(kind, BooleanType | DoubleType | FloatType)
     return bare and _IN_NUMBERS.isdisjoint(dialect.special)
+
+
+def is_quoted(kind: DataType, dialect: Dialect) -> bool:
+    """Whether each value of the type is quoted as it stands: a timestamp, for the blank in it."""
+    if dialect.quote is None or not isinstance(kind, TimestampType | TimestampNTZType):
+        return False
+    has_nothing_to_double = _IN_TIMESTAMPS.isdisjoint({dialect.quote, dialect.escape})
+    return has_nothing_to_double and max(dialect.delimiter, dialect.quote) >= " "
 
 
 def _plain(array: pa.Array) -> pl.Series:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -45,11 +47,13 @@ def check_columns(columns: StructType) -> None:
         raise SchemaError(
             "The 'csv' format needs at least one column: it cannot write an empty row."
         )
+    _check_names(columns, "")
     for field in columns.fields:
         kind = field.dataType
         if isinstance(kind, ArrayType):
             _check_nested([kind.elementType], field.name)
         elif isinstance(kind, StructType):
+            _check_names(kind, f"{field.name}.")
             _check_nested([inner.dataType for inner in kind.fields], field.name)
         elif type(kind) not in _SIMPLE:
             raise SchemaError(
@@ -57,6 +61,12 @@ def check_columns(columns: StructType) -> None:
                 "format carries booleans, numbers, strings, binary, dates, timestamps, and arrays "
                 "and structs of these."
             )
+
+
+def _check_names(columns: StructType, path: str) -> None:
+    for name, times in Counter(columns.names).items():
+        if times > 1:
+            raise SchemaError(f"Field {path + name!r} occurs {times} times.")
 
 
 def _check_nested(kinds: list[DataType], name: str) -> None:

@@ -20,7 +20,11 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.quoting import Quote, quoter
-from pyspark_upsert_kafka.formats.csv.spelling import Speller, is_bare, speller
+from pyspark_upsert_kafka.formats.csv.spelling import Speller, is_bare, is_quoted, speller
+from pyspark_upsert_kafka.formats.texts import Pieces, joined
+
+Writer = Callable[[pa.Array], Pieces]
+"""A column to its fields; raises ValueError."""
 
 _BLANK = r"^[\x00-\x20]*$"
 
@@ -33,15 +37,21 @@ def row_writer(columns: StructType, dialect: Dialect) -> Callable[[pa.RecordBatc
     ]
 
     def messages(rows: pa.RecordBatch) -> list[bytes]:
-        fields = [write(column) for write, column in zip(writers, rows.columns, strict=True)]
-        texts = pl.select(pl.concat_str(fields, separator=dialect.delimiter)).to_series()
-        return texts.cast(pl.Binary).to_list()
+        pieces: Pieces = []
+        for write, column in zip(writers, rows.columns, strict=True):
+            pieces += [dialect.delimiter, *write(column)]
+        return _messages(joined(pieces[1:], rows.num_rows))
 
     def messages_of_one_column(rows: pa.RecordBatch) -> list[bytes]:
         (column,), (write,) = rows.columns, writers
-        return _never_empty(write(column), columns.names[0], dialect).cast(pl.Binary).to_list()
+        texts = joined(write(column), rows.num_rows)
+        return _messages(_never_empty(texts, columns.names[0], dialect))
 
     return messages if len(writers) > 1 else messages_of_one_column
+
+
+def _messages(texts: pl.Series) -> list[bytes]:
+    return texts.cast(pl.Binary).to_list()
 
 
 def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:
@@ -54,17 +64,20 @@ def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:
     return pl.select(pl.when(empty).then(pl.lit(dialect.quote * 2)).otherwise(texts)).to_series()
 
 
-def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Speller:
+def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Writer:
     """The writer of a column, nulls and quotes included."""
     spell = _speller(kind, dialect)
     if dialect.is_key and dialect.null_literal is not None:
         spell = partial(_no_null_literal, spell, dialect.null_literal)
     null, bare = _null_field(dialect, quote), is_bare(kind, dialect)
+    mark = dialect.quote if is_quoted(kind, dialect) else None
 
-    def write(array: pa.Array) -> pl.Series:
+    def write(array: pa.Array) -> Pieces:
         texts = spell(array)
-        fields = texts if bare else quote(texts)
-        return fields.fill_null(null) if array.null_count else fields
+        if mark is not None and not array.null_count:
+            return [mark, texts, mark]
+        fields: Pieces = [texts] if bare else quote(texts)
+        return [joined(fields, len(array)).fill_null(null)] if array.null_count else fields
 
     return write
 
@@ -73,7 +86,7 @@ def _null_field(dialect: Dialect, quote: Quote) -> str:
     """The null literal; Jackson never quotes it, which is right as long as it has nothing special."""
     literal = dialect.null_literal or ""
     plain = all(character not in dialect.special for character in literal)
-    return literal if plain else str(quote(pl.Series([literal]))[0])
+    return literal if plain else str(joined(quote(pl.Series([literal])), 1)[0])
 
 
 def _no_null_literal(spell: Speller, literal: str, array: pa.Array) -> pl.Series:
@@ -115,22 +128,24 @@ def _array(element: Speller, dialect: Dialect, array: pa.Array) -> pl.Series:
     elements = element(array.flatten()).to_arrow()
     lists = pl.Series(pa.ListArray.from_arrays(offsets, elements))
     texts = lists.list.join(dialect.array_delimiter)
-    _check_lone(texts.filter(lists.list.len() == 1), dialect)
+    _check_not_blank(texts.filter(lists.list.len() > 0), dialect)
     return _null_where(array, texts)
 
 
 def _struct(fields: list[Speller], dialect: Dialect, array: pa.Array) -> pl.Series:
     parts = [write(child) for write, child in zip(fields, array.flatten(), strict=True)]
     texts = pl.select(pl.concat_str(parts, separator=dialect.array_delimiter)).to_series()
-    if len(fields) == 1:
-        _check_lone(texts.filter(pl.Series(array.is_valid())), dialect)
+    _check_not_blank(texts.filter(pl.Series(array.is_valid())), dialect)
     return _null_where(array, texts)
 
 
-def _check_lone(texts: pl.Series, dialect: Dialect) -> None:
-    """A lone element that is blank is read as no element at all, by Jackson too."""
+def _check_not_blank(texts: pl.Series, dialect: Dialect) -> None:
+    """Elements that make a blank text, as a lone blank one, are read as none, by Jackson too."""
     if texts.str.contains(_BLANK).any() or (texts == (dialect.null_literal or "")).any():
-        raise ValueError("a lone element that is blank or NULL; CSV cannot tell it from no element")
+        raise ValueError(
+            "a lone element that is blank or NULL, or elements whose text together is; CSV cannot tell "
+            "that from no element"
+        )
 
 
 def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
@@ -139,8 +154,8 @@ def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
     return pl.select(pl.when(pl.Series(array.is_valid())).then(texts)).to_series()
 
 
-def _blaming(path: str, write: Speller) -> Speller:
-    def written(array: pa.Array) -> pl.Series:
+def _blaming(path: str, write: Writer) -> Writer:
+    def written(array: pa.Array) -> Pieces:
         try:
             return write(array)
         except ValueError as why:

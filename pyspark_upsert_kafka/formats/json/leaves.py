@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.formats.base64_text import base64_texts
-from pyspark_upsert_kafka.formats.json.pieces import Pieces, joined, quoted
 from pyspark_upsert_kafka.formats.json.variants import variant_text
 from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
 from pyspark_upsert_kafka.formats.numerals import java_texts
+from pyspark_upsert_kafka.formats.texts import Pieces, joined, quoted
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 # Jackson writes what JSON has no number for as strings.

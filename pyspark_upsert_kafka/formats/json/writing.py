@@ -33,8 +33,8 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.json import leaves
 from pyspark_upsert_kafka.formats.json.document import compact
-from pyspark_upsert_kafka.formats.json.pieces import Pieces, joined, or_else
 from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.texts import Pieces, joined, or_else
 
 Writer = Callable[[pa.Array], Pieces]
 """A column of values to their JSON texts; what it says of a null does not matter."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StructType
 
+from pyspark_upsert_kafka.formats.bytewise.octets import MOST, Octets
 from pyspark_upsert_kafka.formats.protobuf.columns import Column, columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import required_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
@@ -23,12 +24,8 @@ from pyspark_upsert_kafka.formats.protobuf.values import (
     all_good,
     number_builder,
     struct,
-    texts,
 )
-from pyspark_upsert_kafka.formats.protobuf.wire import Wire, offsets_of
 
-# Arrow counts bytes in 31 bits.
-_TOO_LARGE = 1 << 30
 _SECONDS_AND_NANOS = StructType().add("seconds", LongType()).add("nanos", IntegerType())
 
 
@@ -42,11 +39,10 @@ def columnar_reader(
     read = _message(descriptor, columns, kinds, ())
 
     def read_all(messages: Sequence[bytes]) -> tuple[list[pa.Array], np.ndarray] | None:
-        data = b"".join(messages)
-        if len(data) > _TOO_LARGE:
+        octets = Octets.of(messages)
+        if octets.data.size > MOST:
             return None
-        offsets = offsets_of(np.fromiter(map(len, messages), np.int64, len(messages)))
-        return read(Wire.of(data), offsets[:-1], offsets[1:])
+        return read(octets, octets.bounds[:-1], octets.bounds[1:])
 
     return read_all
 
@@ -66,18 +62,20 @@ def _message(
         if field.name not in builders
     }
 
-    def read(wire: Wire, starts: np.ndarray, ends: np.ndarray) -> tuple[list[pa.Array], np.ndarray]:
-        scan = Scan(layout, wire, starts, ends)
+    def read(
+        octets: Octets, starts: np.ndarray, ends: np.ndarray
+    ) -> tuple[list[pa.Array], np.ndarray]:
+        scan = Scan(layout, octets, starts, ends)
         odd, arrays = scan.odd, {}
         for slot in scan.slots:
             name = slot.field.name
             if name in required:
                 odd |= ~slot.present
             if name in builders:
-                arrays[name], bad = builders[name](wire, slot, starts)
+                arrays[name], bad = builders[name](octets, slot, starts)
                 odd |= bad
             elif slot.chunks:
-                odd[checks[name](wire, slot)] = True
+                odd[checks[name](octets, slot)] = True
         return [arrays[name] for name in builders], odd
 
     return read
@@ -100,13 +98,15 @@ def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
         read = _message(
             column.field.message_type, column.parts, [each.type for each in kind], above
         )
-        return lambda wire, starts, lengths: _struct(kind, *read(wire, starts, starts + lengths))
+        return lambda octets, starts, lengths: _struct(
+            kind, *read(octets, starts, starts + lengths)
+        )
     if column.field.type == Kind.MESSAGE:
         return _moment(column, kind, above)
     if column.field.type == Kind.STRING:
-        return lambda wire, starts, lengths: texts(wire.slices(starts, lengths))
+        return lambda octets, starts, lengths: octets.texts(starts, starts + lengths)
     if column.field.type == Kind.BYTES:
-        return lambda wire, starts, lengths: all_good(wire.slices(starts, lengths))
+        return lambda octets, starts, lengths: all_good(octets.slices(starts, starts + lengths))
     build = number_builder(column)
     return lambda _, raw, __: build(raw)
 
@@ -121,8 +121,8 @@ def _moment(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
     parts = columns_of(descriptor, _SECONDS_AND_NANOS, f"{column.path}.", defaults=True)
     read = _message(descriptor, parts, (pa.int64(), pa.int32()), above)
 
-    def value(wire: Wire, starts: np.ndarray, lengths: np.ndarray) -> Built:
-        (seconds, nanos), odd = read(wire, starts, starts + lengths)
+    def value(octets: Octets, starts: np.ndarray, lengths: np.ndarray) -> Built:
+        (seconds, nanos), odd = read(octets, starts, starts + lengths)
         micros, good = moments.micros(seconds.to_numpy(), nanos.to_numpy().astype(np.int64))
         return pa.array(micros).view(kind), odd | ~good
 

@@ -25,14 +25,15 @@ class Layout:
         by_tag: The place of a field by each tag it may have.
         merging: Places of the messages of which a second occurrence is merged into the first.
         oneofs: The places of each group of fields of which a message holds the last one only.
-        is_extendable: Whether an unknown field may be an extension that the runtime knows.
+        closed: Whether an unknown field matters: it may be an extension that the runtime knows, and
+            an entry of a map that holds one is as a whole unknown to the runtime.
     """
 
     fields: tuple[Any, ...]
     by_tag: dict[int, int]
     merging: frozenset[int]
     oneofs: tuple[tuple[int, ...], ...]
-    is_extendable: bool
+    closed: bool
 
     @classmethod
     def of(cls, descriptor: Any) -> Layout:
@@ -49,7 +50,7 @@ class Layout:
                 if field.type == Kind.MESSAGE and not is_repeated(field)
             ),
             oneofs=tuple(tuple(each) for each in rivals if len(each) > 1),
-            is_extendable=descriptor.is_extendable,
+            closed=descriptor.is_extendable or descriptor.GetOptions().map_entry,
         )
 
     def may_skip(self, tag: int) -> bool:
@@ -57,7 +58,7 @@ class Layout:
 
         A field in another wire type than its own is an unknown one, too.
         """
-        return not self.is_extendable and tag & 7 in (VARINT, FIXED64, LENGTH, FIXED32)
+        return not self.closed and tag & 7 in (VARINT, FIXED64, LENGTH, FIXED32)
 
 
 def _tags(field: Any) -> tuple[int, ...]:

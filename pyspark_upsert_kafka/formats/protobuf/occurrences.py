@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyspark_upsert_kafka.formats.bytewise.numbers import offsets_of
+from pyspark_upsert_kafka.formats.bytewise.octets import TOO_LONG, Octets
 from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, LENGTH, VARINT, wire_type
 from pyspark_upsert_kafka.formats.protobuf.scanning import Chunk, Slot
-from pyspark_upsert_kafka.formats.protobuf.wire import TOO_LONG, Wire, offsets_of
 
 _NONE = np.empty(0, np.int64)
 
@@ -46,13 +47,13 @@ def last(slot: Slot, absent: np.ndarray) -> Occurrences:
     return Occurrences(rows, values, lengths, odd)
 
 
-def every(wire: Wire, slot: Slot) -> Occurrences:
+def every(octets: Octets, slot: Slot) -> Occurrences:
     """All values, those of one message side by side and in their order."""
     numbers = wire_type(slot.field.type)
     found = [
         _as_they_are(chunk)
         if chunk.lengths is None or numbers == LENGTH
-        else _unpacked(wire, numbers, chunk.rows, chunk.values, chunk.lengths)
+        else _unpacked(octets, numbers, chunk.rows, chunk.values, chunk.lengths)
         for chunk in slot.chunks
     ]
     if len(found) == 1:
@@ -75,33 +76,39 @@ def _as_they_are(chunk: Chunk) -> Occurrences:
 
 
 def _unpacked(
-    wire: Wire, numbers: int, rows: np.ndarray, starts: np.ndarray, lengths: np.ndarray
+    octets: Octets, numbers: int, rows: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> Occurrences:
     """The numbers that stand side by side in some slices."""
     if numbers == VARINT:
-        return _varints(wire, rows, starts, lengths)
+        return _varints(octets, rows, starts, lengths)
     size = 4 if numbers == FIXED32 else 8
     whole = lengths % size == 0
     odd, counts = rows[~whole], lengths[whole] // size
-    offsets = offsets_of(counts)
-    at = np.repeat(starts[whole] - offsets[:-1] * size, counts) + np.arange(offsets[-1]) * size
-    values = wire.words[at] & np.uint64((1 << 8 * size) - 1)
+    values = octets.words[_places(starts[whole], counts, size)] & np.uint64((1 << 8 * size) - 1)
     return _numbers(np.repeat(rows[whole], counts), values, odd)
 
 
-def _varints(wire: Wire, rows: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Occurrences:
+def _varints(
+    octets: Octets, rows: np.ndarray, starts: np.ndarray, lengths: np.ndarray
+) -> Occurrences:
     # A slice that ends within a number would run into the next one.
-    whole = (lengths == 0) | (wire.octets[starts + lengths - 1] < 0x80)
+    whole = (lengths == 0) | (octets.data[starts + lengths - 1] < 0x80)
     odd = rows[~whole]
     rows, starts, lengths = rows[whole], starts[whole], lengths[whole]
-    data = wire.slices(starts, lengths)
-    side_by_side = Wire.of(data.buffers()[2].to_pybytes() if len(data) else b"")
-    ends = np.flatnonzero(side_by_side.octets[: int(lengths.sum())] < 0x80) + 1
+    at = _places(starts, lengths, 1)
+    ends = np.flatnonzero(octets.data[at] < 0x80) + 1
     begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[: len(ends)]
-    values, taken = side_by_side.varints(begins)
+    values, taken = octets.varints(at[begins])
     per_slice = np.diff(np.searchsorted(ends, offsets_of(lengths), side="right"))
     of_row = np.repeat(rows, per_slice)
     return _numbers(of_row, values, np.concatenate([odd, of_row[taken == TOO_LONG]]))
+
+
+def _places(starts: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
+    """Where each part of some slices stands: so many from each start on, all of one size."""
+    offsets = offsets_of(counts)
+    first = np.repeat(starts - offsets[:-1] * size, counts)
+    return np.asarray(first + np.arange(len(first)) * size)
 
 
 def _numbers(rows: np.ndarray, values: np.ndarray, odd: np.ndarray) -> Occurrences:

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.formats.bytewise.numbers import offsets_of
+from pyspark_upsert_kafka.formats.bytewise.octets import Octets
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, wire_type
 from pyspark_upsert_kafka.formats.protobuf.occurrences import every, last
@@ -22,12 +24,11 @@ from pyspark_upsert_kafka.formats.protobuf.values import (
     validity,
     with_nulls,
 )
-from pyspark_upsert_kafka.formats.protobuf.wire import Wire, offsets_of
 
-Build = Callable[[Wire, Slot, np.ndarray], Built]
+Build = Callable[[Octets, Slot, np.ndarray], Built]
 """What was found of a field to its column; bad are the messages that are odd for it."""
 
-Value = Callable[[Wire, np.ndarray, np.ndarray], Built]
+Value = Callable[[Octets, np.ndarray, np.ndarray], Built]
 """Numbers, or where slices start and their lengths, to a column of as many values."""
 
 
@@ -36,11 +37,11 @@ def one(column: Column, kind: pa.DataType, value: Value) -> Build:
     has_slices = wire_type(column.field.type) == LENGTH
     default = default_of(column) if column.field.has_presence and column.fills else None
 
-    def build(wire: Wire, slot: Slot, starts: np.ndarray) -> Built:
+    def build(octets: Octets, slot: Slot, starts: np.ndarray) -> Built:
         present = slot.present
         absent = starts if has_slices else np.zeros(len(present), np.uint64)
         found = last(slot, absent)
-        values, bad = value(wire, found.values, found.lengths)
+        values, bad = value(octets, found.values, found.lengths)
         if not column.fills:
             bad &= present
             if not column.nullable:
@@ -58,9 +59,9 @@ def one(column: Column, kind: pa.DataType, value: Value) -> Build:
 def array(column: Column, kind: pa.DataType, element: Value) -> Build:
     """Compiles the way to a column of arrays."""
 
-    def build(wire: Wire, slot: Slot, _: np.ndarray) -> Built:
-        found = every(wire, slot)
-        values, bad = element(wire, found.values, found.lengths)
+    def build(octets: Octets, slot: Slot, _: np.ndarray) -> Built:
+        found = every(octets, slot)
+        values, bad = element(octets, found.values, found.lengths)
         odd = np.zeros(len(slot.present), np.bool_)
         odd[found.rows[bad]] = True
         odd[found.odd] = True
@@ -72,9 +73,9 @@ def array(column: Column, kind: pa.DataType, element: Value) -> Build:
 def entries(column: Column, kind: pa.DataType, read: Read) -> Build:
     """Compiles the way to a column of maps, given the one to read their entries."""
 
-    def build(wire: Wire, slot: Slot, _: np.ndarray) -> Built:
-        found = every(wire, slot)
-        (keys, values), bad = read(wire, found.values, found.values + found.lengths)
+    def build(octets: Octets, slot: Slot, _: np.ndarray) -> Built:
+        found = every(octets, slot)
+        (keys, values), bad = read(octets, found.values, found.values + found.lengths)
         order = key_order(found.rows, keys)
         keys, rows = keys.take(order), found.rows[order]
         again = (rows[1:] == rows[:-1]) & pc.equal(keys[1:], keys[:-1]).to_numpy(False)

@@ -80,7 +80,10 @@ def _map(column: Column) -> Reader:
     key, value = (_value(part) for part in column.parts)
 
     def read(message: Any) -> list[Any] | None:
-        entries = sorted(getattr(message, name).items(), key=lambda entry: entry[0])
+        try:
+            entries = sorted(getattr(message, name).items(), key=lambda entry: entry[0])
+        except UnicodeDecodeError:  # a proto2 string that is not UTF-8
+            raise UnreadableError(f"field '{column.path}' has a string that is not UTF-8") from None
         return [(key(k), value(v)) for k, v in entries] or empty
 
     return read

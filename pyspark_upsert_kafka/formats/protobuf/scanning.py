@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from pyspark_upsert_kafka.formats.bytewise.octets import TOO_LONG, Octets
 from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, FIXED64, VARINT
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
-from pyspark_upsert_kafka.formats.protobuf.wire import TOO_LONG, Wire
 
 _DONE = np.int64(2**62)
 _TAG_BYTES = 5
@@ -64,15 +64,17 @@ class Scan:
 
     Args:
         layout: What they may hold.
-        wire: What they stand in.
+        octets: What they stand in.
         starts: Where each begins.
         ends: Where each ends.
     """
 
-    def __init__(self, layout: Layout, wire: Wire, starts: np.ndarray, ends: np.ndarray) -> None:
+    def __init__(
+        self, layout: Layout, octets: Octets, starts: np.ndarray, ends: np.ndarray
+    ) -> None:
         self.odd = np.zeros(len(starts), np.bool_)
         self.slots = [Slot(each, np.zeros(len(starts), np.bool_)) for each in layout.fields]
-        self._layout, self._wire, self._ends = layout, wire, ends
+        self._layout, self._octets, self._ends = layout, octets, ends
         self._at = starts.copy()
         self._tags = np.full(len(starts), _DONE)
         self._read()
@@ -113,10 +115,10 @@ class Scan:
     def _value(self, wire: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """The value at each place, its length if it has one, and what stands behind it."""
         if wire == FIXED64:
-            return self._wire.words[at], None, at + 8
+            return self._octets.words[at], None, at + 8
         if wire == FIXED32:
-            return self._wire.words[at] & _LOW_32, None, at + 4
-        values, bytes_taken = self._wire.varints(at)
+            return self._octets.words[at] & _LOW_32, None, at + 4
+        values, bytes_taken = self._octets.varints(at)
         if wire == VARINT:
             return values, None, at + bytes_taken
         good = (bytes_taken <= _TAG_BYTES) & (values < TOO_LONG)
@@ -134,7 +136,7 @@ class Scan:
     def _next_tag(self, rows: np.ndarray) -> None:
         at = self._at[rows]
         inside = at < self._ends[rows]
-        tags, lengths = self._wire.varints(at)
+        tags, lengths = self._octets.varints(at)
         valid = (tags >= 8) & (tags <= _LAST_TAG) & (lengths <= _TAG_BYTES)
         self._at[rows] = at + lengths
         self._tags[rows] = np.where(inside, tags.astype(np.int64), _DONE)

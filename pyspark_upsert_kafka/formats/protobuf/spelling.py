@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql.types import DecimalType
 
 from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.bytewise.numbers import zigzag
+from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces, fixed, varints
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.enums import first_value, numberer
 from pyspark_upsert_kafka.formats.protobuf.kinds import (
@@ -22,41 +24,35 @@ from pyspark_upsert_kafka.formats.protobuf.kinds import (
     wire_type,
 )
 from pyspark_upsert_kafka.formats.protobuf.moments import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf.tags import Spell, with_tag
 from pyspark_upsert_kafka.formats.protobuf.types import TIMESTAMP
-from pyspark_upsert_kafka.formats.protobuf.wire import fixed_column, varint_column
 
 Fill = Callable[[pa.Array], pa.Array]
 """A column to one where something stands for each NULL."""
 
-_ONE, _BITS = np.int64(1), np.int64(63)
 _SECONDS, _NANOS = b"\x08", b"\x10"
 
 
-def number_speller(
-    column: Column, *, drops_default: bool
-) -> Callable[[bytes, pa.Array, np.ndarray], list[pa.Array]]:
+def number_speller(column: Column, *, drops_default: bool) -> Spell:
     """Compiles the way from values to bytes, each behind a tag, and nothing where not present."""
     kind = column.field.type
     values_of = _values_of(column)
-    write = varint_column if wire_type(kind) == VARINT else fixed_column
+    cells = varints if wire_type(kind) == VARINT else fixed
 
-    def spell(tag: bytes, array: pa.Array, present: np.ndarray) -> list[pa.Array]:
+    def spell(tag: bytes, array: pa.Array, present: np.ndarray) -> Pieces:
         numbers = _on_the_wire(kind, values_of(array))
         if drops_default:
             # Bits are compared, for -0.0 is no default.
             present = present & (numbers.view(f"u{numbers.dtype.itemsize}") != 0)
-        return [write(tag, numbers, present)]
+        return with_tag(tag, cells(numbers), present)
 
     return spell
 
 
 def _on_the_wire(kind: int, values: np.ndarray) -> np.ndarray:
     if wire_type(kind) != VARINT:
-        return np.ascontiguousarray(values.astype(MEANING[kind], copy=False))
-    if values.dtype == np.uint64:
-        return values
-    wide = values.astype(np.int64)
-    return ((wide << _ONE) ^ (wide >> _BITS) if kind in ZIGZAG else wide).view(np.uint64)
+        return values.astype(MEANING[kind], copy=False)
+    return zigzag(values) if kind in ZIGZAG else values
 
 
 def _values_of(column: Column) -> Callable[[pa.Array], np.ndarray]:
@@ -112,7 +108,7 @@ def filler(column: Column, null_string: str) -> Fill:
     return lambda array: array
 
 
-def moment_pieces(column: Column, array: pa.Array) -> list[pa.Array]:
+def moment_pieces(column: Column, array: pa.Array) -> Pieces:
     """Timestamps or durations as the fields of their message."""
     is_timestamp = column.field.message_type.full_name == TIMESTAMP
     moments = TIMESTAMPS if is_timestamp else DURATIONS
@@ -122,6 +118,7 @@ def moment_pieces(column: Column, array: pa.Array) -> list[pa.Array]:
             column.path, f"{array[int(np.argmin(good))]}: expected {moments.expected}"
         )
     return [
-        varint_column(tag, _on_the_wire(Kind.INT64, part), part != 0)
+        piece
         for tag, part in ((_SECONDS, seconds), (_NANOS, nanos))
+        for piece in with_tag(tag, varints(part), part != 0)
     ]

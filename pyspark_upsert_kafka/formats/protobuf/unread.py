@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.formats.bytewise.octets import Octets
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.occurrences import every
 from pyspark_upsert_kafka.formats.protobuf.scanning import Slot
-from pyspark_upsert_kafka.formats.protobuf.values import texts
-from pyspark_upsert_kafka.formats.protobuf.wire import Wire
 
-Check = Callable[[Wire, Slot], np.ndarray]
+Check = Callable[[Octets, Slot], np.ndarray]
 """What was found of a field to the messages that are odd for it."""
 
-Read = Callable[[Wire, np.ndarray, np.ndarray], "tuple[list[pa.Array], np.ndarray]"]
+Read = Callable[[Octets, np.ndarray, np.ndarray], "tuple[list[pa.Array], np.ndarray]"]
 """Messages, by where each starts and ends, to their columns, and which of them are odd."""
 
 _NONE = np.empty(0, np.int64)
@@ -40,21 +39,21 @@ def checker(
     if field.type == Kind.STRING:
         return _strings
     if field.type != Kind.MESSAGE:
-        return lambda wire, slot: every(wire, slot).odd if is_repeated(field) else _NONE
+        return lambda octets, slot: every(octets, slot).odd if is_repeated(field) else _NONE
     part = field.message_type
     if part in above or len(above) > _DEEPEST:
         return lambda _, slot: np.flatnonzero(slot.present)
     compiled = cache(lambda: reader(part, above))
 
-    def check(wire: Wire, slot: Slot) -> np.ndarray:
-        found = every(wire, slot)
-        _, odd = compiled()(wire, found.values, found.values + found.lengths)
+    def check(octets: Octets, slot: Slot) -> np.ndarray:
+        found = every(octets, slot)
+        _, odd = compiled()(octets, found.values, found.values + found.lengths)
         return found.rows[odd]
 
     return check
 
 
-def _strings(wire: Wire, slot: Slot) -> np.ndarray:
-    found = every(wire, slot)
-    _, bad = texts(wire.slices(found.values, found.lengths))
+def _strings(octets: Octets, slot: Slot) -> np.ndarray:
+    found = every(octets, slot)
+    _, bad = octets.texts(found.values, found.values + found.lengths)
     return found.rows[bad]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DecimalType, StringType
 
+from pyspark_upsert_kafka.formats.bytewise.numbers import unzigzag
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.enums import enum_names, finder
 from pyspark_upsert_kafka.formats.protobuf.kinds import (
@@ -35,7 +36,7 @@ def numbers(kind: int, raw: np.ndarray) -> np.ndarray:
         return np.asarray(raw != 0)
     bits = raw.astype(f"u{SIZE[Kind(kind)]}", copy=False)
     if kind in ZIGZAG:
-        bits = (bits >> 1) ^ -(bits & 1)
+        return unzigzag(bits)
     return bits.view(MEANING[Kind(kind)])
 
 
@@ -79,26 +80,6 @@ def _enum_builder(column: Column) -> Callable[[np.ndarray], Built]:
         return array, bad | unknown
 
     return build
-
-
-def texts(slices: pa.Array) -> Built:
-    """Slices as strings; one that is not UTF-8 is bad, and empty."""
-    try:
-        return all_good(slices.cast(pa.string()))
-    except pa.ArrowInvalid:
-        bad = np.array([not _is_utf8(value) for value in slices.to_pylist()])
-        good = [
-            b"" if is_bad else value for value, is_bad in zip(slices.to_pylist(), bad, strict=True)
-        ]
-        return pa.array(good, pa.binary()).cast(pa.string()), bad
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def with_nulls(array: pa.Array, present: np.ndarray) -> pa.Array:

@@ -9,7 +9,7 @@ follows Flink's ``PbCodegenRowSerializer`` and ``PbCodegenUtils``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,30 +17,19 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
+from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces, joined, messages
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.descriptors import required_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, Kind, wire_type
-from pyspark_upsert_kafka.formats.protobuf.pieces import (
-    Pieces,
-    Spell,
-    Writer,
-    array,
-    entries,
-    joined,
-    lengths_of,
-    tag_of,
-    with_length,
-)
+from pyspark_upsert_kafka.formats.protobuf.repeated import Writer, array, entries
 from pyspark_upsert_kafka.formats.protobuf.spelling import (
     filler,
     moment_pieces,
     number_speller,
 )
+from pyspark_upsert_kafka.formats.protobuf.tags import Spell, lengths_of, tag_of, with_length
 
-# Arrow counts bytes in 31 bits, and a message may take twice what its row does.
-_TOO_LARGE = 1 << 29
-
-Body = Callable[[pa.Array, np.ndarray], pa.Array]
+Body = Callable[[pa.Array, np.ndarray], pa.LargeBinaryArray]
 """Values that have a length, to their bytes without tag and length; nothing where NULL."""
 
 
@@ -50,14 +39,10 @@ def row_writer(
     """Compiles the function from rows to messages; it raises EncodeError."""
     write = _message(descriptor, columns, null_string, "")
 
-    def messages(rows: pa.RecordBatch) -> list[bytes]:
-        if rows.nbytes > _TOO_LARGE and rows.num_rows > 1:
-            half = rows.num_rows // 2
-            return messages(rows[:half]) + messages(rows[half:])
-        bodies = write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_))
-        return cast("list[bytes]", bodies.to_pylist())
+    def encode(rows: pa.RecordBatch) -> list[bytes]:
+        return messages(write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_)))
 
-    return messages
+    return encode
 
 
 def _message(descriptor: Any, columns: Sequence[Column], null_string: str, path: str) -> Body:
@@ -131,4 +116,4 @@ def _body(column: Column, null_string: str) -> Body:
         return _message(descriptor, column.parts, null_string, path)
     if column.field.type == Kind.MESSAGE:
         return lambda array, _: joined(moment_pieces(column, array), len(array))
-    return lambda array, _: array.cast(pa.binary())
+    return lambda array, _: array.cast(pa.large_binary())

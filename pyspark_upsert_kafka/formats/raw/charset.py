@@ -47,11 +47,17 @@ _JAVAS_OWN = {
 }
 
 
+# Codecs of text that are no charsets: IDNA makes one text of two that differ in case only.
+_PYTHONS_OWN = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+
+
 def charset(name: str) -> Charset:
     """The charset of that name. Raises ValueError."""
     try:
         codec = codecs.lookup(name.strip()).name
         "".encode(codec)  # LookupError for a codec that is not one of text, such as zlib
     except LookupError:
-        raise ValueError("expected the name of a charset") from None
+        codec = ""
+    if not codec or codec in _PYTHONS_OWN:
+        raise ValueError("expected the name of a charset")
     return _JAVAS_OWN.get(codec, Charset(codec))

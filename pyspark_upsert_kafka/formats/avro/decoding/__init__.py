@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkTypeError
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.avro.decoding.exact import value_reader
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
+from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 from pyspark_upsert_kafka.formats.batches import UnreadableError, batch_of, exact_decoder
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
@@ -43,10 +42,9 @@ def datum_decoder(
     Raises:
         SchemaError: A schema is wrong, or a column does not fit it.
     """
-    try:
-        target = arrow_schema(columns)
-    except PySparkTypeError as error:
-        raise SchemaError(f"Avro format doesn't support the type of a column: {error}") from None
+    # What has no Avro type is not read from one that happens to look like it, as a VARIANT's two halves.
+    derived_schema(columns, frozenset(), legacy_timestamps=legacy_timestamps)
+    target = arrow_schema(columns)
     plan = resolved(
         parse_schema(writer),
         None if reader is None else parse_schema(reader),

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Repeated, least_bytes
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Numbers, Positions
+from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers, offsets_of
 
 # When so few messages have more items, the exact way costs less; and fewer and fewer of them are worth
 # another round, the longer it goes on.
@@ -87,15 +88,14 @@ def _lists(
 ) -> pa.Array:
     """Lists or maps of what was read round by round: one item of each owner in every round."""
     count = len(positions.at)
-    offsets = np.zeros(count + 1, np.int32)
     values = pa.array([], kind.field(0).type)
+    owner = np.concatenate([np.empty(0, np.int64), *owners])
     if items:
-        owner = np.concatenate(owners)
         order = np.argsort(owner, kind="stable")
         values = pa.concat_arrays(items).take(pa.array(order))
-        np.cumsum(np.bincount(owner, minlength=count), out=offsets[1:])
         if pa.types.is_map(kind):
             _leave_repeated_keys(values.field(0), owner[order], positions)
+    offsets = offsets_of(np.bincount(owner, minlength=count)).astype(np.int32)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets)], children=[values])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Numbers, Positions
+from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
 
 
 def skipped(positions: Positions, size: int | None) -> Numbers:
@@ -25,38 +26,15 @@ def skipped(positions: Positions, size: int | None) -> Numbers:
 
 
 def binaries(positions: Positions, start: Numbers) -> pa.BinaryArray:
-    """The bytes from there to where the positions are, by Arrow's own gathering.
-
-    They make an array with the gaps between them, of which every second element is taken.
-    """
-    count = start.size
-    if not count:
-        return pa.array([], pa.binary())
-    offsets = np.empty(2 * count, np.int32)
-    offsets[0::2], offsets[1::2] = start, positions.at
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(positions.data)]
-    with_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
-    return with_gaps.take(pa.array(np.arange(0, 2 * count, 2)))
+    """The bytes from there to where the positions are."""
+    return positions.octets.slices(start, positions.at)
 
 
 def texts(positions: Positions, start: Numbers) -> pa.StringArray:
     """Those bytes as texts; a message with what is not UTF-8 is left."""
-    data = binaries(positions, start)
-    try:
-        return data.cast(pa.string())
-    except pa.ArrowInvalid:
-        wrong = np.fromiter(map(_is_no_text, data.to_pylist()), bool, start.size)
+    column, wrong = positions.octets.texts(start, positions.at)
     positions.leave(wrong)
-    kept = pa.array(np.arange(start.size), mask=wrong)
-    return data.take(kept).cast(pa.string()).fill_null("")
-
-
-def _is_no_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
+    return column
 
 
 _HEX = np.frombuffer(bytes(range(256)).hex().encode(), "S2")
@@ -65,7 +43,7 @@ _DASHES = np.array([4, 6, 8, 10])
 
 def uuids(positions: Positions, start: Numbers) -> pa.StringArray:
     """Sixteen bytes each, in hexadecimal digits with dashes."""
-    data = positions.data[start[:, np.newaxis] + np.arange(16)]
+    data = positions.octets.data[start[:, np.newaxis] + np.arange(16)]
     pairs = [_HEX[data[:, at]] for at in range(16)]
     dash = np.full(start.size, b"-", "S1")
     for at in reversed(_DASHES):
@@ -82,8 +60,8 @@ def decimals(positions: Positions, start: Numbers, kind: pa.Decimal128Type) -> p
     More bytes than that are left to the exact way: they may still be a small number.
     """
     lengths = positions.at - start
-    low = positions.words[positions.at - 8].byteswap().view(np.int64)
-    high = positions.words[positions.at - 16].byteswap().view(np.int64)
+    low = positions.octets.words[positions.at - 8].byteswap().view(np.int64)
+    high = positions.octets.words[positions.at - 16].byteswap().view(np.int64)
     positions.leave((lengths == 0) | (lengths > 16))
     short = lengths <= 8
     low = np.where(short, _signed(low, lengths), low)

@@ -15,10 +15,9 @@ import pyarrow as pa
 from pyspark_upsert_kafka.formats.avro.decoding.block_columns import repeated
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import LEAVES, Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Choice, Node, Parts, Plan, Repeated
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Numbers, Positions, positions_of
-
-# Arrow keeps 32-bit positions of strings; such a batch goes the exact way.
-_LARGEST = 1 << 30
+from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions, positions_of
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
+from pyspark_upsert_kafka.formats.bytewise.octets import MOST
 
 
 def columnar_reader(
@@ -40,7 +39,7 @@ def columnar_reader(
 
     def rows(messages: Sequence[bytes]) -> tuple[Any, Numbers]:
         positions = positions_of(messages, skip)
-        if positions.data.size > _LARGEST:
+        if positions.octets.data.size > MOST:
             return pa.array([], columns), np.ones(len(messages), bool)
         seen = read(positions)
         positions.leave(positions.at != positions.end)

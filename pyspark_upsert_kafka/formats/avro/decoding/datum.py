@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_upsert_kafka.formats.avro.decoding.words import unreadable
+from pyspark_upsert_kafka.formats.avro.words import unreadable
 
 _TOO_LONG = "a number is longer than 64 bits"
 

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     Repeated,
     least_bytes,
 )
-from pyspark_upsert_kafka.formats.avro.decoding.words import so_many_bytes, unreadable
+from pyspark_upsert_kafka.formats.avro.words import so_many_bytes, unreadable
 from pyspark_upsert_kafka.formats.batches import UnreadableError
 
 DEEPEST = 100

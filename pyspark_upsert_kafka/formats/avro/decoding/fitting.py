@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Node, Number, Scale, Sized, Symbol
-from pyspark_upsert_kafka.formats.avro.decoding.words import described, misfit, unresolved
 from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Logical, Primitive
+from pyspark_upsert_kafka.formats.avro.words import described, misfit, unresolved
 
 Simple: TypeAlias = "Primitive | Fixed | Enum"
 

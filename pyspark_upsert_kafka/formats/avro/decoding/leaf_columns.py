@@ -16,7 +16,8 @@ from pyspark_upsert_kafka.formats.avro.decoding.byte_columns import (
     uuids,
 )
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Misfit, Null, Number, Sized, Symbol
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Numbers, Positions
+from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
 
 Read = Callable[[Positions], Any]
 """Reads one node of all messages and gives its column; None when no column wants it."""
@@ -46,8 +47,9 @@ def _number(node: Number) -> Read:
 
     def read(positions: Positions) -> pa.Array:
         numbers = raw(positions)
-        for dtype in (*through, *last):
-            numbers = numbers.astype(dtype, copy=False)
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            for dtype in (*through, *last):
+                numbers = numbers.astype(dtype, copy=False)
         return pa.Array.from_buffers(kind, numbers.size, [None, pa.py_buffer(numbers)])
 
     return read

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Misfit, Null, Number, Sized, Symbol
-from pyspark_upsert_kafka.formats.avro.decoding.words import sql_type, unreadable
+from pyspark_upsert_kafka.formats.avro.words import sql_type, unreadable
 from pyspark_upsert_kafka.formats.batches import UnreadableError
 
 Read = Callable[[Datum], Any]

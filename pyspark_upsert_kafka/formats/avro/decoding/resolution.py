@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.decoding.exact import value_reader
 from pyspark_upsert_kafka.formats.avro.decoding.fitting import fitted
 from pyspark_upsert_kafka.formats.avro.decoding.names import named, written_as
@@ -25,7 +24,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     Repeated,
 )
 from pyspark_upsert_kafka.formats.avro.decoding.unions import NULL, choice, first_fitting
-from pyspark_upsert_kafka.formats.avro.decoding.words import described, misfit, place, unresolved
+from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -40,6 +39,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
+from pyspark_upsert_kafka.formats.avro.words import described, misfit, place, unresolved
 
 _STRING = Primitive("string")
 _T = TypeVar("_T", Array, Map, Record)
@@ -162,6 +162,11 @@ class _Resolution:
                 return read(default_datum(self.reader, field.type, field.default))
             except ValueError as why:
                 raise SchemaError(f"The default of {place(path)} cannot be read: {why}.") from None
+        if self.reader and field:  # Avro's rule (specification 1.12, "Schema Resolution")
+            raise SchemaError(
+                f"{place(path)} has no default in the reader's schema, and the schema that the data "
+                "are written with has no such field."
+            )
         if not column.nullable:
             raise SchemaError(
                 f"{place(path)} is NOT NULL, but the schema that the data are written with has no "

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Choice, Misfit, Node, Null, Parts
-from pyspark_upsert_kafka.formats.avro.decoding.words import unresolved
 from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Primitive, Record, Union
+from pyspark_upsert_kafka.formats.avro.words import unresolved
 
 NULL = Primitive("null")
 

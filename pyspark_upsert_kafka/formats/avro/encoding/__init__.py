@@ -9,9 +9,9 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.avro.encoding.pieces import constant, joined, messages
 from pyspark_upsert_kafka.formats.avro.encoding.writers import datum_writer
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
+from pyspark_upsert_kafka.formats.bytewise.pieces import constant, joined, messages
 from pyspark_upsert_kafka.formats.codec import Encoder
 
 

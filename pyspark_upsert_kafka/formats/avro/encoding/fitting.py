@@ -30,8 +30,8 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.avro.encoding import leaves
-from pyspark_upsert_kafka.formats.avro.encoding.pieces import Pieces
 from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Logical, Primitive
+from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces
 
 Writer = Callable[[pa.Array], Pieces]
 """A column to its bytes; raises EncodeError, or ValueError where the column is not known."""

@@ -10,14 +10,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.formats.avro.encoding.pieces import (
+from pyspark_upsert_kafka.formats.avro.longs import longs
+from pyspark_upsert_kafka.formats.avro.model import Enum, Logical
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
+from pyspark_upsert_kafka.formats.bytewise.pieces import (
     Cells,
-    Numbers,
     Pieces,
     fixed,
-    varints,
 )
-from pyspark_upsert_kafka.formats.avro.model import Enum, Logical
 
 _LAST_NANOS = (2**63 - 1) // 1000
 _SHOWN_SYMBOLS = 20
@@ -26,7 +26,7 @@ _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 def whole_numbers(array: pa.Array) -> Pieces:
     """``int`` and ``long``."""
-    return [varints(array.to_numpy())]
+    return [longs(array.to_numpy())]
 
 
 def floats(array: pa.Array) -> Pieces:
@@ -53,7 +53,7 @@ def booleans(array: pa.Array) -> Pieces:
 def byte_strings(array: pa.Array) -> Pieces:
     """``string`` and ``bytes``."""
     data = array.cast(pa.large_binary())
-    return [varints(pc.binary_length(data).to_numpy()), data]
+    return [longs(pc.binary_length(data).to_numpy()), data]
 
 
 def fixed_bytes(size: int, array: pa.Array) -> Pieces:
@@ -99,7 +99,7 @@ def microseconds(array: pa.Array) -> Pieces:
 
 def milliseconds(array: pa.Array) -> Pieces:
     """``timestamp-millis`` and its like: rounded down, as Spark and Flink do."""
-    return [varints(array.cast(pa.int64()).to_numpy() // 1000)]
+    return [longs(array.cast(pa.int64()).to_numpy() // 1000)]
 
 
 def nanoseconds(array: pa.Array) -> Pieces:
@@ -107,7 +107,7 @@ def nanoseconds(array: pa.Array) -> Pieces:
     micros = array.cast(pa.int64()).to_numpy()
     if len(micros) and not -_LAST_NANOS <= micros.min() <= micros.max() <= _LAST_NANOS:
         raise ValueError("nanoseconds in 64 bits reach from the year 1677 to 2262 only")
-    return [varints(micros * 1000)]
+    return [longs(micros * 1000)]
 
 
 def decimals(logical: Logical, array: pa.Array) -> Pieces:
@@ -120,7 +120,7 @@ def decimals(logical: Logical, array: pa.Array) -> Pieces:
         # Needed is a byte that differs from the sign, all behind it, and one to hold the sign's bit.
         needed |= inverted[:, at] != 0
         kept[:, at] = needed | (inverted[:, at + 1] > 0x7F)
-    return [varints(np.einsum("ij->i", kept.view(np.uint8))), Cells(data, kept)]
+    return [longs(np.einsum("ij->i", kept.view(np.uint8))), Cells(data, kept)]
 
 
 def fixed_decimals(logical: Logical, size: int, array: pa.Array) -> Pieces:

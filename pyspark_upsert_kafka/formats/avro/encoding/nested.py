@@ -12,14 +12,13 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.avro.encoding.fitting import Writer
 from pyspark_upsert_kafka.formats.avro.encoding.leaves import byte_strings
-from pyspark_upsert_kafka.formats.avro.encoding.pieces import (
+from pyspark_upsert_kafka.formats.avro.longs import long, longs
+from pyspark_upsert_kafka.formats.bytewise.pieces import (
     Pieces,
     among,
     constant,
     grouped,
     joined,
-    varint,
-    varints,
 )
 
 
@@ -40,7 +39,7 @@ def never_null(path: str, write: Writer, array: pa.Array) -> Pieces:
 
 def branch(number: int, write: Writer, array: pa.Array) -> Pieces:
     """A value in one branch of a union."""
-    return [constant(varint(number), len(array)), *write(array)]
+    return [constant(long(number), len(array)), *write(array)]
 
 
 def branch_or_null(number: int, null: int, write: Writer, array: pa.Array) -> Pieces:
@@ -48,7 +47,7 @@ def branch_or_null(number: int, null: int, write: Writer, array: pa.Array) -> Pi
     if not array.null_count:
         return branch(number, write, array)
     present = array.is_valid().to_numpy(zero_copy_only=False)
-    numbers = varints(np.where(present, number, null))
+    numbers = longs(np.where(present, number, null))
     return [numbers, *(among(piece, present) for piece in write(array.drop_null()))]
 
 
@@ -70,7 +69,7 @@ def items(write: Writer, lists: pa.ListArray) -> Pieces:
     counts = pc.list_value_length(lists).to_numpy()
     values = lists.flatten()
     block = grouped(joined(write(values), len(values)), counts)
-    count = among(varints(counts[counts > 0]), counts > 0)
+    count = among(longs(counts[counts > 0]), counts > 0)
     return [count, block, constant(b"\0", len(lists))]
 
 

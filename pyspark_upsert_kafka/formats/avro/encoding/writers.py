@@ -9,8 +9,7 @@ from typing import TypeGuard
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding.defaults import default_datum
-from pyspark_upsert_kafka.formats.avro.decoding.words import described
+from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.encoding import nested
 from pyspark_upsert_kafka.formats.avro.encoding.fitting import Writer, leaf_writer
 from pyspark_upsert_kafka.formats.avro.encoding.matching import columns_by_field
@@ -26,6 +25,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
+from pyspark_upsert_kafka.formats.avro.words import described
 
 _NULL = Primitive("null")
 _WAY_OUT = "Cast the column, or give a schema that it fits."

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -35,7 +36,7 @@ def default_datum(schema: Schema, kind: AvroType, value: Any) -> bytes:
     if isinstance(kind, Fixed) and isinstance(value, str) and len(value) == kind.size:
         return value.encode("latin-1")
     if isinstance(kind, Enum) and value in kind.symbols:
-        return _long(kind.symbols.index(value))
+        return long(kind.symbols.index(value))
     if isinstance(kind, Union):
         return _first_branch(schema, kind, value)
     return _compound(schema, kind, value)
@@ -66,35 +67,34 @@ def _primitive(kind: str, value: Any) -> bytes:
     if kind == "boolean" and type(value) is bool:
         return bytes([value])
     if kind in _BITS and type(value) is int and -1 <= value >> (_BITS[kind] - 1) <= 0:
-        return _long(value)
+        return long(value)
     if kind in ("float", "double") and type(value) in (int, float):
-        return struct.pack("<f" if kind == "float" else "<d", value)
+        return _floating(kind, value)
     if kind in ("string", "bytes") and type(value) is str:
         data = value.encode("utf-8" if kind == "string" else "latin-1")
-        return _long(len(data)) + data
+        return long(len(data)) + data
     raise _wrong(value)
+
+
+def _floating(kind: str, value: float) -> bytes:
+    try:
+        return struct.pack("<f" if kind == "float" else "<d", float(value))
+    except OverflowError:
+        raise _wrong(value) from None
 
 
 def _first_branch(schema: Schema, kind: Union, value: Any) -> bytes:
     """The first branch that the default is a value of, as of Avro 1.12; it was the first one before."""
     for number, branch in enumerate(kind.branches):
         try:
-            return _long(number) + default_datum(schema, branch, value)
+            return long(number) + default_datum(schema, branch, value)
         except ValueError:
             continue
     raise _wrong(value)
 
 
 def _blocks(items: list[bytes]) -> bytes:
-    return b"".join([_long(len(items)), *items, _long(0)]) if items else _long(0)
-
-
-def _long(value: int) -> bytes:
-    rest, written = (value << 1) ^ (value >> 63), bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*written, rest])
+    return b"".join([long(len(items)), *items, long(0)]) if items else long(0)
 
 
 def _wrong(value: Any) -> ValueError:

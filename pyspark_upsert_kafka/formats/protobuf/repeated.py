@@ -1,65 +1,23 @@
-"""Bytes of whole columns: how they are joined to fields, and fields of many values made of them."""
+"""Fields of many values as bytes: arrays and maps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces, grouped, joined
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_packed
 from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, wire_type
 from pyspark_upsert_kafka.formats.protobuf.spelling import Fill
+from pyspark_upsert_kafka.formats.protobuf.tags import Spell, lengths_of, tag_of, with_length
 from pyspark_upsert_kafka.formats.protobuf.values import key_order
-from pyspark_upsert_kafka.formats.protobuf.wire import binary_column, offsets_of, varint_column
-
-Pieces = list[pa.Array]
-"""Binary columns that stand side by side; NULL is nothing."""
-
-Spell = Callable[[bytes, pa.Array, np.ndarray], Pieces]
-"""Values with the tag before each, but nothing where not present."""
 
 Writer = Callable[[pa.Array], Pieces]
 """A column to its field in each message."""
-
-
-def joined(pieces: Pieces, count: int) -> pa.Array:
-    """The pieces of each row as one."""
-    if not pieces:
-        return pa.array([b""] * count, pa.binary())
-    if len(pieces) == 1:
-        return pieces[0].fill_null(b"")
-    return pc.binary_join_element_wise(*pieces, b"", null_handling="replace", null_replacement=b"")
-
-
-def tag_of(field: Any, wire: int) -> bytes:
-    """What stands before a value of a field."""
-    number, tag = field.number << 3 | wire, bytearray()
-    while number >= 0x80:
-        tag.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*tag, number])
-
-
-def with_length(tag: bytes, bodies: pa.Array, present: np.ndarray) -> Pieces:
-    """Bytes with tag and length before them, and nothing where not present."""
-    return [varint_column(tag, lengths_of(bodies), present), bodies]
-
-
-def lengths_of(bodies: pa.Array) -> np.ndarray:
-    """How many bytes each one has."""
-    lengths: np.ndarray = pc.binary_length(bodies).fill_null(0).to_numpy(zero_copy_only=False)
-    return lengths.astype(np.uint64)
-
-
-def _per_row(lists: pa.Array, elements: pa.Array) -> pa.Array:
-    """The bytes of each list's elements, which stand side by side already."""
-    counts = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = offsets_of(lengths_of(elements).astype(np.int64))[offsets_of(counts)]
-    return binary_column(offsets, elements.buffers()[2])
 
 
 def array(column: Column, spell: Spell, fill: Fill) -> Writer:
@@ -71,7 +29,7 @@ def array(column: Column, spell: Spell, fill: Fill) -> Writer:
         values = fill(arrays.flatten())
         each = b"" if tag_of_all else tag
         pieces = spell(each, values, np.ones(len(values), np.bool_))
-        lists = _per_row(arrays, joined(pieces, len(values)))
+        lists = grouped(joined(pieces, len(values)), _counts(arrays))
         if tag_of_all is None:
             return [lists]
         return with_length(tag_of_all, lists, lengths_of(lists) > 0)
@@ -96,6 +54,12 @@ def entries(column: Column, spells: Sequence[Spell], fill: Fill) -> Writer:
             for piece in spell(tag_of_side, side, every)
         ]
         pairs = with_length(tag, joined(pieces, len(keys)), every)
-        return [_per_row(lists, joined(pairs, len(keys)))]
+        return [grouped(joined(pairs, len(keys)), _counts(lists))]
 
     return write
+
+
+def _counts(lists: pa.Array) -> np.ndarray:
+    """How many elements each list has."""
+    counts: np.ndarray = pc.list_value_length(lists).fill_null(0).to_numpy()
+    return counts

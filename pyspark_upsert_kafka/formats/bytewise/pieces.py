@@ -1,17 +1,16 @@
 """Parts of messages, a column at a time: each piece holds some bytes of every row.
 
 A row's bytes are those of its pieces one after the other. Numbers are cells, which NumPy makes; texts
-are Arrow's own. Neighbouring cells become one piece before Arrow joins the pieces, since what costs
-is their number.
+are Arrow's own, where NULL is no bytes. Neighbouring cells become one piece before Arrow joins the
+pieces, since what costs is their number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Numbers = npt.NDArray[Any]
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers, offsets_of
+
 Flags = npt.NDArray[np.bool_]
 
 _BYTES = pa.large_binary()
@@ -35,27 +35,20 @@ class Cells:
 
 
 Piece: TypeAlias = "Cells | pa.LargeBinaryArray"
-Pieces = list[Piece]
+Pieces: TypeAlias = "list[Piece]"
 
 
 def varints(values: Numbers) -> Cells:
-    """Whole numbers as Avro writes them: zigzag, seven bits a byte, as few bytes as will do."""
-    wide = values.astype(np.int64, copy=False)
-    zigzag = ((wide << 1) ^ (wide >> 63)).view(np.uint64)
-    width = max(1, -(-int(zigzag.max(initial=0)).bit_length() // 7))
-    data = np.empty((len(zigzag), width), np.uint8)
-    kept = np.ones((len(zigzag), width + 1), np.bool_)
+    """Unsigned numbers in as few bytes as will do; a signed one in the 64 bits that it has."""
+    rest = values.astype(np.uint64, copy=False)
+    width = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
+    data = np.empty((len(rest), width), np.uint8)
+    kept = np.ones((len(rest), width + 1), np.bool_)
     for at in range(width):
-        rest = zigzag >> np.uint64(7 * at)
         kept[:, at + 1] = more = rest > 0x7F
         data[:, at] = (rest.astype(np.uint8) & 0x7F) | (more.view(np.uint8) << 7)
+        rest = rest >> np.uint64(7)
     return Cells(data, kept[:, :width])
-
-
-@cache
-def varint(value: int) -> bytes:
-    """One whole number."""
-    return messages(joined([varints(np.array([value]))], 1))[0]
 
 
 def fixed(values: Numbers) -> Cells:
@@ -72,8 +65,13 @@ def constant(value: bytes, count: int) -> Cells:
     return Cells(np.broadcast_to(np.frombuffer(value, np.uint8), shape), np.ones(shape, np.bool_))
 
 
+def only(cells: Cells, present: Flags) -> Cells:
+    """The bytes of the rows that are present; the others have none."""
+    return cells if present.all() else Cells(cells.data, cells.kept & present[:, np.newaxis])
+
+
 def among(piece: Piece, present: Flags) -> Piece:
-    """The piece of the rows that are present, in its place among others that have no bytes."""
+    """The piece of those rows alone that are present, in its place among others that have no bytes."""
     if not isinstance(piece, Cells):
         return grouped(piece, present)
     # Row 0 is for the others: it keeps nothing.
@@ -88,12 +86,12 @@ def joined(pieces: Sequence[Piece], count: int) -> pa.LargeBinaryArray:
     """One piece of many."""
     if not pieces:
         return pa.repeat(_NOTHING, count)
-    return pc.binary_join_element_wise(*_packed(pieces), _NOTHING)
+    return pc.binary_join_element_wise(*_packed(pieces), _NOTHING, null_handling="replace")
 
 
 def grouped(piece: pa.LargeBinaryArray, counts: Numbers) -> pa.LargeBinaryArray:
     """The first so many rows as one, then the next so many, and so on; none of them is no bytes."""
-    return _binary(_offsets(piece)[_ends(counts)], piece.buffers()[2])
+    return _binary(_offsets(piece)[offsets_of(counts)], piece.buffers()[2])
 
 
 def messages(piece: pa.LargeBinaryArray) -> list[bytes]:
@@ -108,7 +106,7 @@ def _merged(cells: Sequence[Cells]) -> pa.LargeBinaryArray:
     # Polars needs a fifteenth of the time that NumPy does for data[kept], einsum a quarter of sum's.
     bytes_kept = pl.Series(data.reshape(-1)).filter(pl.Series(kept.reshape(-1))).to_numpy()
     sizes = np.einsum("ij->i", kept.view(np.uint8), dtype=np.int64)
-    return _binary(_ends(sizes), pa.py_buffer(bytes_kept))
+    return _binary(offsets_of(sizes), pa.py_buffer(bytes_kept))
 
 
 def _packed(pieces: Iterable[Piece]) -> Iterable[pa.LargeBinaryArray]:
@@ -122,12 +120,6 @@ def _packed(pieces: Iterable[Piece]) -> Iterable[pa.LargeBinaryArray]:
 def _binary(offsets: npt.NDArray[np.int64], data: pa.Buffer | None) -> pa.LargeBinaryArray:
     buffers = [None, pa.py_buffer(offsets), data or pa.py_buffer(b"")]
     return pa.LargeBinaryArray.from_buffers(_BYTES, len(offsets) - 1, buffers)
-
-
-def _ends(counts: Numbers) -> npt.NDArray[np.int64]:
-    ends = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ends[1:])
-    return ends
 
 
 def _offsets(piece: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:

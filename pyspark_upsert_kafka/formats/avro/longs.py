@@ -1,0 +1,16 @@
+"""Avro's ``int`` and ``long``: zigzag, in seven bits a byte (Avro specification 1.12, "Binary Encoding")."""
+
+from __future__ import annotations
+
+from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers, varint, zigzag
+from pyspark_upsert_kafka.formats.bytewise.pieces import Cells, varints
+
+
+def long(value: int) -> bytes:
+    """One number."""
+    return varint((value << 1) ^ (value >> 63))
+
+
+def longs(values: Numbers) -> Cells:
+    """The numbers of a column."""
+    return varints(zigzag(values))

@@ -1,0 +1,150 @@
+"""What binary formats share: numbers of variable length, slices of many messages, pieces of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_upsert_kafka.formats.bytewise.numbers import unzigzag, varint, zigzag
+from pyspark_upsert_kafka.formats.bytewise.octets import TOO_LONG, Octets
+from pyspark_upsert_kafka.formats.bytewise.pieces import (
+    among,
+    constant,
+    fixed,
+    grouped,
+    joined,
+    messages,
+    only,
+    varints,
+)
+
+SIZES = st.integers(0, 63).flatmap(lambda bits: st.integers(0, 2 ** (bits + 1) - 1))
+"""Unsigned numbers, as many of every size."""
+
+LAW = settings(max_examples=200, deadline=None)
+
+
+def octets_of(*messages: bytes) -> tuple[Octets, np.ndarray, np.ndarray]:
+    """Messages, and where each of them starts and ends."""
+    octets = Octets.of(messages)
+    return octets, octets.bounds[:-1], octets.bounds[1:]
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [(0, b"\x00"), (127, b"\x7f"), (128, b"\x80\x01"), (150, b"\x96\x01"), (300, b"\xac\x02")],
+)
+def test_a_number_of_variable_length(value, data):
+    """The examples of https://protobuf.dev/programming-guides/encoding, and the bounds of a byte."""
+    assert varint(value) == data
+
+
+@LAW
+@given(values=st.lists(SIZES))
+def test_many_numbers_are_written_as_each_is_alone(values):
+    """Whichever numbers stand beside it."""
+    piece = varints(np.array(values, np.uint64))
+    assert messages(joined([piece], len(values))) == [varint(value) for value in values]
+
+
+@LAW
+@given(values=st.lists(SIZES))
+def test_numbers_that_are_written_are_read(values):
+    """To their last byte, of which there may be ten."""
+    octets, starts, ends = octets_of(*map(varint, values))
+    read, sizes = octets.varints(starts)
+    assert read.tolist() == values
+    assert (starts + sizes).tolist() == ends.tolist()
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 9 + b"\x02", b"\xff" * 11, b"\x80" * 10])
+def test_numbers_that_are_too_long(data):
+    """More than 64 bits, or no end within ten bytes; the number before is read all the same."""
+    octets, starts, _ = octets_of(b"\xff" * 9 + b"\x01", data)
+    read, sizes = octets.varints(starts)
+    assert (int(read[0]), sizes.tolist()) == (2**64 - 1, [10, TOO_LONG])
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [(0, 0), (-1, 1), (1, 2), (-2, 3), (2**63 - 1, 2**64 - 2), (-(2**63), 2**64 - 1)],
+)
+def test_zigzag(value, code):
+    """The examples of https://protobuf.dev/programming-guides/encoding."""
+    assert zigzag(np.array([value])).tolist() == [code]
+    assert unzigzag(np.array([code], np.uint64)).tolist() == [value]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_zigzag_in_other_sizes(bits):
+    """A code of so many bits is a number of as many."""
+    signed = unzigzag(np.array([0, 2**bits - 1, 2**bits - 2], f"u{bits // 8}"))
+    assert signed.dtype == f"i{bits // 8}"
+    assert signed.tolist() == [0, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1]
+
+
+@LAW
+@given(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=5), st.binary(max_size=3))))
+def test_slices(parts):
+    """Bytes come out as they stand in their messages, whatever is between them."""
+    octets, starts, ends = octets_of(*map(b"".join, parts))
+    before, within, behind = (
+        np.array([len(part[i]) for part in parts], np.int64) for i in range(3)
+    )
+    slices = octets.slices(starts + before, ends - behind)
+    assert slices.to_pylist() == [part[1] for part in parts]
+    assert (ends - starts).tolist() == (before + within + behind).tolist()
+
+
+def test_texts():
+    """What is not UTF-8 is wrong and empty, and its neighbours are as they were."""
+    octets, starts, ends = octets_of(b"one", b"\xff", "zwölf".encode(), b"")
+    column, wrong = octets.texts(starts, ends)
+    assert column.to_pylist() == ["one", "", "zwölf", ""]
+    assert wrong.tolist() == [False, True, False, False]
+
+
+def test_pieces_are_joined_row_by_row():
+    """Numbers, texts and constants side by side; NULL is no bytes."""
+    pieces = [
+        constant(b"<", 2),
+        varints(np.array([1, 300])),
+        pa.array([b"a", None], pa.large_binary()),
+        fixed(np.array([1, 2], "<u2")),
+    ]
+    assert messages(joined(pieces, 2)) == [b"<\x01a\x01\x00", b"<\xac\x02\x02\x00"]
+    assert messages(joined([], 2)) == [b"", b""]
+
+
+def test_rows_may_have_more_than_two_gibibytes():
+    """Bytes are counted in 64 bits, in every piece that is made of others."""
+    piece = joined([constant(b"x", 3)], 3)
+    assert {piece.type, grouped(piece, np.array([1, 2])).type} == {pa.large_binary()}
+
+
+def test_rows_that_are_not_present():
+    """They have no bytes: of a piece with all rows, and of one with those alone that are present."""
+    present = np.array([False, True, True, False])
+    pieces = [
+        only(varints(np.array([1, 2, 300, 4])), present),
+        among(varints(np.array([5, 600])), present),
+        among(pa.array([b"a", b"b"], pa.large_binary()), present),
+    ]
+    assert messages(joined(pieces, 4)) == [b"", b"\x02\x05a", b"\xac\x02\xd8\x04b", b""]
+
+
+@LAW
+@given(texts=st.lists(st.binary(max_size=3)), start=st.integers(0, 3), data=st.data())
+def test_rows_grouped(texts, start, data):
+    """Rows become one where they stand, in a part of an array too."""
+    rows = texts[start:]
+    counts = data.draw(st.lists(st.integers(0, 2), max_size=len(rows) // 2))
+    piece = pa.array(texts, pa.large_binary()).slice(start)
+
+    groups = messages(grouped(piece, np.array(counts, np.int64)))
+
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    assert groups == [b"".join(rows[e - n : e]) for e, n in zip(ends, counts, strict=True)]
