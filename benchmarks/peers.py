@@ -51,6 +51,14 @@ PEERS = {
         lambda message, columns: f.from_csv(message.cast("string"), columns),
         lambda row, _: f.to_csv(row),
     ),
+    "avro-confluent": Peer(
+        ("from_avro(substring)", "to_avro(concat)"),
+        # Without a registry: whoever writes these queries knows the schema and its id.
+        lambda message, columns: from_avro(
+            message.substr(f.lit(6), f.length(message)), _avro_schema(columns)
+        ),
+        lambda row, columns: f.concat(f.lit(b"\0\0\0\0\1"), to_avro(row, _avro_schema(columns))),
+    ),
     "avro": Peer(
         ("from_avro", "to_avro"),
         lambda message, columns: from_avro(message, _avro_schema(columns)),

@@ -31,8 +31,9 @@ def main() -> int:
             check=True,
         )  # fmt: skip
         ready.touch()
-    # Spark's workers import the bare Arrow source of stages.py.
-    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(HERE)}
+    # Spark's workers import the bare Arrow source of stages.py; the schema registry is that of the tests.
+    path = os.pathsep.join([str(HERE), str(PROJECT)])
+    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": path}
     command = [python, HERE / "compare.py", *sys.argv[1:]]
     return subprocess.run(command, env=environment, check=False).returncode
 

@@ -113,7 +113,7 @@ CASES = (
 )  # fmt: skip
 """The jobs of a table, in JSON."""
 
-FORMATS = ("json", "csv", "avro", "protobuf")
+FORMATS = ("json", "csv", "avro", "avro-confluent", "protobuf")
 
 MATRIX = tuple(
     replace(

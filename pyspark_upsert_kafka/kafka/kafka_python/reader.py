@@ -63,7 +63,11 @@ class KafkaPythonReader:
         # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
         create_no_topics(consumer._client.cluster)  # noqa: SLF001
         reading = Reading(
-            consumer, lambda: asker_for(self._properties, "reader"), range_, details=self._details
+            consumer,
+            lambda: asker_for(self._properties, "reader"),
+            self._properties["bootstrap.servers"],
+            range_,
+            details=self._details,
         )
         try:
             yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)

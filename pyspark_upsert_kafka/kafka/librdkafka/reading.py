@@ -1,4 +1,4 @@
-"""One pass over one range: its messages in batches, up to its end by position."""
+"""One pass over one range with librdkafka."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.asking import TRANSIENT, Trouble
+from pyspark_upsert_kafka.kafka.reading import RangeReading
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -31,9 +32,6 @@ _CHUNK = 2_000
 
 _CHUNK_S = 0.005
 """How long a chunk is waited for; one with gaps at its end never fills."""
-
-_LOOKS = 2
-"""A topic that the broker does not know so often in a row is deleted."""
 
 _UNKNOWN = frozenset({
     ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -50,7 +48,7 @@ _GROUP_TROUBLE = frozenset({
 """librdkafka looks for its group's coordinator; reading assigned partitions needs none."""
 
 
-class Reading:
+class Reading(RangeReading):
     """One pass over one range.
 
     Args:
@@ -70,35 +68,10 @@ class Reading:
         *,
         details: bool,
     ) -> None:
-        self._consumer, self._trouble, self._servers = consumer, trouble, servers
-        self._range, self._details = range_, details
-        self._position = range_.begin
-        self._progress = self._looked = time.monotonic()
-        self._loss: DataLossError | None = None
-        self._unknown = 0
+        super().__init__(range_, servers)
+        self._consumer, self._heard, self._details = consumer, trouble, details
 
-    def batches(self, *, fail_on_data_loss: bool) -> Iterator[RawBatch]:
-        """The messages of the range.
-
-        Raises:
-            DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
-            BrokerError: The broker refuses, or stays away.
-        """
-        self._go_to(self._range.begin)
-        while self._position < self._range.end:
-            batch = self._batch()
-            if len(batch):
-                yield batch
-                self._progress = time.monotonic()  # the time spent downstream is not ours
-            else:
-                self._look_closer()
-            if self._loss is not None:
-                if fail_on_data_loss:
-                    raise self._loss
-                logger.warning("%s", self._loss)
-                self._go_on_after(self._loss)
-
-    def _batch(self) -> RawBatch:
+    def _next(self) -> RawBatch:
         """What comes within `_BATCH_S`; nothing after lost offsets."""
         batch = RawBatch(self._range.topic, self._range.partition, [], [], [])
         deadline = time.monotonic() + _BATCH_S
@@ -147,67 +120,12 @@ class Reading:
         elif code not in TRANSIENT and code not in _UNKNOWN:
             raise BrokerError(f"{self._where()} cannot be read: {error.str()}.")
 
-    def _moved(self, position: int) -> None:
-        if position > self._position:
-            self._position = position
-            self._progress = time.monotonic()
-
-    def _look_closer(self) -> None:
-        """When nothing came for long: is it the broker's trouble, or does the log end too early?"""
-        now = time.monotonic()
-        if now - max(self._progress, self._looked) < patience.LOOK_S:
-            return
-        self._looked = now
-        self._unknown = self._unknown + 1 if self._is_unknown() else 0
-        bounds = self._bounds() if self._unknown == 0 else None
-        if self._unknown >= _LOOKS:
-            self._lost(None, "the topic was deleted while it was read")
-        elif bounds is not None and bounds[1] < self._range.end:
-            self._ends_early(*bounds)
-        elif self._trouble.hopeless is not None or now - self._progress > patience.MESSAGE_S:
-            raise BrokerError(
-                f"{self._where()}: nothing arrived for {now - self._progress:.0f} seconds."
-                f"{self._trouble.describe()}"
-            )
-
-    def _out_of_range(self) -> None:
-        bounds = self._bounds()
-        if bounds is None:
-            self._go_to(self._position)  # ask again: the broker that said so may be gone
-        elif bounds[0] > self._position:
-            self._lost(bounds[0], "retention or a deletion of records has taken the offsets away")
-        elif bounds[1] < self._position:
-            self._ends_early(*bounds)
-        else:
-            self._go_to(self._position)
-
-    def _ends_early(self, earliest: int, latest: int) -> None:
-        self._lost(
-            earliest,
-            f"the partition ends at offset {latest}, before offset {self._range.end} that was "
-            "planned; was the topic created again, or truncated?",
-        )
-
-    def _lost(self, earliest: int | None, reason: str) -> None:
-        range_ = self._range
-        self._loss = DataLossError(range_.topic, range_.partition, self._position, earliest, reason)
-
-    def _go_on_after(self, loss: DataLossError) -> None:
-        """At the earliest offset when that is ahead; else nothing of the range is left."""
-        self._loss = None
-        end = self._range.end
-        ahead = loss.earliest is not None and loss.earliest > self._position
-        self._moved(min(loss.earliest or end, end) if ahead else end)
-        if self._position < end:
-            self._go_to(self._position)
-
     def _go_to(self, position: int) -> None:
         self._consumer.assign(
             [ck.TopicPartition(self._range.topic, self._range.partition, position)]
         )
 
     def _is_unknown(self) -> bool:
-        """Whether a broker says that there is no such partition."""
         try:
             found = self._consumer.list_topics(self._range.topic, timeout=patience.LOOK_S)
         except ck.KafkaException:
@@ -217,22 +135,17 @@ class Reading:
             return bool(topic.error.code() in _UNKNOWN)
         return self._range.partition not in topic.partitions
 
-    def _bounds(self) -> tuple[int, int] | None:
-        """Earliest and latest offset, as the broker says now; None when it does not answer."""
+    def _bounds(self) -> Bounds | None:
         partition = ck.TopicPartition(self._range.topic, self._range.partition)
         try:
             found = self._consumer.get_watermark_offsets(partition, timeout=patience.LOOK_S)
         except ck.KafkaException as error:
             logger.info("The bounds of %s are not known: %s", self._where(), error)
             return None
-        return cast("tuple[int, int] | None", found)
+        return None if found is None else Bounds(found[0], found[1], found[1])
 
-    def _where(self) -> str:
-        range_ = self._range
-        return (
-            f"Topic {range_.topic!r}, partition {range_.partition}, offset {self._position} (reading "
-            f"{range_.begin} to {range_.end}) at {self._servers!r}"
-        )
+    def _trouble(self) -> tuple[bool, str]:
+        return self._heard.hopeless is not None, self._heard.describe()
 
 
 @contextmanager

@@ -1,0 +1,139 @@
+"""Cases measured: medians of alternating runs after a warm-up, ratios, and the workers' memory."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from bench import PARTITIONS, Bench
+from data import SCHEMA, rows
+from memory import PeakWorkerMemory
+from pyspark.sql import DataFrame
+from sides import Case, read_ours, read_theirs, sink_options, written_theirs
+from stages import noop
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a case gave: rows per second of both sides, the workers' peak memory in MB, the ratio."""
+
+    case: str
+    ours: float
+    peak_mb: float
+    theirs: float | None = None
+    ratio: float | None = None
+    lowest: float | None = None
+    highest: float | None = None
+
+
+def run_cases(bench: Bench, cases: Sequence[Case], only: str) -> list[Result]:
+    """Measures the cases whose name holds a text, and prints each."""
+    source = rows(bench.spark, bench.count, bench.count, PARTITIONS).cache()
+    noop(source)
+    files = str(bench.folder / uuid.uuid4().hex)
+    source.write.parquet(files)
+    print(
+        f"\n{'rows per second':<62}{'ours':>12}{'Spark':>12}{'ratio':>8}{'(range)':>14}{'peak MB':>9}"
+    )
+    results = []
+    for format_, of_format in groupby(cases, lambda case: case.format):
+        topic = bench.filled(bench.count, bench.count, format_)
+        for case in of_format:
+            if only in case.name:
+                results.append(_measure(bench, case, topic, source, files))
+                _show(results[-1])
+        bench.drop(topic)
+    source.unpersist()
+    return results
+
+
+def _show(result: Result) -> None:
+    theirs = "no peer" if result.theirs is None else f"{result.theirs:,.0f}"
+    spread = f"({result.lowest:.2f}-{result.highest:.2f})" if result.ratio else ""
+    ratio = f"{result.ratio:.2f}" if result.ratio else ""
+    print(
+        f"{result.case:<62}{result.ours:>12,.0f}{theirs:>12}{ratio:>8}{spread:>14}"
+        f"{result.peak_mb:>9,.0f}", flush=True,
+    )  # fmt: skip
+
+
+def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Result:
+    job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
+    sides = (True, False) if case.peer else (True,)
+    seconds: dict[bool, list[float]] = {ours: [] for ours in sides}
+    for ours in sides:
+        job(ours)
+    with PeakWorkerMemory() as memory:
+        for _ in range(bench.runs):
+            for ours in sides:
+                seconds[ours].append(job(ours))
+    ours_s = statistics.median(seconds[True])
+    result = Result(case.name, bench.count / ours_s, memory.peak / 1e6)
+    if not case.peer:
+        return result
+    ratios = [b / a for a, b in zip(seconds[True], seconds[False], strict=True)]
+    theirs_s = statistics.median(seconds[False])
+    return replace(
+        result,
+        theirs=bench.count / theirs_s,
+        ratio=theirs_s / ours_s,
+        lowest=min(ratios),
+        highest=max(ratios),
+    )
+
+
+def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
+    options = bench.options(topic, case.format)
+
+    def job(ours: bool) -> float:
+        load = read_ours if ours else read_theirs
+        if case.streams:
+            return _streamed(bench, load(case, bench.spark.readStream, options), "noop", {})
+        frame = load(case, bench.spark.read, options)
+        begin = time.monotonic()
+        noop(frame)
+        return time.monotonic() - begin
+
+    return job
+
+
+def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Callable[[bool], float]:
+    def job(ours: bool) -> float:
+        topic = bench.topic()
+        format_, options = sink_options(ours, bench.servers, topic)
+        if ours:
+            options = bench.options(topic, case.format)
+        frame = bench.spark.readStream.schema(SCHEMA).parquet(files) if case.streams else source
+        frame = frame if ours else written_theirs(case, frame)
+        if case.streams:
+            seconds = _streamed(bench, frame, format_, options)
+        else:
+            begin = time.monotonic()
+            frame.write.format(format_).options(**options).mode("append").save()
+            seconds = time.monotonic() - begin
+        bench.drop(topic)
+        return seconds
+
+    return job
+
+
+def _streamed(bench: Bench, frame: DataFrame, format_: str, options: dict[str, str]) -> float:
+    """Seconds of a stream's batches, from its progress: starting a query costs both sides the same."""
+    query = (
+        frame.writeStream.format(format_)
+        .options(**options)
+        .option("checkpointLocation", str(bench.folder / uuid.uuid4().hex))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    progress = query.recentProgress
+    read = sum(batch["numInputRows"] for batch in progress)
+    if read != bench.count:
+        sys.exit(f"The stream read {read:,} rows instead of {bench.count:,}.")
+    return sum(batch["durationMs"]["triggerExecution"] for batch in progress) / 1000
