@@ -22,7 +22,6 @@ _CONFIG = {
     # What the Java client does with a key, so that mixed writers agree where a key lives.
     "partitioner": "murmur2_random",
     "linger.ms": 5,
-    "compression.type": "lz4",
     "delivery.timeout.ms": 120_000,  # the Java client's default
     # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
     "queue.buffering.max.messages": 50_000,
