@@ -29,18 +29,27 @@ def written(consumer: Consumer, topic: str) -> int:
     return sum(consumer.get_watermark_offsets(each, timeout=60)[1] for each in both)
 
 
-def kill_in_a_batch(program: list[str], broker: Broker, target: str) -> None:
-    """Starts a program and kills it when it has written something to the target."""
+def kill_in_a_batch(program: list[str], broker: Broker, target: str, folder: Path) -> None:
+    """Starts a program and kills it when it has written something to the target.
+
+    Not before both queries have planned a batch: what Spark does with half a checkpoint is Spark's.
+    """
+    log = folder / "program.log"
+    planned = [folder / name / "offsets" / "0" for name in ("copy", "count")]
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "looks"})
     before = written(consumer, target)
-    process = subprocess.Popen(program, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
+    with log.open("wb") as said:
+        process = subprocess.Popen(program, cwd=ROOT, start_new_session=True, stderr=said)
     eventually(
-        lambda: process.poll() is not None or written(consumer, target) > before,
+        lambda: (
+            process.poll() is not None
+            or (written(consumer, target) > before and all(file.exists() for file in planned))
+        ),
         "the program writes",
         300,
     )
     consumer.close()
-    assert process.poll() is None, "the program ended before it was killed"
+    assert process.poll() is None, f"it ended before it was killed: {log.read_text()[-5000:]}"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -55,9 +64,12 @@ def test_killed_programs_leave_the_right_tables(broker: Broker, tmp_path: Path) 
     broker.produce(source, *changes)
     topics = (broker.servers, source, copied, counted)
     program = [sys.executable, "-m", "tests.spark.pipelines", *topics, str(tmp_path)]
-    kill_in_a_batch(program, broker, copied)
-    kill_in_a_batch(program, broker, counted)
-    subprocess.run(program, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, timeout=900)
+    kill_in_a_batch(program, broker, copied, tmp_path)
+    kill_in_a_batch(program, broker, counted, tmp_path)
+    log = tmp_path / "program.log"
+    with log.open("wb") as said:
+        done = subprocess.run(program, cwd=ROOT, check=False, stderr=said, timeout=900)
+    assert done.returncode == 0, log.read_text()[-5000:]
     counts = Counter(json.loads(key or b"")["id"] for key, _ in broker.pairs(source))
 
     assert last_values(broker, copied) == last_values(broker, source)
