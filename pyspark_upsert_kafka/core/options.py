@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
+from pyspark_upsert_kafka.core.confirmation import confirmation, weak_confirmation
 from pyspark_upsert_kafka.core.declared import (
     ELSEWHERE,
     METADATA_KEYS,
@@ -22,8 +23,13 @@ from pyspark_upsert_kafka.core.declared import (
 )
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.option import Option, one_of
-from pyspark_upsert_kafka.core.properties import PREFIX, Properties, client_properties
-from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.core.properties import (
+    PREFIX,
+    Properties,
+    client_properties,
+    one_spelling,
+)
+from pyspark_upsert_kafka.core.secrecy import is_secret, literal_secrets
 from pyspark_upsert_kafka.core.secrecy import masked as masked  # noqa: PLC0414 - others take it from here
 
 ReadMode = Literal["snapshot", "changelog", "append"]
@@ -124,7 +130,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """A read, as planned."""
+    """A read, as planned; ``warnings`` is what is to be told then."""
 
     table: TableOptions
     mode: ReadMode
@@ -138,6 +144,7 @@ class ReadOptions:
     error_mode: ErrorMode
     dead_letter_topic: str | None
     read_committed: bool
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,7 @@ class WriteOptions:
         acknowledged: Whether the broker must confirm each message (all guarantees but ``none``).
         parallelism: `upsert_sink` only: number of tasks.
         sequence_by: `upsert_sink` only: what orders the changes of one key.
+        warnings: What is to be told when the write is planned.
     """
 
     table: TableOptions
@@ -165,6 +173,7 @@ class WriteOptions:
     acknowledged: bool
     parallelism: int | None = None
     sequence_by: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool) -> ReadOptions:
@@ -203,6 +212,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         error_mode=_error_mode(values, mode),
         dead_letter_topic=_dead_letter_topic(values, table.topics),
         read_committed=values["properties.isolation.level"] == "read_committed",
+        warnings=tuple(literal_secrets(raw)),
     )
 
 
@@ -229,17 +239,20 @@ def write_options(
     if not update_mode:
         _refuse_distribution(values)
     _check_reading(values, table)
+    acknowledged = values["sink.delivery-guarantee"] != "none"
+    confirmed = confirmation(table.properties.literal(), acknowledged=acknowledged)
     return WriteOptions(
         table=table,
         buffer=_buffer(values),
-        acknowledged=values["sink.delivery-guarantee"] != "none",
+        acknowledged=acknowledged,
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
+        warnings=(*literal_secrets(raw), *weak_confirmation(confirmed, str(table.topics))),
     )
 
 
 def _lowered(raw: Mapping[str, str]) -> dict[str, str]:
-    given = {name.lower(): value for name, value in raw.items()}
+    given = one_spelling({name.lower(): value for name, value in raw.items()})
     if given.keys() <= {"checkpointlocation", "queryname"}:
         raise OptionError(
             "No options arrived. Spark hands the options of a CREATE TABLE statement to no Python "

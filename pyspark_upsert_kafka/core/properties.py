@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrecy import masked, resolve
+from pyspark_upsert_kafka.core.secrecy import masked, refers, resolve
 
 PREFIX = "properties."
 
@@ -24,6 +24,27 @@ _MANAGED = {
 }
 
 _RESET = "auto.offset.reset"
+
+_SPELLINGS = {
+    "auto.commit.enable": "enable.auto.commit",
+    "compression.codec": "compression.type",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "message.max.bytes": "max.request.size",
+    "message.send.max.retries": "retries",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "metadata.broker.list": "bootstrap.servers",
+    "queue.buffering.max.ms": "linger.ms",
+    "request.required.acks": "acks",
+    "sasl.mechanisms": "sasl.mechanism",
+    "socket.receive.buffer.bytes": "receive.buffer.bytes",
+    "socket.send.buffer.bytes": "send.buffer.bytes",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+"""Librdkafka's other names of settings, and the Java client's, which stand for both from here on."""
 
 
 class Properties(Mapping[str, str]):
@@ -54,6 +75,10 @@ class Properties(Mapping[str, str]):
     def __repr__(self) -> str:
         return f"Properties({masked(self._given)})"
 
+    def literal(self) -> dict[str, str]:
+        """The properties without those that hold a reference."""
+        return {name: value for name, value in self.items() if not refers(value)}
+
     def resolved(self) -> dict[str, str]:
         """The properties with every reference replaced by what it refers to.
 
@@ -61,6 +86,30 @@ class Properties(Mapping[str, str]):
             OptionError: An environment variable, a file or a key in it does not exist.
         """
         return {name: resolve(PREFIX + name, value) for name, value in self.items()}
+
+
+def one_spelling(given: Mapping[str, str]) -> dict[str, str]:
+    """Options with each property under one of its names.
+
+    Raises:
+        OptionError: A property is given under two names with different values.
+
+    >>> one_spelling({"topic": "t", "properties.request.required.acks": "1"})
+    {'topic': 't', 'properties.acks': '1'}
+    """
+    spelt: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for given_name, value in given.items():
+        bare = given_name.removeprefix(PREFIX)
+        is_alias = bare != given_name and bare in _SPELLINGS
+        name = PREFIX + _SPELLINGS[bare] if is_alias else given_name
+        if spelt.setdefault(name, value).strip() != value.strip():
+            raise OptionError(
+                f"Options '{names[name]}' and '{given_name}' are two names of one setting, and have "
+                "different values: leave one out."
+            )
+        names.setdefault(name, given_name)
+    return spelt
 
 
 def client_properties(given: Mapping[str, str], *, group_start: bool) -> Properties:

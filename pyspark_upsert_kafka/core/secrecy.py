@@ -13,8 +13,9 @@ _SECRET = re.compile(
     r"password|passphrase|secret|token|jaas|user[-.]?info|credential|ssl\.key|keystore\.key"
     r"|private\.key|(?:api|access)[-.]?key"
 )
-_HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
-"""The default of ``spark.redaction.regex``, which Spark holds against names and values."""
+_HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGNORECASE)
+"""The defaults of ``spark.redaction.regex`` and ``spark.sql.redaction.options.regex``, which Spark holds
+against names and values."""
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 """User and password in an address."""
@@ -60,11 +61,38 @@ def shown_by_spark(given: Mapping[str, str]) -> list[str]:
     ]
 
 
+def literal_secrets(given: Mapping[str, str]) -> list[str]:
+    """What is to be told of literal secrets that Spark would show; nothing when there are none.
+
+    >>> literal_secrets({"properties.ssl.key.pem": "${env:KEY}"})
+    []
+    """
+    names = shown_by_spark(given)
+    if not names:
+        return []
+    text = (
+        f"Spark prints the options of a query with its plan, and does not know by itself that these hold "
+        f"a secret: {', '.join(map(repr, names))}. Give a reference in place of the secret, as in "
+        "'${env:NAME}' or '${file:/path:key}', or widen Spark's setting "
+        "'spark.sql.redaction.options.regex' (see docs/security.md)."
+    )
+    return [text]
+
+
 def _is_literal_secret(name: str, value: str) -> bool:
     if is_secret(name):
         return not _REFERENCE.fullmatch(value.strip())
     user = _USER_INFO.search(value)
     return user is not None and not _REFERENCE.search(user[0])
+
+
+def refers(value: str) -> bool:
+    """Whether the value holds a reference.
+
+    >>> refers("${env:NAME}"), refers("plain")
+    (True, False)
+    """
+    return _REFERENCE.search(value) is not None
 
 
 def resolve(option: str, value: str) -> str:

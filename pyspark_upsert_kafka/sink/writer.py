@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_write
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats import format_options
 from pyspark_upsert_kafka.kafka.client import Sender
 from pyspark_upsert_kafka.kafka.clients import client_named
@@ -53,6 +54,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
         self._options = write_options(raw, format_options)
+        warn_once(*self._options.warnings)
         self._table = table_to_write(schema, self._options)
         RowEncoder(self._table, self._options, "UTC")  # refuses types that a format cannot write
         table = self._options.table
@@ -73,6 +75,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
         self._options = write_options(raw, format_options)
+        warn_once(*self._options.warnings)
         self._table = table_to_write(schema, self._options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

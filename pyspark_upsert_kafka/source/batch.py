@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.planning import split
 from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.client import Cluster
 from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.source.loss import starting
@@ -35,6 +36,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One for each Kafka partition that holds anything to read, or more with minPartitions."""
         options = self._options
+        warn_once(*options.warnings)
         cluster = client_named(options.table.client).cluster(options.table.properties, "driver")
         try:
             ranges = plan(cluster, options)

@@ -30,6 +30,7 @@ from pyspark_upsert_kafka.core.planning import (
     with_new_partitions,
 )
 from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.client import Cluster
 from pyspark_upsert_kafka.source.loss import accept_loss, starting, still_there
 from pyspark_upsert_kafka.source.observer import Observer
@@ -82,6 +83,7 @@ class StreamReader(DataSourceStreamReader):
 
         Spark compares offsets by their text: the same positions in other words would be a batch.
         """
+        warn_once(*self._options.warnings)
         before = stream_offset(start)
         if before is None:
             now, view = self._beginning()

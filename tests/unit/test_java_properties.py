@@ -31,6 +31,8 @@ def config(**ours):
         ({"sasl__mechanism": "PLAIN"}, {"sasl.mechanisms": "PLAIN"}),
         ({"fetch__max__wait__ms": "9"}, {"fetch.wait.max.ms": "9"}),
         ({"acks": "-1"}, {"acks": "all"}),
+        ({"transaction__timeout__ms": "900000"}, {"transaction.timeout.ms": "900000"}),
+        ({"request__timeout__ms": "5000"}, {"request.timeout.ms": "5000"}),
         ({"acks": "1"}, {"acks": "1"}),
         ({"buffer__memory": "4096"}, {"queue.buffering.max.kbytes": "4"}),
         ({"buffer__memory": "1"}, {"queue.buffering.max.kbytes": "1"}),

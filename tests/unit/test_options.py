@@ -807,6 +807,43 @@ def test_a_snapshot_starts_at_the_beginning(start):
         batch(**start)
 
 
+# What a sink asks of the brokers
+
+
+@pytest.mark.parametrize("planned", [write, sink], ids=["write", "upsert_sink"])
+@pytest.mark.parametrize("name", ["acks", "request.required.acks", "Request.Required.Acks"])
+def test_no_confirmation_contradicts_the_guarantee(planned, name):
+    """`acks` = 0 under each of its names is refused when planned, unless the guarantee is none."""
+    given = {f"properties.{name}": "0", "properties.enable.idempotence": "false"}
+    with pytest.raises(OptionError, match=r"'properties\.acks' = '0'.*confirms nothing"):
+        planned(**given)
+    assert not planned(**given, **{"sink.delivery-guarantee": "none"}).acknowledged
+
+
+def test_a_property_is_known_by_its_one_name():
+    """A setting given by librdkafka's name is that of the Java client's name, the servers too."""
+    others = {
+        "properties.bootstrap.servers": None,
+        "properties.metadata.broker.list": "a:1",
+        "properties.message.timeout.ms": "5",
+    }
+    assert write(**others).table.properties == Properties(
+        {"bootstrap.servers": "a:1", "delivery.timeout.ms": "5"}
+    )
+
+
+@pytest.mark.parametrize("planned", [batch, stream, write, sink])
+def test_what_is_told_when_planned(planned):
+    """A literal secret is told on every side, a weak confirmation by a sink; references are not."""
+    secret = {"properties.ssl.key.pem": "geheim"}
+    (text,) = planned(**secret).warnings
+    assert "'properties.ssl.key.pem'" in text
+    assert planned(**{"properties.ssl.key.pem": "${env:KEY}"}).warnings == ()
+    told = planned(**{"properties.acks": "1"}).warnings
+    assert len(told) == (1 if planned in (write, sink) else 0)
+    assert planned(**{"properties.acks": "${env:ACKS}"}).warnings == ()
+
+
 # Names that nobody knows
 
 

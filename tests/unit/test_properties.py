@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import Properties, client_properties
+from pyspark_upsert_kafka.core.properties import Properties, client_properties, one_spelling
 from pyspark_upsert_kafka.core.secrecy import (
     is_secret,
     java_properties,
+    literal_secrets,
     masked,
     resolve,
     shown_by_spark,
@@ -73,6 +74,32 @@ def test_auto_offset_reset_never_reaches_the_client():
     given = {"properties.auto.offset.reset": "earliest", "properties.group.id": "g"}
 
     assert client_properties(given, group_start=True) == Properties({"group.id": "g"})
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("acks", "request.required.acks"),
+        ("bootstrap.servers", "metadata.broker.list"),
+        ("delivery.timeout.ms", "message.timeout.ms"),
+        ("linger.ms", "queue.buffering.max.ms"),
+        ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
+        ("max.request.size", "message.max.bytes"),
+        ("retries", "message.send.max.retries"),
+        ("compression.type", "compression.codec"),
+    ],
+)
+def test_both_clients_names_of_a_property_are_one(name, other):
+    """Whoever looks at a property sees it, whichever name it was given by."""
+    java, librdkafka = f"properties.{name}", f"properties.{other}"
+
+    assert one_spelling({librdkafka: "1"}) == one_spelling({java: "1", librdkafka: "1"})
+    assert one_spelling({librdkafka: "1"}) == {java: "1"}
+    for given in ({java: "1", librdkafka: "2"}, {librdkafka: "2", java: "1"}):
+        with pytest.raises(OptionError, match="are two names of one setting") as error:
+            one_spelling(given)
+        assert f"'{java}'" in str(error.value)
+        assert f"'{librdkafka}'" in str(error.value)
 
 
 # A value among values
@@ -159,11 +186,27 @@ def test_masked_options():
         ({"properties.ssl.key.pem": " ${env:KEY} "}, []),
         ({"properties.ssl.key.pem": "${env:KEY}geheim"}, ["properties.ssl.key.pem"]),
         ({"topic": "t"}, []),
+        ({"value.avro-confluent.url": "http://me:geheim@host"}, []),
+        (
+            {"properties.bootstrap.servers": "http://me:geheim@host"},
+            ["properties.bootstrap.servers"],
+        ),
     ],
 )
 def test_what_spark_would_show(given, shown):
     """Literal secrets that neither by name nor by value match Spark's redaction, sorted by name."""
     assert shown_by_spark(given) == shown
+
+
+def test_a_literal_secret_is_told_with_its_remedies():
+    """The warning names the option, never the value, and says what to do."""
+    (text,) = literal_secrets({"properties.ssl.key.pem": "geheim", "topic": "t"})
+
+    assert "'properties.ssl.key.pem'" in text
+    assert "${env:NAME}" in text
+    assert "spark.sql.redaction.options.regex" in text
+    assert "geheim" not in text
+    assert literal_secrets({"properties.ssl.key.pem": "${env:KEY}"}) == []
 
 
 # References

@@ -12,7 +12,8 @@ from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.partitioner.default import murmur2
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
+from pyspark_upsert_kafka.core.confirmation import confirmation
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.kafka import patience
@@ -213,20 +214,15 @@ def _config(properties: Properties, *, acknowledged: bool) -> dict[str, Any]:
         OptionError: The properties contradict the guarantee, or the library cannot give it.
     """
     given = client_config(properties, "writer", _CONFIG)
-    acks = given.setdefault("acks", "all" if acknowledged else 0)
-    if acknowledged and acks == 0:
-        raise OptionError(
-            f"Option '{PREFIX}acks' = '0' confirms nothing: leave it out, or set "
-            "'sink.delivery-guarantee' to 'none'."
-        )
-    # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
-    idempotent = given.setdefault("enable_idempotence", acks == "all")
-    if idempotent and not SUCCESSOR:
+    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
+    given["acks"] = confirmed.acks if confirmed.acks == "all" else int(confirmed.acks)
+    given["enable_idempotence"] = confirmed.idempotent
+    if confirmed.idempotent and not SUCCESSOR:
         raise needs_successor(
             "cannot write idempotently, so that a lost answer may write a message twice",
             f"accept that with '{PREFIX}enable.idempotence' = 'false'",
         )
-    if not idempotent:
+    if not confirmed.idempotent:
         # Without idempotence a second request in flight could overtake the first one's retry.
         given.setdefault("max_in_flight_requests_per_connection", 1)
     delivery_ms = given["delivery_timeout_ms"]

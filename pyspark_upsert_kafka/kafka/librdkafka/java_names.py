@@ -41,7 +41,7 @@ DROPPED = _NO_GROUP_IS_JOINED | frozenset({
     "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor",
     "sasl.login.refresh.window.jitter", "sasl.login.retry.backoff.max.ms",
     "sasl.login.retry.backoff.ms", "socket.connection.setup.timeout.max.ms",
-    "transaction.timeout.ms", "transaction.two.phase.commit.enable",
+    "transaction.two.phase.commit.enable",
 })  # fmt: skip
 """Tuning without an equivalent, or of no use here: dropped with one warning."""
 
@@ -93,6 +93,6 @@ SHARED = frozenset({
     "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username", "security.protocol",
     "socket.connection.setup.timeout.ms", "ssl.ca.location", "ssl.certificate.location",
     "ssl.cipher.suites", "ssl.endpoint.identification.algorithm", "ssl.key.location",
-    "ssl.key.password", "ssl.keystore.location", "ssl.keystore.password",
+    "ssl.key.password", "ssl.keystore.location", "ssl.keystore.password", "transaction.timeout.ms",
 })  # fmt: skip
 """Names that need no translation, for "did you mean"; librdkafka itself knows many more."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
+from pyspark_upsert_kafka.core.confirmation import confirmation
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.properties import PREFIX, Properties
+from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
@@ -171,15 +172,8 @@ def _config(
     Raises:
         OptionError: The properties contradict the guarantee.
     """
+    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
     given = client_config(properties, "writer", {})
-    acks = given.get("acks", "all" if acknowledged else "0")
-    if acknowledged and acks == "0":
-        raise OptionError(
-            f"Option '{PREFIX}acks' = '0' confirms nothing: leave it out, or set "
-            "'sink.delivery-guarantee' to 'none'."
-        )
-    # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
-    idempotent = str(given.get("enable.idempotence", acks == "all")).lower() == "true"
     limit = max_message_bytes or _BATCH_BYTES
     return {
         **_CONFIG,
@@ -187,11 +181,11 @@ def _config(
         # so: else innocent messages would be refused with a large one.
         "batch.size": min(_BATCH_BYTES, limit),
         "message.max.bytes": max(_BATCH_BYTES, limit),
-        "acks": acks,
-        "enable.idempotence": idempotent,
         # Without idempotence a second request in flight could overtake the first one's retry.
-        **({} if idempotent else {"max.in.flight.requests.per.connection": 1}),
+        **({} if confirmed.idempotent else {"max.in.flight.requests.per.connection": 1}),
         **given,
+        "acks": confirmed.acks,
+        "enable.idempotence": confirmed.idempotent,
     }
 
 

@@ -1,0 +1,92 @@
+"""How a producer's messages are confirmed: what the properties say, held against the guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pyspark_upsert_kafka.core.errors import OptionError
+
+T = TypeVar("T")
+
+_ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What a producer asks of the brokers.
+
+    Args:
+        acks: ``all``, ``1`` or ``0``.
+        idempotent: Whether a message that is sent again is written once.
+    """
+
+    acks: str
+    idempotent: bool
+
+
+def confirmation(properties: Mapping[str, str], *, acknowledged: bool) -> Confirmation:
+    """What to ask of the brokers.
+
+    Args:
+        properties: The producer's properties, references replaced or left out.
+        acknowledged: Whether the guarantee needs each message confirmed.
+
+    Raises:
+        OptionError: A value is malformed, or contradicts another or the guarantee.
+
+    >>> confirmation({}, acknowledged=True)
+    Confirmation(acks='all', idempotent=True)
+    >>> confirmation({"acks": "1"}, acknowledged=True)
+    Confirmation(acks='1', idempotent=False)
+    >>> confirmation({}, acknowledged=False)
+    Confirmation(acks='0', idempotent=False)
+    """
+    acks = _value(properties, "acks", _ACKS, "'all', '1' or '0'")
+    idempotent = _value(properties, "enable.idempotence", _BOOLEANS, "'true' or 'false'")
+    if acks == "0" and acknowledged:
+        raise OptionError(
+            "Option 'properties.acks' = '0' (also spelt 'properties.request.required.acks') confirms "
+            "nothing: leave it out, or set 'sink.delivery-guarantee' to 'none'."
+        )
+    if idempotent and acks not in (None, "all"):
+        raise OptionError(
+            f"Option 'properties.enable.idempotence' = 'true' needs 'properties.acks' = 'all', which is "
+            f"'{acks}': leave one of the two out."
+        )
+    if acks is None:
+        acks = "all" if acknowledged or idempotent else "0"
+    # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
+    return Confirmation(acks, acks == "all" if idempotent is None else idempotent)
+
+
+def weak_confirmation(confirmed: Confirmation, topics: str) -> list[str]:
+    """What is to be told of a confirmation by one broker; nothing of any other.
+
+    >>> weak_confirmation(Confirmation("all", True), "t")
+    []
+    """
+    if confirmed.acks != "1":
+        return []
+    text = (
+        f"Option 'properties.acks' = '1' for topic {topics}: a message counts as delivered when one broker "
+        "has it, and is lost with that broker if no other has copied it yet. 'all', the default, waits for "
+        "every replica that is in sync."
+    )
+    return [text]
+
+
+def _value(
+    properties: Mapping[str, str], name: str, known: Mapping[str, T], expected: str
+) -> T | None:
+    given = properties.get(name)
+    if given is None:
+        return None
+    value = known.get(given.strip().lower())
+    if value is None:
+        raise OptionError(
+            f"Invalid value for option 'properties.{name}': expected {expected}, but is {given!r}."
+        )
+    return value
