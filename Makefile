@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench docs clean test-pyspark-4.0 test-kafka-python-3
+.PHONY: demo test lint bench docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -61,5 +61,15 @@ test-kafka-python-3: .venv-kafka-python-3/.ready
 	.venv-kafka-python-3/bin/pip install --quiet "kafka-python[lz4,snappy,zstd]>=3"
 	@touch .venv-kafka-python-3/.ready
 
+# What users install, in clean environments of the oldest and the newest Python to be had.
+test-wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build
+	unset PYSPARK_PYTHON; for python in $$(sh tools/find-pythons); do \
+		rm -rf .venv-wheel && "$$python" -m venv .venv-wheel \
+		&& .venv-wheel/bin/pip install --quiet dist/*.whl \
+		&& .venv-wheel/bin/python -I tools/smoke_test.py README.md || exit 1; \
+	done
+
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

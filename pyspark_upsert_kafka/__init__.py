@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.kafka.local import LocalKafka
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 
+    __version__: str
+
 __all__ = [
     "BrokerError",
     "DataLossError",
@@ -53,6 +55,10 @@ use_this_interpreter()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # not at import: it costs more than all the rest
+
+        return version("pyspark-upsert-kafka")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,11 @@ def test_the_public_names():
 def test_a_public_name_is_there_and_says_what_it_is(name):
     """Each name leads to something with a docstring."""
     assert getattr(pyspark_upsert_kafka, name).__doc__
+
+
+def test_the_version_is_that_of_the_distribution():
+    """`__version__` is looked up when asked for: it is written in pyproject.toml alone."""
+    assert pyspark_upsert_kafka.__version__ == version("pyspark-upsert-kafka")
 
 
 def test_public_names_are_all_that_is_offered():
