@@ -37,12 +37,20 @@ class Range:
     """Offsets of one partition for one task to read: from ``begin`` up to but not with ``end``.
 
     Compaction and transaction markers leave gaps, so ``size`` is an upper bound.
+
+    Args:
+        topic: The topic.
+        partition: The partition.
+        begin: The first offset.
+        end: One past the last offset.
+        topic_id: The id of the topic for which it was planned; empty text = not known.
     """
 
     topic: str
     partition: int
     begin: int
     end: int
+    topic_id: str = ""
 
     @property
     def size(self) -> int:
@@ -70,17 +78,13 @@ class StreamOffset:
 
     def to_json(self) -> dict[str, Any]:
         """The offset as Spark keeps it; equal offsets give the same text, key order included."""
-        topics: dict[str, Any] = {}
-        for topic in sorted({*self.topic_ids, *(tp.topic for tp in self.positions)}):
-            block: dict[str, Any] = {"id": self.topic_ids.get(topic, "")}
-            block["positions"] = _of_topic(self.positions, topic)
-            begins = _of_topic(self.begins, topic)
-            if begins:
-                block["begins"] = begins
-            stop = _of_topic(self.stop or {}, topic)
-            if stop:
-                block["stop"] = stop
-            topics[topic] = block
+        named = sorted({*self.topic_ids, *(tp.topic for tp in self.positions)})
+        topics: dict[str, Any] = {
+            topic: {"id": self.topic_ids.get(topic, ""), "positions": {}} for topic in named
+        }
+        _put(self.positions, "positions", topics)
+        _put(self.begins, "begins", topics)
+        _put(self.stop or {}, "stop", topics)
         bounded = {} if self.stop is None else {"bounded": True}
         return {"version": VERSION, **bounded, "topics": topics}
 
@@ -108,9 +112,12 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
     )
 
 
-def _of_topic(positions: Positions, topic: str) -> dict[str, int]:
-    found = sorted((tp.partition, offset) for tp, offset in positions.items() if tp.topic == topic)
-    return {str(partition): offset for partition, offset in found}
+def _put(positions: Positions, name: str, topics: dict[str, Any]) -> None:
+    """Puts positions into the blocks of their topics, in the order of partitions, in one pass."""
+    for tp, offset in sorted(positions.items()):
+        block = topics.get(tp.topic)
+        if block is not None:
+            block.setdefault(name, {})[str(tp.partition)] = offset
 
 
 def _positions(topics: Mapping[str, Any], name: str) -> dict[TopicPartition, int]:
@@ -136,7 +143,7 @@ def ranges_between(start: StreamOffset | None, end: StreamOffset) -> list[Range]
                 f"The checkpoint asks for {tp} from offset {begin} to {stop}. It does not belong to "
                 "this query, or was changed by hand: start with a new checkpoint."
             )
-        ranges.append(Range(tp.topic, tp.partition, begin, stop))
+        ranges.append(Range(*tp, begin, stop, topic_id=end.topic_ids.get(tp.topic, "")))
     return not_empty(ranges)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Positions, Range, StreamOffset, TopicPartition
 
 
@@ -44,65 +43,21 @@ class ClusterView:
         return {tp: bounds.latest for tp, bounds in self.bounds.items()}
 
 
-def lost_data(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, DataLossError]:
-    """The partitions of which the broker no longer has what the offset still wants.
+def view_lives_s(partitions: int) -> float:
+    """How long a view of so many partitions is not asked for again: looks must stay cheap.
 
-    A deleted or re-created topic, a missing partition, a position before the earliest or past the
-    last written offset.
+    >>> view_lives_s(10), view_lives_s(1000)
+    (0.2, 2.0)
     """
-    lost = {}
-    for tp, wanted in sorted(offset.positions.items()):
-        if offset.stop is not None and wanted >= offset.stop.get(tp, wanted):
-            continue  # a bounded stream has all it wants of this partition
-        reason = _loss(tp, wanted, offset, view)
-        if reason:
-            bounds = view.bounds.get(tp)
-            earliest = bounds.earliest if bounds else None
-            lost[tp] = DataLossError(tp.topic, tp.partition, wanted, earliest, reason)
-    return lost
+    return max(0.2, partitions * 0.002)
 
 
-def _loss(tp: TopicPartition, wanted: int, offset: StreamOffset, view: ClusterView) -> str | None:
-    if tp.topic not in view.topic_ids:
-        return "the topic was deleted, or the options no longer name it"
-    if is_other_topic(offset.topic_ids.get(tp.topic, ""), view.topic_ids[tp.topic]):
-        return "the topic was deleted and created again (its id is another)"
-    bounds = view.bounds.get(tp)
-    if bounds is None:
-        return "the partition is gone; was the topic created again?"
-    if wanted < bounds.earliest:
-        return "retention or a deletion of records has taken the offsets away"
-    if wanted > bounds.high:
-        return (
-            f"the partition ends at offset {bounds.high}; was the topic created again, or the "
-            "partition truncated?"
-        )
-    return None
+def idle_pause_s(partitions: int) -> float:
+    """How long an answer "nothing new" waits, since Spark asks again at once.
 
-
-def is_other_topic(known: str, seen: str) -> bool:
-    """Whether two ids are of different topics; brokers before Kafka 2.8 know no ids."""
-    return bool(known and seen and known != seen)
-
-
-def recovered(offset: StreamOffset, view: ClusterView) -> StreamOffset:
-    """The offset to go on from when data is lost and the user wants to go on (``failOnDataLoss``).
-
-    Partitions that are gone are forgotten. One with lost offsets begins anew at the earliest, but a
-    truncated one of the same topic at its end: reading it from the earliest would repeat rows.
+    Each time it hands over all positions as JSON: 94 times a second is much for a thousand of them.
     """
-    lost = lost_data(offset, view)
-    positions = {tp: at for tp, at in offset.positions.items() if tp not in lost}
-    begins = {}
-    for tp in lost:
-        bounds = view.bounds.get(tp)
-        if bounds is None:
-            continue
-        known = offset.topic_ids.get(tp.topic, "")
-        truncated = offset.positions[tp] > bounds.high and known == view.topic_ids[tp.topic] != ""
-        begins[tp] = bounds.latest if truncated else bounds.earliest
-    found = {**positions, **begins}
-    return replace(offset, positions=found, begins=begins, topic_ids=_ids(found, offset, view))
+    return min(0.1, partitions * 0.0001)
 
 
 def with_new_partitions(offset: StreamOffset, view: ClusterView) -> StreamOffset:
@@ -133,13 +88,13 @@ def advanced(
     }
     if max_offsets is not None:
         ends = rate_limited(offset.positions, ends, max_offsets)
-    return replace(offset, positions=ends, topic_ids=_ids(ends, offset, view))
+    return replace(offset, positions=ends, topic_ids=known_ids(ends, offset, view))
 
 
-def _ids(positions: Positions, offset: StreamOffset, view: ClusterView) -> dict[str, str]:
-    """The ids of these topics, as the broker says, or as was known when it says nothing."""
+def known_ids(positions: Positions, offset: StreamOffset, view: ClusterView) -> dict[str, str]:
+    """The ids of these topics: as the broker says, or as was known where it says nothing."""
     topics = {tp.topic for tp in positions}
-    return {topic: view.topic_ids.get(topic, offset.topic_ids.get(topic, "")) for topic in topics}
+    return {topic: view.topic_ids.get(topic) or offset.topic_ids.get(topic, "") for topic in topics}
 
 
 def backlog(start: Positions, end: Positions) -> int:
@@ -196,4 +151,4 @@ def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
 
 def _pieces(range_: Range, count: int) -> list[Range]:
     cuts = [range_.begin + range_.size * number // count for number in range(count + 1)]
-    return [Range(range_.topic, range_.partition, begin, end) for begin, end in pairwise(cuts)]
+    return [replace(range_, begin=begin, end=end) for begin, end in pairwise(cuts)]

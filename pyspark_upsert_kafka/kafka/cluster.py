@@ -166,7 +166,10 @@ def specific(position: Position, view: ClusterView) -> dict[TopicPartition, int]
 
     Raises:
         OptionError: A named partition does not exist.
+        BrokerError: The topic is gone.
     """
+    if not view.topic_ids:
+        raise BrokerError("The topic was deleted while its offsets were looked up.")
     (topic,) = view.topic_ids
     found = {}
     for partition, offset in position.offsets:

@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.client import Cluster
 from pyspark_upsert_kafka.kafka.clients import client_named
-from pyspark_upsert_kafka.source.loss import starting
 from pyspark_upsert_kafka.source.rows import RowDecoder
+from pyspark_upsert_kafka.source.start import beginning
 from pyspark_upsert_kafka.source.task import read_range
 
 _NOTHING = "nothing"
@@ -59,14 +59,12 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
         BrokerError: No broker answers, or a topic does not exist.
         DataLossError: A wanted start is gone.
     """
-    topics = cluster.topics(options.table.topics)
     if options.dead_letter_topic is not None:
         cluster.topics(Topics(names=(options.dead_letter_topic,)))
-    view = cluster.view(topics, committed=options.read_committed)
-    start = starting(cluster.positions(options.start, view), view, options)
-    ends = cluster.positions(options.end, view)
+    start, view = beginning(cluster, options)
+    ends = start.stop or {}
     ranges = [
-        Range(tp.topic, tp.partition, begin, min(ends.get(tp, begin), view.bounds[tp].latest))
+        Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())
     ]
     return split(not_empty(ranges), options.min_partitions)

@@ -1,11 +1,20 @@
-"""What is done about lost data: the query fails, or goes on with a warning (``failOnDataLoss``)."""
+"""What is done about lost data: it is looked for again, then the query fails, or goes on with a warning."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pyspark_upsert_kafka.core.data_loss import (
+    LOOK_AGAIN_S,
+    is_certain,
+    is_other_topic,
+    lost_data,
+    missing_since,
+    recovered,
+)
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import (
     Positions,
@@ -15,9 +24,31 @@ from pyspark_upsert_kafka.core.offsets import (
     not_empty,
 )
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.planning import ClusterView, is_other_topic, lost_data, recovered
+from pyspark_upsert_kafka.core.planning import ClusterView
 
 logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+def look_until_certain(
+    view: ClusterView,
+    missing: Callable[[ClusterView], Iterable[Hashable]],
+    look: Callable[[], ClusterView],
+) -> ClusterView:
+    """The first view that misses nothing, or one that misses only what every look has missed for long.
+
+    Args:
+        view: What a first look has shown.
+        missing: What a view should show and does not.
+        look: Looks again.
+    """
+    since: dict[Hashable, float] = {}
+    while True:
+        now = time.monotonic()
+        since = missing_since(since, missing(view), now)
+        if is_certain(since, now):
+            return view
+        time.sleep(LOOK_AGAIN_S)
+        view = look()
 
 
 def accept_loss(offset: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
@@ -31,14 +62,20 @@ def accept_loss(offset: StreamOffset, view: ClusterView, options: ReadOptions) -
     return recovered(offset, view) if lost else offset
 
 
-def starting(positions: Positions, view: ClusterView, options: ReadOptions) -> StreamOffset:
+def starting(wanted: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
     """Where a new query starts, after a look whether the offsets asked for are there.
 
     Raises:
         DataLossError: They are not, and ``failOnDataLoss`` is true.
     """
-    found = accept_loss(StreamOffset(positions, topic_ids=view.topic_ids), view, options)
+    found = accept_loss(wanted, view, options)
     return replace(found, begins=found.positions)
+
+
+def ends_of(ranges: Sequence[Range], topic_ids: Mapping[str, str]) -> StreamOffset:
+    """What must be there for planned ranges to be read."""
+    ends = {TopicPartition(r.topic, r.partition): r.end for r in ranges}
+    return StreamOffset(ends, topic_ids=topic_ids)
 
 
 def still_there(
@@ -51,9 +88,8 @@ def still_there(
     Raises:
         DataLossError: Something is lost, and ``failOnDataLoss`` is true.
     """
-    begins = {TopicPartition(r.topic, r.partition): r.begin for r in ranges}
-    ends = {TopicPartition(r.topic, r.partition): r.end for r in ranges}
-    lost_ends = lost_data(StreamOffset(ends, topic_ids=topic_ids), view)
+    begins: Positions = {TopicPartition(r.topic, r.partition): r.begin for r in ranges}
+    lost_ends = lost_data(ends_of(ranges, topic_ids), view)
     lost_begins = lost_data(StreamOffset(begins, topic_ids=topic_ids), view)
     _tell({**lost_ends, **lost_begins}, options)
     return not_empty(_left(range_, topic_ids, view) for range_ in ranges)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
+from pyspark_upsert_kafka.core.data_loss import doubtful
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
-from pyspark_upsert_kafka.core.planning import ClusterView
+from pyspark_upsert_kafka.core.planning import ClusterView, view_lives_s
 from pyspark_upsert_kafka.kafka.client import Cluster
 from pyspark_upsert_kafka.kafka.clients import client_named
-
-_VIEW_LIVES_S = 0.2
-"""An idle query asks about 94 times a second; the broker is asked five times."""
+from pyspark_upsert_kafka.source.loss import look_until_certain
+from pyspark_upsert_kafka.source.start import beginning
 
 _NEVER = float("-inf")
 
@@ -41,55 +42,80 @@ class Observer:
         return self._cluster
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether the last view is so new that the brokers are not asked again."""
+        view = self.last_view
+        return view is not None and (
+            time.monotonic() - self._viewed_at < view_lives_s(len(view.bounds))
+        )
+
+    @property
     def discovery_is_due(self) -> bool:
         """Whether it is time to look for new partitions and topics: at each start, then now and then."""
         interval = self._options.discovery_interval_s
         if self._discovered_at == _NEVER:
             return True
         waited = time.monotonic() - self._discovered_at
-        return interval > 0 and waited >= max(interval, _VIEW_LIVES_S)
+        return waited >= interval > 0 and not self.is_fresh
 
-    def first_view(self) -> ClusterView:
-        """The topics of a new query.
+    def begin(self) -> StreamOffset:
+        """Where a new query starts.
 
         Raises:
             BrokerError: No broker answers, or a named topic does not exist.
+            DataLossError: A wanted start is gone, and ``failOnDataLoss`` is true.
         """
         self._discovered_at = time.monotonic()
-        return self._seen(self.cluster.topics(self._options.table.topics))
+        start, view = beginning(self.cluster, self._options)
+        self._saw(view)
+        return start
 
-    def view(self, offset: StreamOffset) -> ClusterView:
+    def view(self, offset: StreamOffset, wanted: StreamOffset | None = None) -> ClusterView:
         """The topics of a query that has come to this offset, as they were a moment ago.
+
+        What it misses of the wanted offset, every look for some seconds has missed.
+
+        Args:
+            offset: Names the topics.
+            wanted: What should be there; by default the offset.
 
         Raises:
             BrokerError: No broker answers.
         """
-        if self.last_view is not None and time.monotonic() - self._viewed_at < _VIEW_LIVES_S:
-            return self.last_view
-        return self._seen(self._existing(offset))
+        look = partial(self._look, partial(self._existing, offset))
+        view = self.last_view if self.last_view is not None and self.is_fresh else look()
+        return look_until_certain(view, partial(doubtful, wanted or offset), look)
 
     def discover(self, offset: StreamOffset) -> ClusterView:
         """The same, after a look for topics that are new under the pattern."""
         self._discovered_at = time.monotonic()
-        return self._seen({**self._existing(offset), **self._matching()})
+        look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
+        return look_until_certain(look(), partial(doubtful, offset), look)
 
     def everything(self) -> ClusterView:
-        """All topics of the query that exist, as they are now."""
-        return self._seen({**self._existing(StreamOffset({})), **self._matching()})
+        """All topics of the query that one look shows, as they are now."""
+        nothing = StreamOffset({})
+        return self._look(lambda: {**self._existing(nothing), **self._matching()})
 
     def _existing(self, offset: StreamOffset) -> Mapping[str, tuple[str, int]]:
         wanted = self._options.table.topics
-        known = {tp.topic for tp in offset.positions if _covers(wanted, tp.topic)}
+        topics = {tp.topic for tp in offset.positions}
+        known = {topic for topic in topics if _covers(wanted, topic)}
         return self.cluster.existing(sorted(known | set(wanted.names)))
 
     def _matching(self) -> Mapping[str, tuple[str, int]]:
         wanted = self._options.table.topics
         return {} if wanted.pattern is None else self.cluster.topics(wanted)
 
-    def _seen(self, topics: Mapping[str, tuple[str, int]]) -> ClusterView:
-        view = self.cluster.view(topics, committed=self._options.read_committed)
-        self.last_view, self._viewed_at = view, time.monotonic()
-        return view
+    def _look(self, topics: Callable[[], Mapping[str, tuple[str, int]]]) -> ClusterView:
+        return self._saw(self.cluster.view(topics(), committed=self._options.read_committed))
+
+    def _saw(self, view: ClusterView) -> ClusterView:
+        """The view, or the one before when it is the same: so a new object means that something is new."""
+        self._viewed_at = time.monotonic()
+        if self.last_view is None or view != self.last_view:
+            self.last_view = view
+        return self.last_view
 
 
 def _covers(wanted: Topics, topic: str) -> bool:

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import INITIAL, StreamOffset
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
+from pyspark_upsert_kafka.core.planning import ClusterView
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.source.stream import StreamReader
 
@@ -36,6 +37,8 @@ def stream_reader(table: Table, options: ReadOptions) -> StreamReader:
 class ReaderWithLimits(StreamReader):
     """PySpark 4.2 and newer: Spark says where the query is and how much it may read."""
 
+    _reported: tuple[ClusterView, dict[str, Any]] | None = None
+
     def getDefaultReadLimit(self) -> ReadLimit:
         """A limit when the options set any; Trigger.Once puts ReadAllAvailable in its place."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
@@ -57,9 +60,12 @@ class ReaderWithLimits(StreamReader):
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """What the broker has, for the query's progress: the lag is what lies between."""
         view = self._observer.last_view
-        return (
-            None if view is None else StreamOffset(view.latest, topic_ids=view.topic_ids).to_json()
-        )
+        if view is None:
+            return None
+        if self._reported is None or self._reported[0] is not view:
+            latest = StreamOffset(view.latest, topic_ids=view.topic_ids)
+            self._reported = view, latest.to_json()
+        return self._reported[1]
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fixes the end of this run."""

@@ -6,6 +6,7 @@ options. What is kept on the instance saves questions to the broker, and is made
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,19 +27,21 @@ from pyspark_upsert_kafka.core.planning import (
     ClusterView,
     advanced,
     backlog,
+    idle_pause_s,
     split,
     with_new_partitions,
 )
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.client import Cluster
-from pyspark_upsert_kafka.source.loss import accept_loss, starting, still_there
+from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, still_there
 from pyspark_upsert_kafka.source.observer import Observer
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.task import read_range
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class StreamReader(DataSourceStreamReader):
@@ -53,6 +56,8 @@ class StreamReader(DataSourceStreamReader):
         self._first: StreamOffset | None = None
         self._target: Positions | None = None
         self._last_batch_at = float("-inf")
+        self._resumed = False
+        self._idle_at: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """The same for every query: where it really starts stands in its first batch's end."""
@@ -64,7 +69,7 @@ class StreamReader(DataSourceStreamReader):
         if after is None or after == before:
             return []
         planned = ranges_between(before, after)
-        view = self._observer.view(after)
+        view = self._observer.view(after, wanted=ends_of(planned, after.topic_ids))
         ranges = still_there(planned, after.topic_ids, view, self._options)
         return [InputPartition(range_) for range_ in split(ranges, self._options.min_partitions)]
 
@@ -83,6 +88,8 @@ class StreamReader(DataSourceStreamReader):
 
         Spark compares offsets by their text: the same positions in other words would be a batch.
         """
+        if self._is_idle_at(start):
+            return start
         warn_once(*self._options.warnings)
         before = stream_offset(start)
         if before is None:
@@ -92,24 +99,38 @@ class StreamReader(DataSourceStreamReader):
         # Where reading begins anew must get into the checkpoint, even by a batch without rows.
         moved = before is None or bool(now.begins) or now.positions != before.positions
         if not moved and self._waits_for_more(now, view, limits):
-            return start
+            return self._idle(start)
         end = advanced(now, view, max_offsets=limits.max_offsets, target=self._target)
         if not moved and end.positions == now.positions:
-            return start
+            return self._idle(start)
         self._last_batch_at = time.monotonic()
         return end.to_json()
+
+    def _is_idle_at(self, start: dict[str, Any]) -> bool:
+        """Whether nothing was new there, by a view that is still fresh; Spark asks all the time."""
+        if self._idle_at is None or start != self._idle_at or not self._observer.is_fresh:
+            return False
+        view = self._observer.last_view
+        time.sleep(idle_pause_s(0 if view is None else len(view.bounds)))
+        return True
+
+    def _idle(self, start: dict[str, Any]) -> dict[str, Any]:
+        self._idle_at = start
+        return start
 
     def _beginning(self) -> tuple[StreamOffset, ClusterView]:
         """Where a new query starts: the same place until its first batch is planned."""
         if self._first is None:
-            view = self._observer.first_view()
-            self._first = _first(self._observer.cluster, view, self._options)
+            self._first = self._observer.begin()
+            self._resumed = True
         return self._first, self._observer.view(self._first)
 
     def _current(self, before: StreamOffset) -> tuple[StreamOffset, ClusterView]:
         """Where reading is: partitions that are lost or new since the last batch included."""
         discovers = before.stop is None and self._observer.discovery_is_due
         view = self._observer.discover(before) if discovers else self._observer.view(before)
+        if not self._resumed:
+            self._resume(before, view)
         now = accept_loss(replace(before, begins={}), view, self._options)
         if before.stop is None and (discovers or now.begins):
             now = with_new_partitions(now, view)
@@ -127,17 +148,28 @@ class StreamReader(DataSourceStreamReader):
         """``availableNow``: what is there at this moment is all that this run reads."""
         self._target = self._observer.everything().latest
 
+    def _resume(self, before: StreamOffset, view: ClusterView) -> None:
+        """What a query looks at once, when it goes on from a checkpoint."""
+        self._resumed = True
+        _tell_of_another_end(before, self._options)
+        if self._target is not None:
+            # The look that fixed the end may have missed what the checkpoint knows.
+            missed = {tp: at for tp, at in view.latest.items() if tp in before.positions}
+            self._target = {**missed, **self._target}
 
-def _first(cluster: Cluster, view: ClusterView, options: ReadOptions) -> StreamOffset:
-    """Where a new query starts and, for a bounded one, where it stops.
 
-    A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink.
-    """
-    earliest = {tp: bounds.earliest for tp, bounds in view.bounds.items()}
-    named = cluster.positions(options.start, view)
-    start = starting({**earliest, **named}, view, options)
-    if options.end.kind == "unbounded":
-        return start
-    stop = cluster.positions(options.end, view)
-    begins = {tp: at for tp, at in start.positions.items() if tp in stop}
-    return replace(start, positions=begins, begins=begins, stop=stop)
+def _tell_of_another_end(before: StreamOffset, options: ReadOptions) -> None:
+    is_bounded, wants_end = before.stop is not None, options.end.kind != "unbounded"
+    if wants_end and not is_bounded:
+        logger.warning(
+            "'scan.bounded.mode' = %r is without effect: the checkpoint is that of a stream without an "
+            "end, and an end is fixed when a query begins. To read up to an end, start with a new "
+            "checkpoint.",
+            options.end.kind,
+        )
+    if is_bounded and not wants_end:
+        logger.warning(
+            "The stream still ends where it was to end when it began: the checkpoint is that of a stream "
+            "with 'scan.bounded.mode', which the options no longer give. To read on, start with a new "
+            "checkpoint."
+        )

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, rea
 from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.source import observer, stream
+from pyspark_upsert_kafka.source import loss, observer, stream
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])
 
@@ -49,6 +49,10 @@ class Clock:
         """The time."""
         return self.now
 
+    def sleep(self, seconds: float) -> None:
+        """Passes the time."""
+        self.now += seconds
+
 
 @dataclass
 class FakeTopic:
@@ -60,9 +64,14 @@ class FakeTopic:
 
 @dataclass
 class FakeCluster:
-    """A broker that a test changes as it likes; it counts the questions it is asked."""
+    """A broker that a test changes as it likes; it counts the questions it is asked.
+
+    Each look takes the first of ``stale`` for what is there, while there is one.
+    """
 
     topics_there: dict[str, FakeTopic] = field(default_factory=dict)
+    stale: list[dict[str, FakeTopic]] = field(default_factory=list)
+    shown: dict[str, FakeTopic] = field(default_factory=dict)
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     opened: int = 0
     looks: int = 0
@@ -111,21 +120,25 @@ class FakeCluster:
         names = list(wanted.names)
         if wanted.pattern is not None:
             names = [name for name in self.topics_there if wanted.pattern.fullmatch(name)]
-        for name in names:
-            if name not in self.topics_there:
+        found = self.existing(names)
+        for name in wanted.names:
+            if name not in found:
                 raise BrokerError(f"Topic {name!r} does not exist.")
-        return self.existing(names)
+        return found
 
     def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
         """As `Cluster.existing`."""
-        found = {name: self.topics_there[name] for name in names if name in self.topics_there}
+        if not names:
+            return {}
+        self.shown = self.stale.pop(0) if self.stale else self.topics_there
+        found = {name: self.shown[name] for name in names if name in self.shown}
         return {name: (topic.id, len(topic.partitions)) for name, topic in found.items()}
 
     def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
         """As `Cluster.view`."""
         self.looks += 1
         bounds = {
-            TopicPartition(name, number): self.topics_there[name].partitions[number]
+            TopicPartition(name, number): self.shown[name].partitions[number]
             for name, (_, count) in topics.items()
             for number in range(count)
         }
@@ -165,6 +178,6 @@ def world(patch: pytest.MonkeyPatch) -> World:
             return cluster
 
     patch.setattr(observer, "client_named", lambda name: Client())
-    patch.setattr(observer, "time", clock)
-    patch.setattr(stream, "time", clock)
+    for module in (loss, observer, stream):
+        patch.setattr(module, "time", clock)
     return World(cluster, clock)

@@ -85,4 +85,4 @@ def test_a_missing_dead_letter_topic_is_told_before_anything_is_read(there):
     options = stream_options(**{"error-handling.mode": "log", "error-handling.log.target": "dead"})
 
     with pytest.raises(BrokerError, match="dead"):
-        Observer(options).first_view()
+        Observer(options).begin()

@@ -86,6 +86,31 @@ def test_partitions_stand_in_the_order_of_their_numbers():
     ] * 3
 
 
+class Counted(dict):
+    """Positions that count how often they are gone through."""
+
+    passes = 0
+
+    def items(self):
+        """As ever."""
+        self.passes += 1
+        return super().items()
+
+    def __iter__(self):
+        self.passes += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("topics", [1, 10, 200])
+def test_an_offset_is_written_in_one_pass(topics):
+    """However many topics there are: a thousand of them cost no more than a thousand partitions."""
+    positions = Counted({TopicPartition(f"t{n}", 0): n for n in range(topics)})
+
+    StreamOffset(positions).to_json()
+
+    assert positions.passes == 2, "once for the names of topics, once for the offsets"
+
+
 partitions = st.builds(TopicPartition, st.sampled_from(["a", "b", "t.1"]), st.integers(0, 1000))
 positions = st.dictionaries(partitions, st.integers(0, 2**63 - 1), max_size=30)
 

@@ -9,18 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range, StreamOffset, TopicPartition, ranges_between
 from pyspark_upsert_kafka.core.planning import (
     Bounds,
     ClusterView,
     advanced,
     backlog,
-    is_other_topic,
-    lost_data,
+    idle_pause_s,
+    known_ids,
     rate_limited,
-    recovered,
     split,
+    view_lives_s,
     with_new_partitions,
 )
 
@@ -50,151 +49,19 @@ def offset(positions, **more):
     return StreamOffset(positions, **{"topic_ids": ids, **more})
 
 
-# What is lost, and where to go on
-
-LOSSES = [
-    ("nothing is lost", offset({T0: 5}), view(t0=bounds(0, 9)), None, offset({T0: 5})),
-    ("all has been read", offset({T0: 9}), view(t0=bounds(0, 9)), None, offset({T0: 9})),
-    ("all that is left", offset({T0: 5}), view(t0=bounds(5, 9)), None, offset({T0: 5})),
-    ("an empty topic", offset({T0: 0}), view(t0=bounds(0, 0)), None, offset({T0: 0})),
-    (
-        "an open transaction ends what may be read",
-        offset({T0: 9}),
-        view(t0=bounds(0, 5, high=9)),
-        None,
-        offset({T0: 9}),
-    ),
-    (
-        "retention",
-        offset({T0: 5, T1: 5}),
-        view(t0=bounds(6, 9), t1=bounds(0, 9)),
-        DataLossError(
-            "t", 0, 5, 6, "retention or a deletion of records has taken the offsets away"
-        ),
-        offset({T0: 6, T1: 5}, begins={T0: 6}),
-    ),
-    (
-        "all records deleted",
-        offset({T0: 5}),
-        view(t0=bounds(9, 9)),
-        DataLossError(
-            "t", 0, 5, 9, "retention or a deletion of records has taken the offsets away"
-        ),
-        offset({T0: 9}, begins={T0: 9}),
-    ),
-    (
-        "a deleted topic",
-        offset({T0: 5, U0: 1}),
-        view(u0=bounds(0, 1)),
-        DataLossError("t", 0, 5, None, "the topic was deleted, or the options no longer name it"),
-        offset({U0: 1}),
-    ),
-    (
-        "a bounded stream that has all it wants",
-        offset({T0: 5, U0: 1}, stop={T0: 5}),
-        view({}),
-        None,
-        offset({T0: 5, U0: 1}, stop={T0: 5}),
-    ),
-    (
-        "a bounded stream that wants more",
-        offset({T0: 4}, stop={T0: 5}),
-        view(t0=bounds(6, 9)),
-        DataLossError(
-            "t", 0, 4, 6, "retention or a deletion of records has taken the offsets away"
-        ),
-        offset({T0: 6}, begins={T0: 6}, stop={T0: 5}),
-    ),
-    (
-        "a topic created anew, which is longer by now",
-        offset({T0: 5}),
-        view({"t": "2"}, t0=bounds(0, 9)),
-        DataLossError("t", 0, 5, 0, "the topic was deleted and created again (its id is another)"),
-        offset({T0: 0}, begins={T0: 0}, topic_ids={"t": "2"}),
-    ),
-    (
-        "a topic created anew, which is shorter",
-        offset({T0: 5}),
-        view({"t": "2"}, t0=bounds(0, 3)),
-        DataLossError("t", 0, 5, 0, "the topic was deleted and created again (its id is another)"),
-        offset({T0: 0}, begins={T0: 0}, topic_ids={"t": "2"}),
-    ),
-    (
-        "a topic created anew with fewer partitions",
-        offset({T1: 5}),
-        view({"t": "1"}, t0=bounds(0, 9)),
-        DataLossError("t", 1, 5, None, "the partition is gone; was the topic created again?"),
-        offset({}, topic_ids={}),
-    ),
-    (
-        "a truncated partition: what it has was read already",
-        offset({T0: 5}),
-        view(t0=bounds(0, 3)),
-        DataLossError(
-            "t",
-            0,
-            5,
-            0,
-            "the partition ends at offset 3; was the topic created again, or the partition truncated?",
-        ),
-        offset({T0: 3}, begins={T0: 3}),
-    ),
-    (
-        "a shorter partition on a broker that has no ids: it may be another topic",
-        offset({T0: 5}, topic_ids={"t": ""}),
-        view({"t": ""}, t0=bounds(0, 3)),
-        DataLossError(
-            "t",
-            0,
-            5,
-            0,
-            "the partition ends at offset 3; was the topic created again, or the partition truncated?",
-        ),
-        offset({T0: 0}, begins={T0: 0}, topic_ids={"t": ""}),
-    ),
-]
-TABLE = pytest.mark.parametrize(
-    ("wanted", "there", "loss", "going_on"),
-    [case[1:] for case in LOSSES],
-    ids=[case[0] for case in LOSSES],
-)
-
-
-@TABLE
-def test_lost_data(wanted, there, loss, going_on):
-    """What the offset wants and the broker no longer has is told with partition and reason."""
-    lost = lost_data(wanted, there)
-
-    expected = {} if loss is None else {TopicPartition(loss.topic, loss.partition): loss.args}
-    assert {tp: error.args for tp, error in lost.items()} == expected
-
-
-@TABLE
-def test_where_to_go_on(wanted, there, loss, going_on):
-    """What is gone is forgotten or begun anew; what was read is not read again."""
-    assert recovered(wanted, there) == going_on
-
-
-@TABLE
-def test_what_is_recovered_is_not_lost(wanted, there, loss, going_on):
-    """Where a query goes on, nothing is missing any more."""
-    assert lost_data(recovered(wanted, there), there) == {}
-
-
-def test_every_lost_partition_is_told():
-    """Losses are found for each partition, in the order of topic and number."""
-    lost = lost_data(offset({U0: 1, T1: 1, T0: 1}), view({}))
-
-    assert list(lost) == [T0, T1, U0]
-
-
 @pytest.mark.parametrize(
-    ("known", "seen", "other"),
-    [("1", "2", True), ("1", "1", False), ("", "2", False), ("1", "", False), ("", "", False)],
+    ("partitions", "seconds"),
+    [(0, 0.2), (1, 0.2), (100, 0.2), (500, 1.0), (1000, 2.0), (10_000, 20.0)],
 )
-def test_a_topic_is_known_by_its_id(known, seen, other):
-    """Two ids are two topics; a broker without ids proves nothing."""
-    assert is_other_topic(known, seen) is other
+def test_many_partitions_are_looked_at_less_often(partitions, seconds):
+    """A look costs by the partition, so that its share of the time stays the same."""
+    assert view_lives_s(partitions) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("partitions", "seconds"), [(0, 0), (4, 0.0004), (1000, 0.1), (9999, 0.1)])
+def test_many_partitions_are_asked_about_less_often(partitions, seconds):
+    """Spark asks again at once, and hands all positions over each time."""
+    assert idle_pause_s(partitions) == pytest.approx(seconds)
 
 
 # New partitions
@@ -268,6 +135,16 @@ def test_a_new_partition_begins_at_its_earliest_offset():
 def test_how_far_a_batch_reads(start, there, limits, ends):
     """To the nearest of what is there, the target and the stop, and never backwards."""
     assert advanced(start, there, **limits) == replace(start, positions=ends)
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "kept"), [("1", "", "1"), ("1", "2", "2"), ("", "2", "2"), ("", "", "")]
+)
+def test_a_client_without_ids_forgets_none(known, seen, kept):
+    """A checkpoint may be read on with a client that knows no ids, and then with one that does."""
+    start = offset({T0: 5}, topic_ids={"t": known})
+
+    assert known_ids({T0: 5}, start, view({"t": seen}, t0=bounds(0, 9))) == {"t": kept}
 
 
 def test_a_batch_keeps_where_it_begins_and_learns_ids():

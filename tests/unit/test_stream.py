@@ -9,9 +9,11 @@ import pickle
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError, UpsertKafkaError
-from pyspark_upsert_kafka.core.offsets import INITIAL, Range, TopicPartition
+from pyspark_upsert_kafka.core.offsets import INITIAL, Range, StreamOffset, TopicPartition
+from pyspark_upsert_kafka.core.planning import Bounds
+from pyspark_upsert_kafka.source import stream
 from pyspark_upsert_kafka.source.protocols import ReaderWithLimits
-from tests.unit.fake_cluster import World, stream_options, table, world
+from tests.unit.fake_cluster import FakeTopic, World, stream_options, table, world
 from tests.unit.fake_spark import PROTOCOLS, Query, needs_limits
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -29,6 +31,11 @@ def there(monkeypatch: pytest.MonkeyPatch) -> World:
 def protocol(request: pytest.FixtureRequest) -> type:
     """Each form of a reader that the installed PySpark can play."""
     return request.param
+
+
+def planned(partition: int, begin: int, end: int) -> Range:
+    """A range of the first topic ``t`` that a test creates."""
+    return Range("t", partition, begin, end, topic_id="id-1")
 
 
 def lost_tables(there: World) -> dict[str, object]:
@@ -158,6 +165,56 @@ def test_a_restarted_idle_query_asks_five_times_a_second(there, protocol):
     assert there.cluster.looks - before <= 51
 
 
+@needs_limits
+def test_an_idle_query_over_a_thousand_partitions_does_nothing_when_asked(there, monkeypatch):
+    """Between two looks, two seconds apart, no JSON is made or read, and Spark has to wait a little."""
+    there.cluster.create("big", 1000)
+    query = Query(stream_options(topic="big")).start()
+    query.trigger()
+    there.clock.now += 3
+    assert not query.trigger()
+    start, counts = json.loads(query.log[-1]), {"made": 0, "read": 0, "asked": 0}
+    make, read = StreamOffset.to_json, stream.stream_offset
+
+    def counted_make(offset):
+        counts["made"] += 1
+        return make(offset)
+
+    def counted_read(offset):
+        counts["read"] += 1
+        return read(offset)
+
+    monkeypatch.setattr(StreamOffset, "to_json", counted_make)
+    monkeypatch.setattr(stream, "stream_offset", counted_read)
+    begin, looks = there.clock.now, there.cluster.looks
+    while there.clock.now < begin + 60:
+        there.clock.now += 0.01
+        counts["asked"] += 1
+        assert query.reader.latestOffset(start, query.limit) is start
+        query.reader.reportLatestOffset()
+
+    assert there.cluster.looks - looks <= 30
+    assert counts["read"] <= 30
+    assert counts["made"] <= 1, "the one that is reported"
+    assert counts["asked"] <= 610
+
+
+@needs_limits
+def test_the_reported_offset_is_made_once_for_what_is_there(there):
+    """A look that shows the same makes nothing anew; one that shows more does."""
+    query = Query(stream_options()).start()
+    query.trigger()
+    first = query.reader.reportLatestOffset()
+    there.clock.now += 1
+    query.trigger()
+
+    assert query.reader.reportLatestOffset() is first
+    there.cluster.produce("t", 0, 5)
+    there.clock.now += 1
+    query.trigger()
+    assert query.reader.reportLatestOffset()["topics"]["t"]["positions"]["0"] == 5
+
+
 def test_a_new_partition_is_read_from_its_earliest_offset(there, protocol):
     """It is found when the discovery interval has passed, not before."""
     query = Query(stream_options(), protocol).start()
@@ -258,7 +315,7 @@ def test_a_range_is_cut_into_min_partitions(there, protocol):
     query = Query(stream_options(minPartitions=3), protocol).start()
     query.trigger()
 
-    assert query.read == [Range("t", 0, 0, 5), Range("t", 0, 5, 10), Range("t", 1, 0, 1)]
+    assert query.read == [planned(0, 0, 5), planned(0, 5, 10), planned(1, 0, 1)]
 
 
 def test_a_checkpoint_that_runs_backwards_is_refused(there, protocol):
@@ -283,7 +340,7 @@ def test_max_offsets_per_trigger_limits_each_batch(there):
     while query.trigger():
         there.clock.now += 1
 
-    assert query.read == [Range("t", 0, 0, 9), Range("t", 1, 0, 1), Range("t", 0, 9, 18)]
+    assert query.read == [planned(0, 0, 9), planned(1, 0, 1), planned(0, 9, 18)]
 
 
 @needs_limits
@@ -295,7 +352,7 @@ def test_trigger_once_ignores_limits(there):
     there.cluster.produce("t", 1, 1)
     query.start(once=True).trigger()
 
-    assert query.read == [Range("t", 0, 0, 30), Range("t", 1, 0, 1)]
+    assert query.read == [planned(0, 0, 30), planned(1, 0, 1)]
 
 
 @needs_limits
@@ -472,6 +529,48 @@ def test_a_bounded_stream_misses_nothing_that_it_has_read(there, protocol):
     assert not query.trigger()
 
 
+def test_an_end_added_to_a_checkpoint_is_told_once(there, protocol, caplog):
+    """It has no effect, since an end is fixed when a query begins."""
+    query = Query(stream_options(), protocol).start()
+    query.trigger()
+    query.options = stream_options(scan__bounded__mode="latest-offset")
+    for _ in range(2):
+        query.start()
+        for _ in range(3):
+            there.cluster.produce("t", 0, 5)
+            there.clock.now += 1
+            assert query.trigger(), "the stream goes on"
+
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2, "once for each start"
+    assert "'scan.bounded.mode' = 'latest-offset' is without effect" in told[0]
+
+
+def test_an_end_taken_from_a_checkpoint_is_told_once(there, protocol, caplog):
+    """The stream still ends there."""
+    query = Query(stream_options(scan__bounded__mode="latest-offset"), protocol).start()
+    query.trigger()
+    query.options = stream_options()
+    query.start()
+    for _ in range(3):
+        there.cluster.produce("t", 0, 5)
+        there.clock.now += 1
+        assert not query.trigger()
+
+    (told,) = caplog.records
+    assert "with 'scan.bounded.mode', which the options no longer give" in told.getMessage()
+
+
+@pytest.mark.parametrize("end", ["unbounded", "latest-offset"])
+def test_an_end_that_is_as_it_was_is_not_told(there, protocol, caplog, end):
+    """In a new query and in one that goes on."""
+    query = Query(stream_options(scan__bounded__mode=end), protocol).start()
+    query.trigger()
+    query.start().trigger()
+
+    assert caplog.records == []
+
+
 # Data loss.
 
 
@@ -515,6 +614,89 @@ def test_without_fail_on_data_loss_it_goes_on_from_what_is_there(there, protocol
     assert not query.trigger()
 
 
+def stale_answers(there: World) -> dict[str, dict[str, FakeTopic]]:
+    """What a broker with old metadata, or one that lags, may say of topic ``t`` with 10 messages."""
+    now = there.cluster.topics_there["t"]
+    return {
+        "no such topic": {},
+        "fewer partitions": {"t": FakeTopic(now.id, now.partitions[:1])},
+        "no partition": {"t": FakeTopic(now.id, [])},
+        "the topic that had this name before": {"t": FakeTopic("id-0", [Bounds(0, 2, 2)] * 2)},
+        "an earlier end": {"t": FakeTopic(now.id, [Bounds(0, 7, 7), now.partitions[1]])},
+    }
+
+
+STALE = ["no such topic", "fewer partitions", "no partition", "an earlier end",
+         "the topic that had this name before"]  # fmt: skip
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("looks", [1, 3, 9])
+@pytest.mark.parametrize("what", STALE)
+def test_stale_answers_lose_nothing(there, protocol, what, looks, fail, caplog):
+    """A topic that comes back within ten seconds goes on as if nothing had been."""
+    there.cluster.produce("t", 0, 10)
+    query = Query(stream_options(failOnDataLoss=fail), protocol).start()
+    query.trigger()
+    there.cluster.stale = [stale_answers(there)[what]] * looks
+    there.cluster.produce("t", 0, 5)
+    there.clock.now += 1
+
+    assert query.trigger()
+    assert query.offsets_read() == {A: (0, 15)}
+    assert json.loads(query.log[-1])["topics"]["t"] == {
+        "id": "id-1",
+        "positions": {"0": 15, "1": 0},
+    }
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("what", STALE)
+def test_a_planned_batch_outlives_stale_answers(there, protocol, what):
+    """A restarted query looks again before it says that its unfinished batch is lost."""
+    query = Query(stream_options(), protocol).start()
+    there.cluster.produce("t", 0, 10)
+    query.plan()
+    there.cluster.stale = [stale_answers(there)[what]] * 5
+    query.start()
+
+    assert query.offsets_read() == {A: (0, 10)}
+
+
+@needs_limits
+@pytest.mark.parametrize("what", STALE)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stale_answer_to_available_now_leaves_nothing_out(there, what, named):
+    """What the checkpoint knows is read to its end, though the look that fixed the end missed it."""
+    there.cluster.produce("t", 0, 10)
+    wanted = {} if named else {"topic": None, "topic_pattern": "t.*"}
+    query = Query(stream_options(**wanted)).start()
+    query.trigger()
+    there.cluster.produce("t", 0, 5)
+    there.cluster.stale = [stale_answers(there)[what]]
+    query.start(available_now=True)
+    while query.trigger():
+        there.clock.now += 1
+
+    read_to = 10 if what in ("an earlier end", "the topic that had this name before") else 15
+    assert query.offsets_read() == {A: (0, read_to)}
+
+
+def test_a_loss_is_certain_after_ten_seconds(there, protocol):
+    """Not before, and the brokers are asked all the time."""
+    there.cluster.produce("t", 0, 10)
+    query = Query(stream_options(), protocol).start()
+    query.trigger()
+    there.cluster.delete("t")
+    there.clock.now += 1
+    begin, looks = there.clock.now, there.cluster.looks
+
+    with pytest.raises(DataLossError):
+        query.trigger()
+    assert there.clock.now - begin >= 10
+    assert there.cluster.looks - looks >= 10
+
+
 @needs_limits
 def test_a_loss_is_told_once_while_min_offsets_are_waited_for(there, caplog):
     """It is noted in a batch at once instead of being found again at each question."""
@@ -544,8 +726,8 @@ def test_a_recreated_topic_is_read_with_its_new_partitions(there, protocol):
     assert query.offsets_read() == {TopicPartition("t", 2): (0, 4)}
 
 
-def test_a_deleted_topic_that_comes_again_is_read(there, protocol):
-    """As a new one, when the discovery finds it."""
+def test_a_deleted_topic_that_comes_again_is_read(there, protocol, caplog):
+    """As a new one, when the discovery finds it; its loss is told once for each partition."""
     there.cluster.produce("t", 0, 10)
     query = Query(stream_options(failOnDataLoss="false"), protocol).start()
     query.trigger()
@@ -559,6 +741,7 @@ def test_a_deleted_topic_that_comes_again_is_read(there, protocol):
     query.trigger()
 
     assert query.offsets_read() == {A: (0, 4)}
+    assert len(caplog.records) == 2
 
 
 @pytest.mark.parametrize("what", ["deleted", "re-created with more messages", "truncated"])

@@ -1,0 +1,50 @@
+"""Where a new query starts and ends, in streams and batches alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from pyspark_upsert_kafka.core.data_loss import doubtful
+from pyspark_upsert_kafka.core.offsets import StreamOffset
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.planning import ClusterView
+from pyspark_upsert_kafka.kafka.client import Cluster
+from pyspark_upsert_kafka.source.loss import look_until_certain, starting
+
+
+def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, ClusterView]:
+    """Where a new query starts and, for one with an end, where it stops; and what the topics hold.
+
+    A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink; one
+    without an end is not read.
+
+    Raises:
+        BrokerError: No broker answers, or a named topic does not exist.
+        DataLossError: A wanted start is gone, and ``failOnDataLoss`` is true.
+    """
+
+    def look() -> ClusterView:
+        topics = cluster.topics(options.table.topics)
+        return cluster.view(topics, committed=options.read_committed)
+
+    view = look_until_certain(look(), partial(_missing_topics, options), look)
+    wanted = _start(cluster, view, options)
+    view = look_until_certain(view, partial(doubtful, wanted), look)
+    start = starting(wanted, view, options)
+    if options.end.kind == "unbounded":
+        return start, view
+    stop = cluster.positions(options.end, view)
+    begins = {tp: at for tp, at in start.positions.items() if tp in stop}
+    return replace(start, positions=begins, begins=begins, stop=stop), view
+
+
+def _missing_topics(options: ReadOptions, view: ClusterView) -> set[str]:
+    """Topics that were there when their names were looked up, and not when their offsets were."""
+    return {name for name in options.table.topics.names if name not in view.topic_ids}
+
+
+def _start(cluster: Cluster, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    earliest = {tp: bounds.earliest for tp, bounds in view.bounds.items()}
+    named = cluster.positions(options.start, view)
+    return StreamOffset({**earliest, **named}, topic_ids=view.topic_ids)

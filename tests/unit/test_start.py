@@ -1,0 +1,95 @@
+"""Where a new query starts and ends, in streams and batches alike, and what a batch reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.planning import Bounds
+from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.source import loss
+from pyspark_upsert_kafka.source.batch import plan
+from tests.unit.fake_cluster import Clock, FakeCluster, FakeTopic
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Topic ``t`` with offsets 0 to 10 and 0 to 5, and a clock that stands still."""
+    monkeypatch.setattr(loss, "time", Clock())
+    found = FakeCluster()
+    found.create("t", 2)
+    found.produce("t", 0, 10)
+    found.produce("t", 1, 5)
+    return found
+
+
+def batch(**more: str) -> ReadOptions:
+    """Options of a batch read of topic ``t``."""
+    given = {
+        "topic": "t", "properties.bootstrap.servers": "nowhere:9092", "primary-key": "id",
+        "key.format": "json", "value.format": "json", "read.mode": "changelog",
+    }  # fmt: skip
+    return read_options({**given, **more}, format_options, stream=False)
+
+
+def specific(side: str, offsets: str) -> dict[str, str]:
+    """Options that name offsets."""
+    return {f"scan.{side}.mode": "specific-offsets", f"scan.{side}.specific-offsets": offsets}
+
+
+def planned(partition: int, begin: int, end: int) -> Range:
+    """A range of the topic that the fixture has created."""
+    return Range("t", partition, begin, end, topic_id="id-1")
+
+
+@pytest.mark.parametrize(
+    ("given", "ranges"),
+    [
+        ({}, [planned(0, 0, 10), planned(1, 0, 5)]),
+        (specific("startup", "partition:0,offset:8"), [planned(0, 8, 10), planned(1, 0, 5)]),
+        (specific("bounded", "partition:0,offset:8"), [planned(0, 0, 8)]),
+        (
+            {**specific("startup", "partition:1,offset:2"),
+             **specific("bounded", "partition:0,offset:3;partition:1,offset:99")},
+            [planned(0, 0, 3), planned(1, 2, 5)],
+        ),
+    ],
+)  # fmt: skip
+def test_partitions_that_specific_offsets_do_not_name(cluster, given, ranges):
+    """A start that is not named is the earliest offset; without an end nothing is read."""
+    assert plan(cluster, batch(**given)) == ranges
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_stale_answer_while_a_batch_is_planned_loses_nothing(cluster, fail, caplog):
+    """The offset that the user has named is there, as a later look shows."""
+    now = cluster.topics_there["t"]
+    cluster.stale = [{"t": FakeTopic(now.id, [Bounds(0, 7, 7), now.partitions[1]])}] * 3
+    given = specific("startup", "partition:0,offset:9;partition:1,offset:5")
+
+    assert plan(cluster, batch(failOnDataLoss=fail, **given)) == [planned(0, 9, 10)]
+    assert caplog.records == []
+
+
+def test_a_start_past_the_end_is_an_error(cluster):
+    """After ten seconds of looking."""
+    with pytest.raises(DataLossError, match="wanted offset 11, earliest available offset 0"):
+        plan(cluster, batch(**specific("startup", "partition:0,offset:11")))
+
+
+def test_a_topic_that_goes_between_two_looks_is_an_error(cluster):
+    """Its name was there and its offsets were not: not an empty table, and no error of Python's own."""
+    view = cluster.view
+
+    def deleted_meanwhile(topics, *, committed):
+        cluster.topics_there.clear()
+        return view({}, committed=committed)
+
+    cluster.view = deleted_meanwhile
+
+    for given in ({}, specific("startup", "partition:0,offset:1")):
+        cluster.create("t", 2)
+        with pytest.raises(BrokerError, match="'t' does not exist"):
+            plan(cluster, batch(**given))
