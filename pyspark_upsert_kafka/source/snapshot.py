@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_REDUCE_AT = 500_000
-"""So many rows are gathered before the overwritten ones among them are dropped."""
+_REDUCE_AT = 64 * 1024 * 1024
+"""So many bytes are gathered before the overwritten rows among them are dropped."""
+
+_ROW_BYTES = 128
+"""What a row costs beside its columns while its key is compared with others."""
 
 _OUT_ROWS, _OUT_BYTES = 50_000, 64 * 1024 * 1024
 """A batch that is given out is about so large at most: by rows, and by bytes where rows are large."""
@@ -18,8 +22,8 @@ _OUT_ROWS, _OUT_BYTES = 50_000, 64 * 1024 * 1024
 class Snapshot:
     """Gathers the changes of one partition in offset order and keeps the last one per key.
 
-    Rows are reduced whenever as many came as are kept, so that memory holds about twice the table and
-    each row is looked at a few times at most. Batches are filtered one by one: no array ever holds
+    Rows are reduced whenever as many bytes came as are kept, so that memory holds about twice the table
+    and each row is looked at a few times at most. Batches are filtered one by one: no array ever holds
     the whole table, which would end at 2 GiB of text.
     """
 
@@ -27,8 +31,7 @@ class Snapshot:
         self._keys = list(key_columns)
         self._batches: list[pa.RecordBatch] = []
         self._deletes: list[pa.BooleanArray | None] = []
-        self._reduced = 0
-        self._pending = 0
+        self._kept = self._pending = 0
 
     def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
         """Takes changes later than all before."""
@@ -36,8 +39,8 @@ class Snapshot:
             return
         self._batches.append(rows)
         self._deletes.append(deletes)
-        self._pending += rows.num_rows
-        if self._pending > max(_REDUCE_AT, self._reduced):
+        self._pending += _memory(rows)
+        if self._pending > max(_REDUCE_AT, self._kept):
             self._reduce()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -50,18 +53,28 @@ class Snapshot:
     def _reduce(self) -> None:
         if not self._batches:
             return
+        self._batches = list(_joined(self._last_changes()))
+        self._deletes = [None] * len(self._batches)
+        self._kept, self._pending = sum(map(_memory, self._batches)), 0
+
+    def _last_changes(self) -> Iterator[pa.RecordBatch]:
+        """The batches without overwritten rows; each is let go of as soon as it is filtered."""
         last = _last_per_key([batch.select(self._keys) for batch in self._batches])
-        kept: list[pa.RecordBatch] = []
         begin = 0
-        for at, (batch, deletes) in enumerate(zip(self._batches, self._deletes, strict=True)):
+        waiting = deque(zip(self._batches, self._deletes, strict=True))
+        self._batches = []
+        while waiting:
+            batch, deletes = waiting.popleft()
             mask = pa.array(last[begin : begin + batch.num_rows])
             begin += batch.num_rows
             # All earlier changes of a deleted key are here and go too, so the delete has done its work.
-            kept.append(batch.filter(mask if deletes is None else pc.and_not(mask, deletes)))
-            self._batches[at] = kept[-1].slice(0, 0)
-        self._batches = _joined(kept)
-        self._deletes = [None] * len(self._batches)
-        self._reduced, self._pending = sum(batch.num_rows for batch in self._batches), 0
+            batch = batch.filter(mask if deletes is None else pc.and_not(mask, deletes))  # a copy
+            yield batch
+
+
+def _memory(batch: pa.RecordBatch) -> int:
+    """Bytes that a batch holds on to: all of its buffers, even if it is only a slice of them."""
+    return int(batch.get_total_buffer_size() + _ROW_BYTES * batch.num_rows)
 
 
 def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
@@ -85,20 +98,20 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of a good size: filtering leaves crumbs."""
-    joined: list[pa.RecordBatch] = []
     crumbs: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         if crumbs and (rows + batch.num_rows > _OUT_ROWS or size + batch.nbytes > _OUT_BYTES):
-            joined.append(_one(crumbs))
+            yield _one(crumbs)
             crumbs, rows, size = [], 0, 0
         if batch.num_rows:
             crumbs.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
-    return [*joined, _one(crumbs)] if crumbs else joined
+    if crumbs:
+        yield _one(crumbs)
 
 
 def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

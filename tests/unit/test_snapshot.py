@@ -66,7 +66,7 @@ changes_of_few_keys = st.lists(
 @given(
     changes=changes_of_few_keys.map(lambda all_: [(k, v % 1000, d) for k, v, d in all_]),
     borders=st.lists(st.integers(0, 60), max_size=12),
-    reduce_at=st.sampled_from([0, 1, 3, 10, 500_000]),
+    reduce_at=st.sampled_from([0, 100, 300, 1_000, 2**26]),
     out_rows=st.sampled_from([1, 2, 50_000]),
 )
 def test_it_is_a_dict(
@@ -152,12 +152,46 @@ def test_a_table_larger_than_several_reductions() -> None:
         deletes = pa.array([at % 11 == 0 for at in rows])
         snapshot.add(batch, deletes)
     held = sum(batch.num_rows for batch in snapshot._batches)
-    assert held <= 2 * max(module._REDUCE_AT, keys), "overwritten rows are let go of on the way"
+    assert held < count // 2, "overwritten rows are let go of on the way"
     last = {at * 7 % keys: at for at in range(count)}
     expected = {key: at for key, at in last.items() if at % 11}
     found = pa.Table.from_batches(list(snapshot.rows())).to_pydict()
     assert dict(zip(found["k"], found["v"], strict=True)) == expected
     assert found["v"] == sorted(expected.values())
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_memory_follows_the_bytes_of_the_table(sliced: bool) -> None:
+    """Ten rows of 100 KB that change for ever hold no more than few rows would: bytes count, not rows.
+
+    Rows that are slices hold all of the batch that they are cut from.
+    """
+    before, most = pa.total_allocated_bytes(), 0
+    snapshot = Snapshot(["k"])
+    for _ in range(60):
+        arrays = [pa.array([key % 10 for key in range(50)]), pa.array(["x" * 100_000] * 50)]
+        rows = pa.RecordBatch.from_arrays(arrays, ["k", "v"])
+        snapshot.add(rows.slice(0, 10) if sliced else rows, None)
+        del rows, arrays
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most <= module._REDUCE_AT + 2 * 5_000_000 + 2 * 1_000_000
+    assert [rows.num_rows for rows in snapshot.rows()] == [10]
+
+
+def test_no_rest_of_a_batch_holds_the_whole_batch() -> None:
+    """When all but one row of a large batch are overwritten, its buffers are let go of."""
+    before = pa.total_allocated_bytes()
+    snapshot = Snapshot(["k"])
+    for part in range(40):
+        keys = [*range(100, 149), part]
+        rows = pa.RecordBatch.from_arrays(
+            [pa.array(keys), pa.array(["x" * 100_000] * 50)], ["k", "v"]
+        )
+        snapshot.add(rows, None)
+        del rows
+    snapshot._reduce()
+    assert pa.total_allocated_bytes() - before < 2 * (40 + 49) * 100_000
+    assert sum(rows.num_rows for rows in snapshot.rows()) == 40 + 49
 
 
 def test_batches_given_out_have_a_good_size(monkeypatch: pytest.MonkeyPatch) -> None:
