@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
@@ -48,6 +55,15 @@ class Broker:
     def create(self, topic: str, partitions: int = 1) -> None:
         """Creates a topic of that name."""
         self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+    def configure(self, topic: str, **config: str) -> None:
+        """Changes settings of a topic; ``max_message_bytes='1000'`` sets ``max.message.bytes``."""
+        changes = [
+            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=changes)
+        self.admin.incremental_alter_configs([resource])[resource].result()
 
     def produce(
         self,

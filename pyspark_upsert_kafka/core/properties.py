@@ -79,13 +79,13 @@ class Properties(Mapping[str, str]):
         """The properties without those that hold a reference."""
         return {name: value for name, value in self.items() if not refers(value)}
 
-    def resolved(self) -> dict[str, str]:
+    def resolved(self) -> Properties:
         """The properties with every reference replaced by what it refers to.
 
         Raises:
             OptionError: An environment variable, a file or a key in it does not exist.
         """
-        return {name: resolve(PREFIX + name, value) for name, value in self.items()}
+        return Properties({name: resolve(PREFIX + name, value) for name, value in self.items()})
 
 
 def one_spelling(given: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import Cluster, Messages, RawBatch, Sender
 from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.kafka_python import askers as kafka_python_askers
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
 from tests.conftest import Broker, broker_at
@@ -178,12 +179,8 @@ def delete_before(broker: Broker, topic: str, offset: int, partition: int = 0) -
 def _no_client_outlives_its_tests() -> Iterator[None]:
     """Idle clients of kafka-python would go on looking for brokers that are gone, and log it."""
     yield
-    for consumers in kafka_python_reader._idle.values():
-        while consumers:
-            consumers.pop().close(autocommit=False)
-    for senders in kafka_python_sender._idle.values():
-        while senders:
-            senders.pop()._producer.close(timeout=5)
+    for module in (kafka_python_askers, kafka_python_reader, kafka_python_sender):
+        module.POOL.close_idle()
 
 
 @pytest.fixture(params=CLIENTS)

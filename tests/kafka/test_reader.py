@@ -319,6 +319,21 @@ def test_reading_again_and_again_leaks_nothing(broker, edge):
     assert open_things() <= before
 
 
+def test_readers_of_many_settings_leave_few_connections(broker, edge):
+    """Each client.id needs a connection of its own; of thirty, those used last are kept."""
+    topic = broker.topic()
+    broker.produce(topic, *numbered(10))
+    found = []
+    for number in range(30):
+        own = edge.given({"client.id": f"reader {number}"})
+        assert own.values(Range(topic, 0, 0, 10)) == values_of(10)
+        found.append(open_things())
+
+    full = found[10]  # the pool has as many as it keeps
+
+    assert eventually(lambda: open_things() <= full), found
+
+
 def test_a_reader_that_stops_early_breaks_nothing(broker, edge):
     """LIMIT abandons the iterator: the next read is whole, and nothing is left open."""
     topic = broker.topic()

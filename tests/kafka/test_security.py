@@ -11,6 +11,7 @@ from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import broker_at
 from tests.kafka.conftest import CLIENTS, Edge, numbered
@@ -46,6 +47,26 @@ def test_a_name_and_a_password_open_the_door(guarded, edge):
     edge.send(topic, *numbered(3))
 
     assert [bounds.latest for bounds in edge.bounds(topic)] == [3]
+    assert edge.offsets(Range(topic, 0, 0, 3)) == [0, 1, 2]
+
+
+def test_a_changed_secret_takes_effect_at_once(guarded, edge, tmp_path, monkeypatch):
+    """Clients that wait for the next task are not used with a reference that means something else now."""
+    monkeypatch.setattr(patience, "LOOK_S", 1.0)
+    topic = broker_at(guarded[0].bootstrap_servers).topic()
+    secrets = tmp_path / "secrets.properties"
+    edge = edge.given({"sasl.username": "ana", "sasl.password": f"${{file:{secrets}:password}}"})
+    secrets.write_text("password = open sesame")
+    edge.send(topic, *numbered(3))
+    assert edge.offsets(Range(topic, 0, 0, 3)) == [0, 1, 2]
+
+    secrets.write_text("password = open barley")
+
+    with pytest.raises(BrokerError):
+        edge.send(topic, *numbered(3))
+    with pytest.raises(BrokerError):
+        edge.offsets(Range(topic, 0, 0, 3))
+    secrets.write_text("password = open sesame")
     assert edge.offsets(Range(topic, 0, 0, 3)) == [0, 1, 2]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
@@ -194,3 +195,29 @@ def test_nothing_leaks(broker, edge):
 
     assert eventually(lambda: open_things() <= (threads + 15, files + 15))
     assert len(broker.pairs(topic)) == 310
+
+
+def test_senders_to_many_topics_leave_few_connections(broker, edge):
+    """Of fifteen topics written one after another, the connections used last are kept."""
+    topics = [broker.topic() for _ in range(15)]
+    found = []
+    for topic in topics:
+        edge.send(topic, *numbered(3))
+        found.append(open_things())
+
+    full = found[9]  # the pool has as many as it keeps
+
+    assert eventually(lambda: open_things() <= full), found
+
+
+def test_a_topic_that_takes_larger_messages_now(broker, edge):
+    """What a sender knew of the topic is forgotten with the first message that is too large."""
+    topic = broker.topic(max_message_bytes="10000")
+    edge.send(topic, *numbered(3))
+    broker.configure(topic, max_message_bytes="3000000")
+
+    with contextlib.suppress(DeliveryError):
+        edge.send(topic, (b"large", os.urandom(2_000_000)))
+    edge.send(topic, (b"large", os.urandom(2_000_000)))
+
+    assert len(broker.pairs(topic)) >= 4

@@ -297,6 +297,7 @@ def test_properties_are_resolved_where_they_are_used(monkeypatch):
     monkeypatch.setenv("THE_PASSWORD", "geheim")
 
     assert properties.resolved() == {"sasl.password": "geheim", "linger.ms": "5"}
+    assert "geheim" not in repr(properties.resolved())
     assert properties["sasl.password"] == "${env:THE_PASSWORD}"
 
 

@@ -9,7 +9,7 @@ from kafka import KafkaConsumer
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.kafka_python.askers import asker_for
+from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
 from pyspark_upsert_kafka.kafka.kafka_python.asking import ask
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     opened,
 )
 from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
+from pyspark_upsert_kafka.kafka.pool import Pool
 
 _CONFIG = {
     "request_timeout_ms": 30_000,
@@ -27,8 +28,7 @@ _CONFIG = {
     "max_partition_fetch_bytes": 1024 * 1024,
 }
 
-_idle: dict[Properties, list[KafkaConsumer]] = {}
-"""Consumers between micro-batches: a new one for each would cost more than a small read."""
+POOL: Pool[KafkaConsumer] = Pool(lambda consumer: consumer.close(autocommit=False))
 
 
 class KafkaPythonReader:
@@ -58,26 +58,19 @@ class KafkaPythonReader:
 
     def __call__(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
-        idle = _idle.setdefault(self._properties, [])
-        consumer = idle.pop() if idle else self._connect()
-        # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
-        create_no_topics(consumer._client.cluster)  # noqa: SLF001
-        reading = Reading(
-            consumer,
-            lambda: asker_for(self._properties, "reader"),
-            self._properties["bootstrap.servers"],
-            range_,
-            details=self._details,
-        )
-        try:
+        # Whoever reads no further leaves fetches under way, and the pool closes the consumer.
+        with POOL.client(self._properties.resolved(), self._connect) as consumer:
+            # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
+            create_no_topics(consumer._client.cluster)  # noqa: SLF001
+            reading = Reading(
+                consumer,
+                lambda: pooled_asker(self._properties, "reader"),
+                self._properties["bootstrap.servers"],
+                range_,
+                details=self._details,
+            )
             yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
-        except (
-            BaseException
-        ):  # GeneratorExit too: whoever reads no further leaves fetches under way
-            consumer.close(autocommit=False)
-            raise
-        consumer.unsubscribe()
-        idle.append(consumer)
+            consumer.unsubscribe()
 
     def _connect(self) -> KafkaConsumer:
         config = client_config(self._properties, "reader", _CONFIG)

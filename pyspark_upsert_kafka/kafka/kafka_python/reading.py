@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager
 from operator import attrgetter
 from typing import Any
 
@@ -50,7 +50,7 @@ class Reading(RangeReading):
 
     Args:
         consumer: Used by nobody else.
-        asker: Opens a connection for asking; seldom needed.
+        asker: A connection for asking; seldom needed.
         servers: The bootstrap servers, for errors.
         range_: What to read.
         details: Whether timestamps, headers and leader epochs are taken out too.
@@ -59,7 +59,7 @@ class Reading(RangeReading):
     def __init__(
         self,
         consumer: KafkaConsumer,
-        asker: Callable[[], PatientAsker],
+        asker: Callable[[], AbstractContextManager[PatientAsker]],
         servers: str,
         range_: Range,
         *,
@@ -110,7 +110,7 @@ class Reading(RangeReading):
     def _is_unknown(self) -> bool:
         topic = self._range.topic
         try:
-            with closing(self._asker()) as asker:
+            with self._asker() as asker:
                 found = asker.existing([topic])
         except BrokerError:
             return False
@@ -118,7 +118,7 @@ class Reading(RangeReading):
 
     def _bounds(self) -> Bounds | None:
         try:
-            with closing(self._asker()) as asker:
+            with self._asker() as asker:
                 (found,) = asker.bounds([TopicPartition(*self._tp)], committed=False).values()
         except BrokerError as error:
             logger.info("The bounds of %s are not known: %s", self._where(), error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
-from pyspark_upsert_kafka.kafka.kafka_python.askers import asker_for
+from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
 from pyspark_upsert_kafka.kafka.kafka_python.asking import (
     HEARD,
     ask,
@@ -34,6 +34,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     opened,
 )
+from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 
 _CONFIG = {
     "linger_ms": 5,
@@ -48,9 +49,6 @@ _BATCH_BYTES = 128 * 1024
 _REQUEST_BYTES = 1024 * 1024
 _REQUEST_MS = 30_000
 
-_idle: dict[tuple[Properties, tuple[str, ...], bool], list[KafkaPythonSender]] = {}
-"""Senders between micro-batches, each with nothing unsent."""
-
 
 def sender_for(
     properties: Properties, topics: tuple[str, ...], *, acknowledged: bool
@@ -61,44 +59,35 @@ def sender_for(
         BrokerError: No broker answers, or a topic does not exist.
         OptionError: The client does not take a property, or cannot give the guarantee.
     """
-    idle = _idle.setdefault((properties, topics, acknowledged), [])
-    if idle:
-        return idle.pop()
-    config = _config(properties, acknowledged=acknowledged)
-    with closing(asker_for(properties, "writer")) as asker:
-        AskedCluster(asker).topics(Topics(names=topics))
-        try:
-            limit = asker.max_message_bytes(topics)
-        except BrokerError:  # who may write may not always see the settings
-            limit = None
-    return KafkaPythonSender(_with_sizes(config, limit), idle)
+
+    def connect() -> _Connection:
+        config = _config(properties, acknowledged=acknowledged)
+        with pooled_asker(properties, "writer") as asker:
+            AskedCluster(asker).topics(Topics(names=topics))
+            try:
+                limit = asker.max_message_bytes(topics)
+            except BrokerError:  # who may write may not always see the settings
+                limit = None
+        return _connected(_with_sizes(config, limit))
+
+    return KafkaPythonSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
 
 
 class KafkaPythonSender:
     """One producer; used by one task at a time.
 
     Args:
-        config: Arguments of kafka-python's producer, and how much may wait to be confirmed.
-        idle: Where the sender waits for the next task, once it has nothing unsent.
+        lease: The producer, with nothing unsent.
     """
 
-    def __init__(self, config: Mapping[str, Any], idle: list[KafkaPythonSender]) -> None:
-        self._idle = idle
-        self._most, self._most_bytes = config[QUEUED_MESSAGES], config["buffer_memory"]
+    def __init__(self, lease: Lease[_Connection]) -> None:
+        self._lease = lease
+        self._producer = lease.client.producer
+        self._most, self._most_bytes = lease.client.most, lease.client.most_bytes
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._first: DeliveryError | None = None
         self._failed = 0
-
-        def question(timeout: float) -> KafkaProducer:
-            ms = int(timeout * 1000)
-            return opened(
-                KafkaProducer,
-                {**config, "api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms},
-            )
-
-        self._producer = ask("connect", str(config["bootstrap_servers"]), question)
-        create_no_topics(self._producer._metadata)  # noqa: SLF001
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while too many are unconfirmed."""
@@ -117,13 +106,11 @@ class KafkaPythonSender:
         self._raise_first()
 
     def close(self) -> None:
-        """Gives the sender back for the next task, or throws it away when anything is unsent."""
+        """Gives the producer back for the next task, or ends it when anything is unsent."""
         if self._waiting or self._first:
-            self._producer._sender.force_close()  # noqa: SLF001 - close() would wait for what is unsent
-            self._producer._sender.join(patience.LOOK_S)  # noqa: SLF001
-            self._producer.close(timeout=0)
+            POOL.discard(self._lease)
         else:
-            self._idle.append(self)
+            POOL.give_back(self._lease)
 
     def _hand_over(
         self,
@@ -173,6 +160,38 @@ class KafkaPythonSender:
         if self._first is not None:
             first = self._first
             raise DeliveryError(first.topic, first.partition, first.key, first.reason, self._failed)
+
+
+@dataclass(frozen=True)
+class _Connection:
+    """A producer, and how much may wait to be confirmed."""
+
+    producer: KafkaProducer
+    most: int
+    most_bytes: int
+
+
+def _connected(config: Mapping[str, Any]) -> _Connection:
+    def question(timeout: float) -> KafkaProducer:
+        ms = int(timeout * 1000)
+        return opened(
+            KafkaProducer,
+            {**config, "api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms},
+        )
+
+    producer = ask("connect", str(config["bootstrap_servers"]), question)
+    create_no_topics(producer._metadata)  # noqa: SLF001
+    return _Connection(producer, config[QUEUED_MESSAGES], config["buffer_memory"])
+
+
+def _end(connection: _Connection) -> None:
+    producer = connection.producer
+    producer._sender.force_close()  # noqa: SLF001 - close() would wait for what is unsent
+    producer._sender.join(patience.LOOK_S)  # noqa: SLF001
+    producer.close(timeout=0)
+
+
+POOL: Pool[_Connection] = Pool(_end)
 
 
 class _Waiting:

@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 from pyspark_upsert_kafka.kafka.librdkafka.reading import Reading
+from pyspark_upsert_kafka.kafka.pool import Pool
 
 _CONFIG = {
     "group.id": "pyspark-upsert-kafka",  # librdkafka wants one; nothing is ever committed to it here
@@ -39,8 +40,7 @@ class _Connection:
     trouble: Trouble
 
 
-_idle: dict[Properties, list[_Connection]] = {}
-"""Connections between micro-batches: a new one for each would cost more than a small read."""
+POOL: Pool[_Connection] = Pool(lambda connection: connection.consumer.close())
 
 
 class LibrdkafkaReader:
@@ -63,25 +63,18 @@ class LibrdkafkaReader:
 
     def __call__(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
-        idle = _idle.setdefault(self._properties, [])
-        connection = idle.pop() if idle else self._connect()
-        connection.trouble.forget()
-        reading = Reading(
-            connection.consumer,
-            connection.trouble,
-            self._properties["bootstrap.servers"],
-            range_,
-            details=self._details,
-        )
-        try:
+        # Whoever reads no further leaves fetches under way, and the pool closes the connection.
+        with POOL.client(self._properties.resolved(), self._connect) as connection:
+            connection.trouble.forget()
+            reading = Reading(
+                connection.consumer,
+                connection.trouble,
+                self._properties["bootstrap.servers"],
+                range_,
+                details=self._details,
+            )
             yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
-        except (
-            BaseException
-        ):  # GeneratorExit too: whoever reads no further leaves fetches under way
-            connection.consumer.close()
-            raise
-        connection.consumer.unassign()
-        idle.append(connection)
+            connection.consumer.unassign()
 
     def _connect(self) -> _Connection:
         trouble = Trouble()

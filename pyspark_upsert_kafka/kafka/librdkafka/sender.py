@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -15,9 +16,10 @@ from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
-from pyspark_upsert_kafka.kafka.librdkafka.asker import LibrdkafkaAsker
+from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
 from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
+from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 
 _CONFIG = {
     # What the Java client does with a key, so that mixed writers agree where a key lives.
@@ -34,9 +36,6 @@ _CONFIG = {
 
 _BATCH_BYTES = 1_000_000
 
-_idle: dict[tuple[Properties, tuple[str, ...], bool], list[LibrdkafkaSender]] = {}
-"""Senders between micro-batches, each with nothing unsent."""
-
 
 def sender_for(
     properties: Properties, topics: tuple[str, ...], *, acknowledged: bool
@@ -47,13 +46,14 @@ def sender_for(
         BrokerError: No broker answers, or a topic does not exist.
         OptionError: The client does not take a property.
     """
-    idle = _idle.setdefault((properties, topics, acknowledged), [])
-    if idle:
-        return idle.pop()
-    asker = LibrdkafkaAsker(properties, "writer")
-    AskedCluster(asker).topics(Topics(names=topics))
-    limit = asker.max_message_bytes(topics)
-    return LibrdkafkaSender(_config(properties, limit, acknowledged=acknowledged), idle)
+
+    def connect() -> _Connection:
+        with pooled_asker(properties, "writer") as asker:
+            AskedCluster(asker).topics(Topics(names=topics))
+            limit = asker.max_message_bytes(topics)
+        return _connected(_config(properties, limit, acknowledged=acknowledged))
+
+    return LibrdkafkaSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
 
 
 class LibrdkafkaSender:
@@ -63,17 +63,12 @@ class LibrdkafkaSender:
     it failed, and its queue is empty only after the last report.
 
     Args:
-        config: librdkafka's configuration.
-        idle: Where the sender waits for the next task, once it has nothing unsent.
+        lease: The producer, with nothing unsent.
     """
 
-    def __init__(self, config: Mapping[str, Any], idle: list[LibrdkafkaSender]) -> None:
-        self._idle = idle
-        self._failures = _Failures()
-        self._producer = opened(
-            ck.Producer,
-            {**config, "on_delivery": self._failures.report, "error_cb": self._failures.trouble},
-        )
+    def __init__(self, lease: Lease[_Connection]) -> None:
+        self._lease = lease
+        self._producer, self._failures = lease.client.producer, lease.client.failures
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
@@ -100,14 +95,13 @@ class LibrdkafkaSender:
         self._failures.raise_first()
 
     def close(self) -> None:
-        """Gives the sender back for the next task, or throws it away when anything is unsent."""
+        """Gives the producer back for the next task, or ends it when anything is unsent."""
         if len(self._producer) or self._failures.first:
-            self._producer.purge()
-            self._producer.flush(0)
-            del self._producer  # librdkafka's threads end with it
+            POOL.discard(self._lease)
         else:
             self._failures.trouble.forget()
-            self._idle.append(self)
+            POOL.give_back(self._lease)
+        del self._producer, self._lease  # librdkafka's threads end with the last reference
 
     def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
         while True:
@@ -121,6 +115,29 @@ class LibrdkafkaSender:
             except ck.KafkaException as error:
                 raise self._failures.refused(message, error) from None
             return
+
+
+@dataclass(frozen=True)
+class _Connection:
+    """A producer, and what it reports."""
+
+    producer: ck.Producer
+    failures: _Failures
+
+
+def _connected(config: Mapping[str, Any]) -> _Connection:
+    failures = _Failures()
+    callbacks = {"on_delivery": failures.report, "error_cb": failures.trouble}
+    return _Connection(opened(ck.Producer, {**config, **callbacks}), failures)
+
+
+def _end(connection: _Connection) -> None:
+    """Drops what is unsent; librdkafka's threads end with the last reference."""
+    connection.producer.purge()
+    connection.producer.flush(0)
+
+
+POOL: Pool[_Connection] = Pool(_end)
 
 
 class _Failures:
