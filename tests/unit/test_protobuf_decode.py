@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from tests.unit.protobuf_codecs import Proto, columns, required, rows, seen
-from tests.unit.protobuf_corpus import EVERYTHING, LEAF, UINT64, varint
+from tests.unit.protobuf_corpus import EVERYTHING, LEAF, UINT64, WHOLE, varint
 
 LONG, INT, STRING = LongType(), IntegerType(), StringType()
 MANY = 130
@@ -369,3 +369,23 @@ def test_an_entry_of_a_map_with_an_unknown_field():
     """To the runtime the whole entry is unknown then; both ways agree."""
     message = b"\xf2\x01\x07\x0a\x01a\x10\x01\x18\x05\xf2\x01\x05\x0a\x01b\x10\x02"
     assert read(columns(by_name=MapType(STRING, LONG)), message) == ([("b", 2)],)
+
+
+TWICE = [
+    b"\x72\x01\xff\x72\x01a",  # 14: a string
+    b"\x8a\x01\x06\x12\x01\xff\x12\x01a",  # 17: a message with one
+    b"\xda\x01\x06\x12\x01\xff\x12\x01a",  # 27: the same, repeated
+    b"\xf2\x01\x08\x0a\x01\xff\x0a\x01a\x10\x01",  # 30: the key of a map
+    b"\xba\x02\x01\xff\xba\x02\x01a",  # 39: in a oneof
+]
+
+
+@pytest.mark.parametrize("message", TWICE, ids=["string", "message", "repeated", "key", "oneof"])
+@pytest.mark.parametrize(
+    "schema", [WHOLE, columns(), columns(leaf=columns(id=LONG))], ids=["all", "none", "part"]
+)
+def test_a_string_that_occurs_twice(message, schema):
+    """The last one counts; but proto3 wants UTF-8 of each, proto2 of what is read."""
+    assert "UTF-8" in why(schema, message, "proto3")
+    if schema is not WHOLE:
+        read(schema, message, "proto2")

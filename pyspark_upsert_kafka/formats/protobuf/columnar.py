@@ -11,11 +11,11 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StructT
 
 from pyspark_upsert_kafka.formats.bytewise.octets import MOST, Octets
 from pyspark_upsert_kafka.formats.protobuf.columns import Column, columns_of
-from pyspark_upsert_kafka.formats.protobuf.descriptors import required_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
 from pyspark_upsert_kafka.formats.protobuf.moments import DURATIONS, TIMESTAMPS
 from pyspark_upsert_kafka.formats.protobuf.placing import Build, Value, array, entries, one
+from pyspark_upsert_kafka.formats.protobuf.required import required_names
 from pyspark_upsert_kafka.formats.protobuf.scanning import Scan
 from pyspark_upsert_kafka.formats.protobuf.types import TIMESTAMP
 from pyspark_upsert_kafka.formats.protobuf.unread import Check, Read, checker

@@ -82,11 +82,6 @@ def is_packed(field: Any) -> bool:
     return bool(message.SerializePartialToString()[0] & 7 == 2)
 
 
-def required_names(descriptor: Any) -> frozenset[str]:
-    """Names of the fields that proto2 calls ``required``."""
-    return frozenset(message_class(descriptor)().FindInitializationErrors())
-
-
 def _files(settings: Settings) -> list[Any]:
     """The files of the descriptor set; each stands behind those that it imports."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet

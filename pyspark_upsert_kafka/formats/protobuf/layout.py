@@ -23,7 +23,8 @@ class Layout:
     Args:
         fields: The fields' descriptors.
         by_tag: The place of a field by each tag it may have.
-        merging: Places of the messages of which a second occurrence is merged into the first.
+        once: Places of the fields that are odd when they occur twice: of a message the second is merged
+            into the first, of a string each must be UTF-8.
         oneofs: The places of each group of fields of which a message holds the last one only.
         closed: Whether an unknown field matters: it may be an extension that the runtime knows, and
             an entry of a map that holds one is as a whole unknown to the runtime.
@@ -31,7 +32,7 @@ class Layout:
 
     fields: tuple[Any, ...]
     by_tag: dict[int, int]
-    merging: frozenset[int]
+    once: frozenset[int]
     oneofs: tuple[tuple[int, ...], ...]
     closed: bool
 
@@ -44,10 +45,10 @@ class Layout:
         return cls(
             fields=fields,
             by_tag={tag: place for place, field in enumerate(fields) for tag in _tags(field)},
-            merging=frozenset(
+            once=frozenset(
                 place
                 for place, field in enumerate(fields)
-                if field.type == Kind.MESSAGE and not is_repeated(field)
+                if field.type in (Kind.MESSAGE, Kind.STRING) and not is_repeated(field)
             ),
             oneofs=tuple(tuple(each) for each in rivals if len(each) > 1),
             closed=descriptor.is_extendable or descriptor.GetOptions().map_entry,

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, par
 from pyspark_upsert_kafka.formats.protobuf.enums import enum_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.moments import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf.required import what_is_missing
 from pyspark_upsert_kafka.formats.protobuf.types import BITS, TIMESTAMP
 
 Reader = Callable[[Any], Any]
@@ -36,8 +37,7 @@ def row_reader(descriptor: Any, columns: Sequence[Column]) -> Callable[[bytes], 
         except ValueError as why:
             raise UnreadableError(str(why)) from None
         if not message.IsInitialized():
-            lacking = ", ".join(message.FindInitializationErrors())
-            raise UnreadableError(f"required fields are missing: {lacking}")
+            raise UnreadableError(what_is_missing(message))
         return [read(message) for read in readers]
 
     return row

@@ -5,8 +5,8 @@ taken next, for all messages that are at it. One writer writes the same fields i
 there are as many steps as there are fields.
 
 A message that does anything out of the ordinary is marked as odd and left alone; the exact way reads
-it. Odd are: an end in the middle of something, a group, a message that occurs twice where one is
-expected (they would be merged), two fields of one oneof.
+it. Odd are: an end in the middle of something, a group, a message or a string that occurs twice where
+one is expected (messages would be merged), two fields of one oneof.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Scan:
 
     def _keep(self, place: int, chunk: Chunk) -> None:
         slot = self.slots[place]
-        if place in self._layout.merging:
+        if slot.chunks and place in self._layout.once:
             self.odd[chunk.rows[slot.present[chunk.rows]]] = True
         slot.present[chunk.rows] = True
         slot.chunks.append(chunk)

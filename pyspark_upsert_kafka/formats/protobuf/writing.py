@@ -19,9 +19,9 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces, joined, messages
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.descriptors import required_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, Kind, wire_type
 from pyspark_upsert_kafka.formats.protobuf.repeated import Writer, array, entries
+from pyspark_upsert_kafka.formats.protobuf.required import required_names
 from pyspark_upsert_kafka.formats.protobuf.spelling import (
     filler,
     moment_pieces,
