@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.sink import buffer as buffer_module
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 
 NEVER = 3600.0
@@ -238,3 +239,91 @@ def test_rows_and_the_clock_do_not_get_in_each_others_way(
     kept.flush()
     expected = {f"k{(at * 7 + n) % 90}": f"{at}-{n}" for at in range(300) for n in range(30)}
     assert {key: value for call in short(sender.sent) for key, value in call} == expected
+
+
+def large(*sizes: int, key: str | None = None) -> Messages:
+    """Messages with values of these sizes, under keys of their own or all under one."""
+    return upserts(*[(key or f"k{at}", "x" * size) for at, size in enumerate(sizes)])
+
+
+def test_large_values_flush_early(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many keys it may hold, the buffer is sent before it holds more bytes than it may."""
+    monkeypatch.setattr(buffer_module, "_MOST_BYTES", 1000)
+    kept = buffer(1_000_000, NEVER)
+    kept.send(large(*[90] * 100))
+    assert sum(len(call) for call in sender.sent) >= 90
+    assert all(len(call) <= 11 for call in sender.sent), "more than the limit was held"
+    kept.send(large(5000))
+    assert len(sender.sent[-1][-1][2]) == 5000, (
+        "a value that is larger than the limit is sent at once"
+    )
+    kept.flush()
+    assert sum(len(call) for call in sender.sent) == 101
+
+
+def test_what_was_overwritten_takes_no_room(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that changes ten thousand times is one message, as long as its last value fits."""
+    monkeypatch.setattr(buffer_module, "_MOST_BYTES", 1000)
+    kept = buffer(1_000_000, NEVER)
+    for _ in range(100):
+        kept.send(large(*[90] * 100, key="k"))
+    assert sender.sent == []
+    kept.flush()
+    assert len(sender.sent[0]) == 1
+
+
+def test_headers_count_as_bytes(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large headers flush as large values do; a key or a value that is null has no bytes."""
+    monkeypatch.setattr(buffer_module, "_MOST_BYTES", 1000)
+    kept = buffer(1_000_000, NEVER)
+    kept.send(
+        Messages("t", [b"a", None], [None, b"v"], None, [[("h", b"x" * 990), ("n", None)], None])
+    )
+    kept.send(Messages("t", [b"b"], [b"v"], None, [[("h", b"x" * 400)]]))
+    assert len(sender.sent) == 1
+
+
+def test_an_interval_of_a_thousand_years_is_an_interval(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """An interval longer than the machine can wait leaves the clock alive."""
+    kept = buffer(10, 300_000 * 86_400.0)
+    kept.send(upserts(("a", "1")))
+    time.sleep(0.1)
+    assert kept._clock.is_alive()
+    kept.flush()
+    assert short(sender.sent) == [[("a", "1")]]
+
+
+class StuckSender(FakeSender):
+    """Waits in `send` for a broker that does not answer, until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stuck = threading.Event()
+        self.let_go = threading.Event()
+
+    def send(self, messages: Messages) -> None:
+        """Waits."""
+        self.is_stuck.set()
+        assert self.let_go.wait(60)
+
+
+def test_closing_does_not_wait_for_a_clock_that_is_stuck() -> None:
+    """A broker that hangs must not hold back the error that a task has; the clock closes the sender."""
+    sender = StuckSender()
+    kept = KeyedBuffer(sender, BufferFlush(10, 0.01))
+    kept.send(upserts(("a", "1")))
+    assert sender.is_stuck.wait(60)
+    kept.close()
+    assert sender.closed == 0
+    sender.let_go.set()
+    wait_for(lambda: sender.closed == 1)
+    kept._clock.join(60)
+    assert not kept._clock.is_alive()
