@@ -196,7 +196,8 @@ _WRITING = Section(
         Option("sink.parallelism", whole_number(1), None,
                "`upsert_sink` only: repartition by primary key to this many tasks first"),
         Option("sequence-by", text, None,
-               "`upsert_sink` only: column or expression that orders changes of one key in a batch"),
+               "`upsert_sink` only: column or expression that orders changes of one key in a batch; the "
+               "last one stands, NULL is the earliest; it must be deterministic"),
         Option("sink.delivery-guarantee", one_of("none", "at-least-once", "exactly-once"),
                "at-least-once", "`none` or `at-least-once`"),
     ),
@@ -205,6 +206,13 @@ _WRITING = Section(
 SECTIONS = (_TABLE, _READING, _SHARING, _TROUBLE, _WRITING)
 
 OPTIONS = {option.name: option for section in SECTIONS for option in section.options}
+
+FROM_UPSERT_SINK = Option(
+    "upsert-sink.order", one_of("in-task", "by-key", "unknown"), None,
+    "what `upsert_sink` tells the tasks of a batch: changes of a key follow one another in their order "
+    "(`by-key`), or among others (`in-task`), or may be in several tasks (`unknown`)",
+)  # fmt: skip
+"""An option that no user gives, and so is on no page."""
 
 PATHS = (
     Option("path", topic_list, (), '`load("t")`, `save("t")`, `start("t")`'),

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 from pyspark_upsert_kafka.core.confirmation import confirmation, weak_confirmation
 from pyspark_upsert_kafka.core.declared import (
     ELSEWHERE,
+    FROM_UPSERT_SINK,
     METADATA_KEYS,
     NOT_YET,
     OPTIONS,
@@ -29,7 +30,7 @@ from pyspark_upsert_kafka.core.properties import (
     client_properties,
     one_spelling,
 )
-from pyspark_upsert_kafka.core.secrecy import is_secret, literal_secrets
+from pyspark_upsert_kafka.core.secrecy import is_secret, literal_secrets, refers
 from pyspark_upsert_kafka.core.secrecy import masked as masked  # noqa: PLC0414 - others take it from here
 
 ReadMode = Literal["snapshot", "changelog", "append"]
@@ -42,6 +43,9 @@ PositionKind = Literal[
     "specific-offsets",
     "unbounded",
 ]
+
+PreimageOrder = Literal["in-task", "by-key", "unknown"]
+"""In which order a task meets the changes of a key: among others, one after another, or not all of them."""
 
 METADATA = "metadata."
 
@@ -165,6 +169,7 @@ class WriteOptions:
         acknowledged: Whether the broker must confirm each message (all guarantees but ``none``).
         parallelism: `upsert_sink` only: number of tasks.
         sequence_by: `upsert_sink` only: what orders the changes of one key.
+        order: What `upsert_sink` knows of the order of changes; None = it is not `upsert_sink` that writes.
         warnings: What is to be told when the write is planned.
     """
 
@@ -173,6 +178,7 @@ class WriteOptions:
     acknowledged: bool
     parallelism: int | None = None
     sequence_by: str | None = None
+    order: PreimageOrder | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -247,8 +253,46 @@ def write_options(
         acknowledged=acknowledged,
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
+        order=None if update_mode else FROM_UPSERT_SINK.read(given),
         warnings=(*literal_secrets(raw), *weak_confirmation(confirmed, str(table.topics))),
     )
+
+
+_STAND_INS = {
+    "topic": "a-topic", "primary-key": "a_column", "properties.bootstrap.servers": "a-server:9092",
+}  # fmt: skip
+
+
+def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple[str, ...]:
+    """Checks the options of `upsert_sink` where they are given, and says what is to be told of them.
+
+    That may be the client of a Spark Connect server, and a reference (``${env:NAME}``) may mean something on the
+    server only. So none is resolved: what an option refers to is checked where it is used, and all else here.
+
+    Raises:
+        OptionError: As `write_options` does.
+    """
+    given = {
+        name: value for name, value in _lowered(raw).items() if not _resolved_later(name, value)
+    }
+    later = _lowered(raw).keys() - given.keys()
+    given.update({name: value for name, value in _STAND_INS.items() if name in later})
+    if later <= _STAND_INS.keys():
+        return write_options(given, formats, update_mode=True).warnings
+    # What contradicts something that is not known here is told later.
+    _refuse_not_yet(given, of_no_concern="scan.")
+    unknown_formats = {"key.format", "value.format"} & later
+    _refuse_unknown({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
+    _refuse_missing({**dict.fromkeys(later, "later"), **given}, keyed=True)
+    for option in OPTIONS.values():
+        option.read(given)
+    return tuple(literal_secrets(given))
+
+
+def _resolved_later(name: str, value: str) -> bool:
+    """Whether the value refers to something that `write_options` would look up."""
+    looked_up = name in OPTIONS or not name.startswith(PREFIX)
+    return looked_up and refers(value) and not is_secret(name)
 
 
 def _lowered(raw: Mapping[str, str]) -> dict[str, str]:
@@ -295,7 +339,7 @@ def _refuse_not_yet(given: Mapping[str, str], *, of_no_concern: str) -> None:
 
 def _refuse_unknown(given: Mapping[str, str], formats: FormatOptions) -> None:
     supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
-    known = {*supported, *SPARKS_OWN, *(name for name, _ in NOT_YET)}
+    known = {*supported, *SPARKS_OWN, FROM_UPSERT_SINK.name, *(name for name, _ in NOT_YET)}
     unknown = [name for name in sorted(given) if name not in known and not _open(name, given)]
     if unknown:
         raise OptionError(

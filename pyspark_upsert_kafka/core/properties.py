@@ -40,9 +40,6 @@ _SPELLINGS = {
     "sasl.mechanisms": "sasl.mechanism",
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
     "socket.send.buffer.bytes": "send.buffer.bytes",
-    "ssl.ca.pem": "ssl.truststore.certificates",
-    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
-    "ssl.key.pem": "ssl.keystore.key",
 }
 """Librdkafka's other names of settings, and the Java client's, which stand for both from here on."""
 

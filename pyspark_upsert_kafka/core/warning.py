@@ -19,3 +19,19 @@ def warn_once(*texts: str) -> None:
         if text not in _told:
             _told.add(text)
             logger.warning(text)
+
+
+def speculation(setting: str | None, topics: str) -> list[str]:
+    """What is to be told of ``spark.speculation`` when it is on.
+
+    >>> speculation("false", "users"), speculation(None, "users")
+    ([], [])
+    """
+    if (setting or "").strip().lower() != "true":
+        return []
+    text = (
+        f"'spark.speculation' is on while topic {topics} is written: two attempts of a task may write at "
+        "the same time, and the slower one may leave an older value of a key last. Turn it off for "
+        "jobs that write (see docs/writing.md)."
+    )
+    return [text]

@@ -1,57 +1,207 @@
-"""``update_preimage``: nothing when a later change of its key follows in the task, else a tombstone."""
+"""``update_preimage``: nothing when a later change of its key follows in the task, else a tombstone.
+
+An update that keeps its key arrives as preimage and postimage: the preimage is dropped. One that changes the
+key leaves the old key with nothing after its preimage: that becomes a tombstone.
+"""
 
 from __future__ import annotations
 
-from itertools import compress
-from typing import Any
+from itertools import compress, repeat
+from operator import eq
+from typing import Any, Protocol
 
+import numpy as np
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import PreimageOrder
 from pyspark_upsert_kafka.kafka.client import Messages
 from pyspark_upsert_kafka.sink.messages import Changes
 
+_MOST_BYTES = 64 * 1024 * 1024
+_ENTRY_BYTES = 150
+"""What a waiting preimage holds besides its key: an entry of a dict, and an object."""
 
-class Preimages:
-    """Holds preimages back until it is known whether their key changes again.
 
-    An update that keeps its key arrives as preimage and postimage: the preimage is dropped. One that
-    changes the key leaves the old key with nothing after its preimage: that becomes a tombstone, sent
-    at the end, which is late for nothing, since no change of the key came after it.
+class Preimages(Protocol):
+    """Turns changes into the messages to send."""
+
+    def settle(self, changes: Changes) -> Messages:
+        """The messages to send now.
+
+        Raises:
+            OptionError: Preimages cannot be settled, since the order of changes is not known.
+        """
+
+    def rest(self) -> Messages | None:
+        """What is left to send when all changes are there; None = nothing."""
+
+
+def preimages_in(order: PreimageOrder) -> Preimages:
+    """How preimages are settled when the changes of a task come in this order."""
+    if order == "by-key":
+        return SortedPreimages()
+    return RefusedPreimages() if order == "unknown" else HeldPreimages()
+
+
+class RefusedPreimages:
+    """The changes of a key may be in other tasks too: a tombstone could come last, so there is none."""
+
+    def settle(self, changes: Changes) -> Messages:
+        """The messages as they are.
+
+        Raises:
+            OptionError: One is a preimage.
+        """
+        if changes.preimages is not None:
+            raise OptionError(
+                "The batch has update_preimage (-U) rows, and the changes of a key may be in several tasks, "
+                "whose order nobody knows: the tombstone of a preimage could come last and delete a live "
+                "row. Give 'sequence-by', a column or an expression that orders the changes of a key, or "
+                "write rows of one partition without 'sink.parallelism'. Nothing of these rows was written."
+            )
+        return changes.messages
+
+    def rest(self) -> None:
+        """Nothing is held back."""
+
+
+class SortedPreimages:
+    """All changes of a key follow one another: what comes next decides, so one preimage waits at most."""
+
+    def __init__(self) -> None:
+        self._last: Messages | None = None
+
+    def settle(self, changes: Changes) -> Messages:
+        """The messages to send now: a preimage before a change of the same key is dropped."""
+        if self._last is None and changes.preimages is None:
+            return changes.messages
+        messages, flags = changes.messages, _flags(changes)
+        if self._last is not None:
+            messages = _joined(self._last, messages)
+            flags = np.concatenate([[True], flags])
+        waits = bool(len(flags) and flags[-1])
+        kept = ~(flags & _followed(messages))
+        kept[-1:] &= not waits
+        self._last = _picked(messages, [*[False] * (len(flags) - 1), True]) if waits else None
+        return messages if kept.all() else _picked(messages, kept.tolist())
+
+    def rest(self) -> Messages | None:
+        """The tombstone of the last preimage, when nothing followed it."""
+        last, self._last = self._last, None
+        return last
+
+
+class HeldPreimages:
+    """Changes come in their order, keys in any: a preimage waits until its key changes again.
+
+    The tombstones of those that wait in vain are sent at the end, which is late for nothing, since no
+    change of their keys came after them.
     """
 
     def __init__(self) -> None:
-        self._pending: dict[tuple[str, bytes | None], tuple[int, Any]] = {}
+        self._pending: dict[str, dict[bytes | None, Any]] = {}
+        self._bytes = 0
 
     def settle(self, changes: Changes) -> Messages:
-        """The messages to send now: all but the preimages, which wait."""
+        """The messages to send now: all but the preimages, which wait.
+
+        Raises:
+            OptionError: Too many wait.
+        """
         messages = changes.messages
-        if changes.preimages is None and not self._pending:
+        if changes.preimages is None and not self._bytes:
             return messages
-        count = len(messages)
-        one = messages.topics
-        topics = [one] * count if isinstance(one, str) else one
-        timestamps = messages.timestamps or [0] * count
-        headers = messages.headers or [None] * count
-        flags = [False] * count if changes.preimages is None else changes.preimages.tolist()
-        for at, (topic, key, preimage) in enumerate(zip(topics, messages.keys, flags, strict=True)):
-            if preimage:
-                self._pending[topic, key] = (timestamps[at], headers[at])
-            else:
-                self._pending.pop((topic, key), None)
-        return messages if changes.preimages is None else _without(messages, flags)
+        flags = _flags(changes)
+        waiting = flags & ~_followed(messages)
+        if self._bytes or waiting.any():
+            self._settle_each(messages, flags.tolist(), waiting.tolist())
+        if self._bytes > _MOST_BYTES:
+            raise OptionError(
+                f"More than {_MOST_BYTES // 2**20} MiB of update_preimage (-U) rows of one task wait for a "
+                "later change of their keys. Write by upsert_sink with 'sequence-by', which sorts the "
+                "changes so that none has to wait, or write smaller batches."
+            )
+        return messages if changes.preimages is None else _picked(messages, (~flags).tolist())
 
     def rest(self) -> Messages | None:
         """The tombstones of keys that nothing followed; None = there are none."""
-        if not self._pending:
+        rows = [
+            (topic, key, extras)
+            for topic, pending in self._pending.items()
+            for key, extras in pending.items()
+        ]
+        self._pending, self._bytes = {}, 0
+        if not rows:
             return None
-        topics, keys = zip(*self._pending, strict=True)
-        timestamps, headers = zip(*self._pending.values(), strict=True)
-        self._pending = {}
-        return Messages(
-            list(topics), list(keys), [None] * len(keys), list(timestamps), list(headers)
-        )
+        topics, keys, extras = map(list, zip(*rows, strict=True))
+        timestamps, headers = map(list, zip(*[each or (0, None) for each in extras], strict=True))
+        return Messages(topics, keys, [None] * len(keys), timestamps, headers)
+
+    def _settle_each(self, messages: Messages, preimages: list[bool], waiting: list[bool]) -> None:
+        """Holds what waits, and drops what need not wait any more."""
+        one = messages.topics
+        topics = repeat(one) if isinstance(one, str) else one
+        rows = zip(topics, messages.keys, preimages, waiting, strict=False)
+        for at, (topic, key, preimage, waits) in enumerate(rows):
+            if waits:
+                self._hold(topic, key, _extras(messages, at))
+            elif not preimage and self._bytes:
+                self._drop(topic, key)
+
+    def _hold(self, topic: str, key: bytes | None, extras: tuple[int, Any] | None) -> None:
+        pending = self._pending.setdefault(topic, {})
+        if key not in pending:
+            self._bytes += _size(key)
+        pending[key] = extras
+
+    def _drop(self, topic: str, key: bytes | None) -> None:
+        pending = self._pending.get(topic)
+        if pending is not None and key in pending:
+            del pending[key]
+            self._bytes -= _size(key)
 
 
-def _without(messages: Messages, dropped: list[bool]) -> Messages:
-    kept = [not flag for flag in dropped]
+def _size(key: bytes | None) -> int:
+    return _ENTRY_BYTES + len(key or b"")
+
+
+def _extras(messages: Messages, at: int) -> tuple[int, Any] | None:
+    """Timestamp and headers of a message; None = it has neither."""
+    timestamps, headers = messages.timestamps, messages.headers
+    if timestamps is None and headers is None:
+        return None
+    return timestamps[at] if timestamps else 0, headers[at] if headers else None
+
+
+def _flags(changes: Changes) -> np.ndarray:
+    """For each message whether it is a preimage."""
+    if changes.preimages is None:
+        return np.zeros(len(changes.messages), dtype=bool)
+    return changes.preimages
+
+
+def _followed(messages: Messages) -> np.ndarray:
+    """For each message whether the next one is of the same key and topic."""
+    followed = np.zeros(len(messages), dtype=bool)
+    keys, topics = messages.keys, messages.topics
+    count = max(0, len(messages) - 1)
+    followed[:-1] = np.fromiter(map(eq, keys, keys[1:]), dtype=bool, count=count)
+    if not isinstance(topics, str):
+        followed[:-1] &= np.fromiter(map(eq, topics, topics[1:]), dtype=bool, count=count)
+    return followed
+
+
+def _joined(first: Messages, second: Messages) -> Messages:
+    """The messages of both, whose columns are of one form: they come from one encoder."""
+
+    def column(name: str) -> Any:
+        one, other = getattr(first, name), getattr(second, name)
+        return one if one is None or isinstance(one, str) else [*one, *other]
+
+    return Messages(*map(column, ("topics", "keys", "values", "timestamps", "headers")))
+
+
+def _picked(messages: Messages, kept: list[bool]) -> Messages:
     topics = messages.topics
     return Messages(
         topics if isinstance(topics, str) else list(compress(topics, kept)),

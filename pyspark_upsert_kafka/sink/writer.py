@@ -6,11 +6,13 @@ that runs again sends them again, which leaves the table as it was.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamWriter,
@@ -20,13 +22,13 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_write
-from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.core.warning import speculation, warn_once
 from pyspark_upsert_kafka.formats import format_options
 from pyspark_upsert_kafka.kafka.client import Sender
 from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.messages import RowEncoder
-from pyspark_upsert_kafka.sink.preimages import Preimages
+from pyspark_upsert_kafka.sink.preimages import preimages_in
 from pyspark_upsert_kafka.time_zone import session_time_zone
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ except ImportError:  # PySpark 4.0 hands Arrow to a stream writer that is a batc
         """What PySpark 4.1 calls so."""
 
 
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
 @dataclass
 class Written(WriterCommitMessage):
     """What a task wrote."""
@@ -54,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
         self._options = write_options(raw, format_options)
-        warn_once(*self._options.warnings)
+        _warn(self._options)
         self._table = table_to_write(schema, self._options)
         RowEncoder(self._table, self._options, "UTC")  # refuses types that a format cannot write
         table = self._options.table
@@ -75,7 +80,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
         self._options = write_options(raw, format_options)
-        warn_once(*self._options.warnings)
+        _warn(self._options)
         self._table = table_to_write(schema, self._options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -89,6 +94,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Nothing can be taken back; Spark runs the batch again, which upserts the same rows."""
 
 
+def _warn(options: WriteOptions) -> None:
+    if options.order is None:  # else upsert_sink has told the user already
+        warn_once(*options.warnings)
+
+
 def write_rows(
     batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions
 ) -> WriterCommitMessage:
@@ -99,23 +109,47 @@ def write_rows(
         DeliveryError: The broker did not take a message.
         BrokerError: No broker answers, or a topic does not exist.
     """
+    _warn_of_speculation(options)
     encode = RowEncoder(table, options, session_time_zone())
-    preimages = Preimages()
+    preimages = preimages_in(options.order or "in-task")
     rows = 0
-    with ExitStack() as stack:
-        sender: Sender | None = None
+    sender: Sender | None = None
+    try:
         for batch in batches:
-            changes = encode(batch)
+            messages = preimages.settle(encode(batch))
             if sender is None:  # a task without rows, of which a shuffle makes many, opens nothing
-                sender = stack.enter_context(closing(_sender(options)))
-            sender.send(preimages.settle(changes))
+                sender = _sender(options)
+            sender.send(messages)
             rows += batch.num_rows
         if sender is not None:
             rest = preimages.rest()
             if rest is not None:
                 sender.send(rest)
             sender.flush()
+    except BaseException:
+        _close_after_failure(sender)
+        raise
+    if sender is not None:
+        sender.close()
     return Written(rows)
+
+
+def _close_after_failure(sender: Sender | None) -> None:
+    """Closes it; what goes wrong then is told, and must not stand in place of the failure itself."""
+    if sender is None:
+        return
+    try:
+        sender.close()
+    except Exception:
+        logger.exception("After a task had failed, closing its sender failed too.")
+
+
+def _warn_of_speculation(options: WriteOptions) -> None:
+    """Spark shows its settings to tasks only; the first one of a job tells, for all."""
+    context = TaskContext.get()
+    if options.order is None and context is not None and context.partitionId() == 0:
+        setting = context.getLocalProperty("spark.speculation")
+        warn_once(*speculation(setting, str(options.table.topics)))
 
 
 def _sender(options: WriteOptions) -> Sender:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 
 import pytest
 
@@ -125,6 +126,42 @@ def test_a_message_larger_than_the_topic_allows(broker, edge):
     assert (error.value.topic, error.value.key) == (topic, b"large")
     assert "too large" in str(error.value)
     assert set(numbered(50)) <= set(broker.pairs(topic))
+
+
+def test_one_refused_message_is_not_told_as_another(broker, edge):
+    """A broker refuses a whole batch for a time in the future: the error says that it is one of so many."""
+    topic = broker.topic(message_timestamp_after_max_ms="60000")
+    future = int(time.time() * 1000) + 3_600_000
+    slow = edge.given({"linger.ms": 500})
+
+    def send() -> None:
+        with slow.sender(topic) as sender:
+            sender.send(messages(topic, *numbered(10), timestamps=[0] * 6 + [future] + [0] * 3))
+            sender.flush()
+
+    with pytest.raises(DeliveryError) as error:
+        send()
+
+    told = (
+        f"at least one of the {error.value.failed} messages of the batch that begins with this key"
+    )
+    assert told in str(error.value) or error.value.key == b"key 6"
+    assert error.value.key in [key for key, _ in numbered(7)]
+    assert (error.value.topic, error.value.partition) == (topic, 0)
+
+
+def test_a_message_that_the_broker_names_is_the_one_told(broker, edge):
+    """Where the broker says which message it does not take, a client that hears it names that one."""
+    topic = broker.topic(cleanup_policy="compact")
+    pairs = [(b"one", b"v"), (None, b"no key in a compacted topic"), (b"two", b"v")]
+    slow = edge.given({"linger.ms": 500})
+
+    with pytest.raises(DeliveryError) as error:
+        slow.send(topic, *pairs)
+
+    if edge.client == "librdkafka":
+        assert error.value.key is None
+    assert error.value.topic == topic
 
 
 def test_a_topic_that_does_not_exist(broker, edge):

@@ -6,12 +6,15 @@ import json
 import pickle
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import OptionError, SchemaError, upsert_sink
+from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
 from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
 from tests.spark.conftest import rows, run_to_end
@@ -94,8 +97,70 @@ def test_it_can_be_pickled_and_shows_no_secret() -> None:
     )
     assert pickle.loads(pickle.dumps(sink)) == sink
     assert cloudpickle.loads(cloudpickle.dumps(sink)).raw["topic"] == "t"
-    assert SECRET not in f"{sink!r} {sink} {sink.options!r}"
+    assert SECRET not in f"{sink!r} {sink}"
     assert "'topic': 't'" in repr(sink)
+
+
+def test_a_reference_is_for_the_process_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `upsert_sink` is called, as on a client of Spark Connect, nothing needs to be known of it."""
+    for name in ("SERVERS", "TOPIC", "TASKS"):
+        monkeypatch.delenv(name, raising=False)
+    sink = upsert_sink(
+        {
+            "topic": "${env:TOPIC}",
+            "properties.bootstrap.servers": "${env:SERVERS}",
+            "primary-key": "id",
+        },
+        **{"key.format": "json", "value.format": "json", "sink.parallelism": "${env:TASKS}"},
+    )
+    assert "${env:SERVERS}" in repr(sink)
+    with pytest.raises(OptionError, match="Did you mean 'topic'"):
+        upsert_sink({**sink.raw, "topik": "t"})
+
+
+class ConnectFrame:
+    """As much of Spark Connect's DataFrame as is asked: it has no JVM."""
+
+    def select(self, *columns: object) -> ConnectFrame:
+        """Itself."""
+        return self
+
+
+@pytest.mark.parametrize(
+    ("expression", "deterministic"),
+    [("rand()", False), ("1 + UUID ()", False), ("version", True), ("grand(x)", True)],
+)
+def test_without_a_jvm_the_text_tells(expression: str, deterministic: bool) -> None:
+    """Spark Connect shows no plan: partitions are not known, and random functions are known by name."""
+    frame: Any = ConnectFrame()
+    assert partition_count(frame) is None
+    assert is_deterministic(frame, frame, expression) is deterministic
+
+
+def test_what_a_sink_tells_once(
+    spark: SparkSession, broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: Any
+) -> None:
+    """A literal secret when the sink is made; speculative execution when it writes; each once."""
+    monkeypatch.setattr(warning, "_told", set())
+    given = options(broker, broker.topic(1))
+    for _ in range(2):
+        upsert_sink({**given, "properties.ssl.key.pem": SECRET})
+    (told,) = [each.getMessage() for each in caplog.records]
+    assert "'properties.ssl.key.pem'" in told
+    assert SECRET not in told
+    caplog.clear()
+    sink = upsert_sink(given)
+    frame = spark.range(1)
+    asked = spark.conf.get
+    monkeypatch.setattr(
+        type(spark.conf),
+        "get",
+        lambda _, name, *default: "true" if name == "spark.speculation" else asked(name, *default),
+    )
+    for batch in range(2):
+        sink(frame, batch)
+    (told,) = [each.getMessage() for each in caplog.records if "specul" in each.getMessage()]
+    assert given["topic"] in told
 
 
 def test_sink_parallelism_is_the_number_of_writing_tasks(
@@ -152,6 +217,97 @@ def test_update_pairs_of_one_sequence(spark: SparkSession, broker: Broker) -> No
     assert last_values(broker, topic) == {1: "a", 2: "c", 3: None, 4: "came", 5: "y"}
 
 
+def test_ties_and_null_in_a_sequence(spark: SparkSession, broker: Broker) -> None:
+    """NULL is the earliest; of equal sequences one stands, but never a preimage."""
+    data = [
+        (1, None, "null", "+I"), (1, -5, "some", "+I"), (2, None, "old", "-U"), (2, None, "new", "+U"),
+        (3, 4, "one", "+U"), (3, 4, "other", "+U"), (3, 4, "old", "-U"),
+    ]  # fmt: skip
+    topic = broker.topic(1)
+    upsert_sink(options(broker, topic), **{"sequence-by": "seq"})(changes(spark, *data), 0)
+    last = last_values(broker, topic)
+    assert (last[1], last[2]) == ("some", "new")
+    assert last[3] in ("one", "other")
+
+
+def updates(spark: SparkSession, keys: int, versions: int) -> DataFrame:
+    """Update pairs of each version of each row, over four partitions in no order.
+
+    In each version row ``n`` moves to the key ``n + keys`` times its version where n is odd, which leaves the
+    key that it had; where n is even it keeps its key.
+    """
+    pairs = spark.range(keys * versions).selectExpr(
+        f"id % {keys} AS n", f"id DIV {keys} + 1 AS seq"
+    )
+    key = f"IF(n % 2 = 1, n + {keys} * (seq - {{}}), n) AS id"
+    before = pairs.selectExpr(key.format(1), "seq", "CAST(seq - 1 AS STRING) AS name", "'-U' AS op")
+    after = pairs.selectExpr(key.format(0), "seq", "CAST(seq AS STRING) AS name", "'+U' AS op")
+    both = before.union(after).withColumnRenamed("op", "_change_type")
+    return both.repartition(4, "name", "_change_type")
+
+
+def test_preimages_in_sequence_leave_the_right_table(spark: SparkSession, broker: Broker) -> None:
+    """Update pairs of a key in any tasks, several in a batch, and updates that change the key."""
+    keys, versions, topic = 60, 4, broker.topic(3)
+    upsert_sink(options(broker, topic), **{"sequence-by": "seq"})(updates(spark, keys, versions), 0)
+    expected: dict[int, str | None] = {n: str(versions) for n in range(0, keys, 2)}
+    for n in range(1, keys, 2):
+        expected |= {n + keys * version: None for version in range(versions)}
+        expected[n + keys * versions] = str(versions)
+    assert last_values(broker, topic) == expected
+    assert sum(value is None for _, value in broker.pairs(topic)) == 30 * versions
+
+
+def test_preimages_in_several_tasks_need_a_sequence(spark: SparkSession, broker: Broker) -> None:
+    """Without one the tombstone could come last: refused, unless all rows are in one partition."""
+    data = [(1, 1, "new", "+U"), (1, 1, "old", "-U"), (2, 1, "a", "+I"), (3, 1, "b", "+I")]
+    frame = changes(spark, *data)
+    for more in ({}, {"sink.parallelism": 2}, {"sink.parallelism": 1}):
+        topic = broker.topic(1)
+        sink = upsert_sink(options(broker, topic), **more)
+        text = refused(lambda sink=sink: sink(frame.where("true"), 0))
+        assert "update_preimage (-U) rows" in text
+        assert "'sequence-by'" in text
+        assert (b'{"id":1}', None) not in broker.pairs(topic)
+        sink(frame.where("_change_type <> '-U'"), 0)  # no preimage, no question
+        assert last_values(broker, topic)[1] == "new"
+    ordered = spark.createDataFrame([data[1], data[0]], frame.schema)
+    for one in (ordered.coalesce(1), ordered.coalesce(1).where("id = 1").selectExpr("*", "1 AS x")):
+        topic = broker.topic(1)
+        upsert_sink(options(broker, topic))(one, 0)
+        assert broker.pairs(topic)[0][1] is not None
+        assert len(broker.pairs(topic)) == 1
+
+
+def test_partitions_are_counted_without_computing_anything(spark: SparkSession) -> None:
+    """What a plan says; None where it is decided while the query runs."""
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
+    spark.sparkContext.setJobGroup("counting", "no job")
+    small = spark.createDataFrame([(1, "a")] * 9, "id BIGINT, name STRING")
+    aggregated = small.groupBy("id").count()
+    assert partition_count(spark.range(9, numPartitions=3).selectExpr("id + 1 AS x")) == 3
+    assert partition_count(small.where("id > 0")) == small.rdd.getNumPartitions()
+    assert partition_count(small.coalesce(1).where("id > 0")) == 1
+    assert partition_count(aggregated.coalesce(1)) == 1
+    assert partition_count(aggregated.repartition(1)) == 1
+    assert partition_count(aggregated) is None
+    assert partition_count(small.union(small)) != 1
+    assert list(jobs("counting")) == []
+
+
+def test_in_a_stream_preimages_of_one_partition_are_taken(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """A micro-batch of one partition is in order; foreachBatch hands it over as it was read."""
+    files, topic = tmp_path / "in", broker.topic(1)
+    put(files, 0, (1, "old", "-U"), (1, "new", "+U"), (2, "gone", "-U"), (3, "gone", "-U"))
+    writer = stream(spark, files).writeStream.foreachBatch(upsert_sink(options(broker, topic)))
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    run_to_end(writer.trigger(availableNow=True).start())
+    assert rows(load(spark, "id BIGINT, name STRING", options(broker, topic))) == [(1, "new")]
+    assert len(broker.pairs(topic)) == 3
+
+
 def test_many_changes_in_sequence(spark: SparkSession, broker: Broker) -> None:
     """Many changes of many keys, shuffled over many partitions, end as their sequence says."""
     topic = broker.topic(3)
@@ -178,6 +334,9 @@ def test_what_is_wrong_with_a_batch(spark: SparkSession, broker: Broker) -> None
             upsert_sink({**given, "primary-key": "nowhere"}, **more)(frame, 0)
     for sequence in ("nowhere", "id +", "m", "no_such_function(id)"):
         with pytest.raises(OptionError, match="Invalid value for option 'sequence-by'"):
+            upsert_sink(given, **{"sequence-by": sequence})(frame, 0)
+    for sequence in ("rand()", "id + uuid()", "monotonically_increasing_id()"):
+        with pytest.raises(OptionError, match=r"'sequence-by'.* is not deterministic"):
             upsert_sink(given, **{"sequence-by": sequence})(frame, 0)
     nulls = spark.sql("SELECT CAST(NULL AS BIGINT) AS id, 1 AS seq")
     text = refused(lambda: upsert_sink(given, **{"sequence-by": "seq"})(nulls, 0))

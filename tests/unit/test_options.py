@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.options import (
     TableOptions,
     Topics,
     WriteOptions,
+    check_write_options,
     masked,
     read_options,
     write_options,
@@ -842,6 +843,49 @@ def test_what_is_told_when_planned(planned):
     told = planned(**{"properties.acks": "1"}).warnings
     assert len(told) == (1 if planned in (write, sink) else 0)
     assert planned(**{"properties.acks": "${env:ACKS}"}).warnings == ()
+
+
+# References where they mean nothing
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"topic": "${env:NOT_SET}"},
+        {"properties.bootstrap.servers": "${env:NOT_SET}", "primary-key": "${file:/nowhere:key}"},
+        {"properties.bootstrap.servers": None, "properties.metadata.broker.list": "${env:NOT_SET}"},
+        {"sink.parallelism": "${env:NOT_SET}", "value.format": "${env:NOT_SET}"},
+        {"key.format": "${env:NOT_SET}", "key.json.ignore-parse-errors": "true"},
+        {"value.json.ignore-parse-errors": "${env:NOT_SET}"},
+        {"properties.acks": "${env:NOT_SET}", "properties.sasl.password": "${env:NOT_SET}"},
+    ],
+)
+def test_a_sink_is_checked_where_references_mean_nothing(monkeypatch, given):
+    """What a reference stands for is for the server to know; it is not looked up before."""
+    monkeypatch.delenv("NOT_SET", raising=False)
+    assert check_write_options(changed(given), formats) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"topic": "${env:NOT_SET}", "properties.acks": "0"}, "confirms nothing"),
+        ({"topic": "${env:NOT_SET}", "sink.buffer-flush.max-rows": "5"}, "together"),
+        ({"topic": "${env:NOT_SET}", "topic-pattern": "t.*"}, "shouldn't be set together"),
+        ({"sink.parallelism": "${env:NOT_SET}", "topik": "t"}, "(Did you mean 'topic'?)"),
+        ({"topik": "${env:NOT_SET}"}, "(Did you mean 'topic'?)"),
+        ({"sink.parallelism": "${env:NOT_SET}", "failOnDataLoss": "maybe"}, "'failOnDataLoss'"),
+        ({"value.format": "${env:NOT_SET}", "key.format": None}, "key.format"),
+        ({}, None),
+    ],
+)
+def test_all_else_is_checked_at_once(given, message):
+    """One reference leaves no other mistake for later."""
+    if message is None:
+        assert check_write_options(changed(given), formats) == ()
+        return
+    with pytest.raises(OptionError, match=re.escape(message)):
+        check_write_options(changed(given), formats)
 
 
 # Names that nobody knows

@@ -6,12 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.sink import preimages as preimages_module
 from pyspark_upsert_kafka.sink.messages import Changes
-from pyspark_upsert_kafka.sink.preimages import Preimages
+from pyspark_upsert_kafka.sink.preimages import Preimages, preimages_in
 
 Row = tuple[str, str, "str | None", bool]  # topic, key, value, whether it is a preimage
 
@@ -31,9 +34,9 @@ def changes(rows: list[Row], *, one_topic: bool = False, extras: bool = False) -
     )
 
 
-def sent(batches: list[Changes]) -> list[tuple[Any, ...]]:
+def sent(batches: list[Changes], settling: Preimages | None = None) -> list[tuple[Any, ...]]:
     """Topic, key and value of what is sent for these batches."""
-    settling = Preimages()
+    settling = settling or preimages_in("in-task")
     out = [settling.settle(batch) for batch in batches]
     rest = settling.rest()
     assert settling.rest() is None, "what waits is sent once"
@@ -114,7 +117,7 @@ def test_a_row_that_moves_to_another_topic_is_deleted_where_it_was() -> None:
 
 def test_a_tombstone_keeps_what_its_preimage_had() -> None:
     """The tombstone of a preimage carries that row's timestamp and headers."""
-    settling = Preimages()
+    settling = preimages_in("in-task")
     rows = [("t", "a", None, True), ("t", "b", "1", False), ("t", "c", None, True)]
     now = settling.settle(changes(rows, extras=True))
     assert (now.timestamps, now.headers) == ([1001], [[("at", b"1")]])
@@ -126,4 +129,68 @@ def test_a_tombstone_keeps_what_its_preimage_had() -> None:
 def test_without_preimages_messages_pass_as_they_are() -> None:
     """A batch without preimages is passed on untouched."""
     batch = changes([("t", "a", "1", False), ("t", "b", None, False)])
-    assert Preimages().settle(batch) is batch.messages
+    for order in ("in-task", "by-key", "unknown"):
+        assert preimages_in(order).settle(batch) is batch.messages
+        assert preimages_in(order).rest() is None
+
+
+def split(rows: list[Row], borders: list[int]) -> list[Changes]:
+    """The rows in batches that end there."""
+    cuts = [0, *sorted(min(border, len(rows)) for border in borders), len(rows)]
+    return [changes(rows[begin:end], one_topic=True, extras=True) for begin, end in pairwise(cuts)]
+
+
+@given(
+    rows=rows_of_few_keys.map(lambda rows: [("t", *row[1:]) for row in rows]),
+    borders=st.lists(st.integers(0, 25), max_size=5),
+)
+def test_sorted_by_key_the_same_table_is_left(rows: list[Row], borders: list[int]) -> None:
+    """When the changes of a key follow one another, what is sent for each key is the same as otherwise."""
+    rows = sorted(rows, key=lambda row: row[1])
+    found = sent(split(rows, borders), preimages_in("by-key"))
+    now, rest = model(rows)
+    for key in (b"a", b"b", b"c"):
+        expected = [message for message in [*now, *rest] if message[1] == key]
+        assert [message for message in found if message[1] == key] == expected
+
+
+def test_sorted_by_key_one_preimage_waits_at_most() -> None:
+    """A million rows that all are preimages hold no more than one message back."""
+    settling = preimages_in("by-key")
+    batch = changes([("t", str(key), None, True) for key in range(1000)], one_topic=True)
+    assert len(settling.settle(batch)) == 999
+    again = settling.settle(changes([("t", "999", "1", False)], one_topic=True))
+    assert (again.keys, again.values) == ([b"999"], [b"1"])
+    assert settling.rest() is None
+
+
+@given(
+    rows=rows_of_few_keys.map(lambda rows: [("t", *row[1:]) for row in rows]),
+    borders=st.lists(st.integers(0, 25), max_size=5),
+)
+def test_a_tombstone_sent_early_is_overwritten(rows: list[Row], borders: list[int]) -> None:
+    """Though keys are mixed, as under a collation, the last message of each key is right."""
+    last = {
+        message[:2]: message[2] for message in sent(split(rows, borders), preimages_in("by-key"))
+    }
+    now, rest = model(rows)
+    assert last == {message[:2]: message[2] for message in [*now, *rest]}
+
+
+def test_in_unknown_order_a_preimage_is_refused() -> None:
+    """Its tombstone could come after a change that another task has; the error names the remedy."""
+    settling = preimages_in("unknown")
+    settling.settle(changes([("t", "a", "1", False)]))
+    with pytest.raises(OptionError, match=r"update_preimage.*'sequence-by'"):
+        settling.settle(changes([("t", "a", "1", False), ("t", "a", None, True)]))
+
+
+def test_preimages_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many are an error that names the remedy; those that were followed take no room."""
+    monkeypatch.setattr(preimages_module, "_MOST_BYTES", 20_000)
+    settling = preimages_in("in-task")
+    for at in range(1000):
+        pair = [("t", str(at), None, True), ("t", str(at), "1", False)]
+        settling.settle(changes(pair))
+    with pytest.raises(OptionError, match="'sequence-by'"):
+        settling.settle(changes([("t", str(at), None, True) for at in range(1000)]))

@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 
+from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError, UpsertKafkaError
 from pyspark_upsert_kafka.core.offsets import INITIAL, Range, StreamOffset, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
@@ -830,3 +831,18 @@ def test_without_a_group_nothing_is_committed(there, protocol):
         query.trigger()
 
     assert there.cluster.committed == {}
+
+
+def test_a_literal_secret_in_a_stream_is_told_once(there, protocol, caplog, monkeypatch):
+    """The process that plans the batches tells it, and no other one, such as that of a task."""
+    monkeypatch.setattr(warning, "_told", set())
+    options = stream_options(properties__ssl__key__pem="geheim")
+    query = Query(options, protocol).start()
+    assert caplog.records == []
+    for _ in range(3):
+        there.cluster.produce("t", 0, 5)
+        query.trigger()
+
+    (told,) = [each.getMessage() for each in caplog.records]
+    assert "'properties.ssl.key.pem'" in told
+    assert "geheim" not in told

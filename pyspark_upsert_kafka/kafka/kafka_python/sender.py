@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_batch
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
@@ -88,6 +89,8 @@ class KafkaPythonSender:
         self._waiting_bytes = 0
         self._first: DeliveryError | None = None
         self._failed = 0
+        self._cause: tuple[str, int | None, int | None] = ("", None, None)
+        self._with_that_cause = 0
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while too many are unconfirmed."""
@@ -153,13 +156,18 @@ class KafkaPythonSender:
 
     def _fail(self, topic: str, partition: int | None, key: bytes | None, error: Exception) -> None:
         self._failed += 1
+        cause = (topic, partition, getattr(error, "errno", None))
         if self._first is None:
             self._first = DeliveryError(topic, partition, key, _reason(error))
+            self._cause = cause
+        self._with_that_cause += cause == self._cause
 
     def _raise_first(self) -> None:
         if self._first is not None:
-            first = self._first
-            raise DeliveryError(first.topic, first.partition, first.key, first.reason, self._failed)
+            first, reason = self._first, self._first.reason
+            if self._cause[2] in ONE_SPOILS_THE_BATCH:
+                reason = in_a_batch(reason, self._with_that_cause)
+            raise DeliveryError(first.topic, first.partition, first.key, reason, self._failed)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_batch
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
@@ -35,6 +36,9 @@ _CONFIG = {
 }
 
 _BATCH_BYTES = 1_000_000
+
+_ANOTHER_IS_AT_FAULT = -138
+"""librdkafka's _INVALID_DIFFERENT_RECORD, which confluent-kafka does not name in every version."""
 
 
 def sender_for(
@@ -147,6 +151,8 @@ class _Failures:
         self.first: DeliveryError | None = None
         self.trouble = Trouble()
         self._count = 0
+        self._cause: tuple[str, int | None, int] | None = None
+        self._with_that_cause = 0
 
     def report(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         """Takes note of a message that was not delivered."""
@@ -173,12 +179,20 @@ class _Failures:
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
     ) -> None:
         self._count += 1
-        if self.first is None:
+        cause = (topic, partition, error.code())
+        # Where the broker says which messages of a batch are at fault, the others are told apart.
+        is_innocent = self._cause is not None and self._cause[2] == _ANOTHER_IS_AT_FAULT
+        if self._cause is None or (is_innocent and cause[2] != _ANOTHER_IS_AT_FAULT):
             self.first = DeliveryError(topic, partition, key, _reason(error, self.trouble))
+            self._cause, self._with_that_cause = cause, 0
+        self._with_that_cause += cause == self._cause
 
     def _described(self) -> DeliveryError:
         first: Any = self.first
-        return DeliveryError(first.topic, first.partition, first.key, first.reason, self._count)
+        reason = first.reason
+        if self._cause is not None and self._cause[2] in ONE_SPOILS_THE_BATCH:
+            reason = in_a_batch(reason, self._with_that_cause)
+        return DeliveryError(first.topic, first.partition, first.key, reason, self._count)
 
 
 def _config(
