@@ -10,22 +10,23 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
+from pyspark_upsert_kafka.kafka.retrying import UnknownTopicError
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
-_APPEARS_WITHIN_S = 2.0
-"""How long a topic just created may be unknown to the broker that is asked."""
+_MISSING_AFTER_S = 5.0
+"""A topic that every look for so long misses does not exist; one just created is not known everywhere."""
 
-_CREATED_WITHIN_S = 30.0
-
-
-class UnknownTopicError(BrokerError):
-    """A topic is gone, or so new that the broker that was asked does not know it yet."""
+_LOOK_S = 0.2
 
 
 class Asker(Protocol):
-    """Single questions to the brokers, each asked with patience: what remains is a BrokerError."""
+    """Single questions to the brokers, each asked again while it may help: what remains is a BrokerError."""
 
     servers: str
     """The bootstrap servers."""
+
+    timeouts: Timeouts
+    """For one attempt and for all of them."""
 
     group: str
     """The consumer group of the properties; empty = none."""
@@ -77,13 +78,13 @@ class AskedCluster:
         if wanted.pattern is not None:
             return self.existing(self._matching(wanted))
         found = self.existing(wanted.names)
-        patience = _APPEARS_WITHIN_S
+        wait_s = min(_MISSING_AFTER_S, self._asker.timeouts.api_s)
         if len(found) < len(wanted.names) and self._asker.may_create:
             self._asker.create([name for name in wanted.names if name not in found])
-            patience = _CREATED_WITHIN_S
-        deadline = time.monotonic() + patience
+            wait_s = self._asker.timeouts.api_s
+        deadline = time.monotonic() + wait_s
         while len(found) < len(wanted.names) and time.monotonic() < deadline:
-            time.sleep(0.2)
+            time.sleep(_LOOK_S)
             found = self.existing(wanted.names)
         missing = [name for name in wanted.names if name not in found]
         if missing:
@@ -96,7 +97,7 @@ class AskedCluster:
 
     def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile."""
-        deadline = time.monotonic() + _APPEARS_WITHIN_S
+        deadline = time.monotonic() + self._asker.timeouts.api_s
         while True:
             try:
                 return ClusterView(
@@ -104,11 +105,12 @@ class AskedCluster:
                     self._asker.bounds(partitions_of(topics), committed=committed),
                 )
             except UnknownTopicError:
+                # Metadata may know a new partition before its leader does.
                 left = self.existing(list(topics))
-                if len(left) == len(topics) and time.monotonic() > deadline:
+                if left == topics and time.monotonic() > deadline:
                     raise
                 topics = left
-                time.sleep(0.2)
+                time.sleep(_LOOK_S)
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """Where a position is in each partition of the view."""

@@ -14,13 +14,15 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.offsets import TopicPartition
+from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import Broker
 from tests.kafka.conftest import delete_before, eventually, numbered, open_things, own_messages
+
+SHORT = {"request.timeout.ms": 2_000, "default.api.timeout.ms": 4_000}
+"""Timeouts of those who know that nobody will answer."""
 
 
 def named(*names: str) -> Topics:
@@ -108,14 +110,15 @@ def test_a_topic_created_again_has_another_id(broker, edge):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_no_broker_is_an_error_that_names_the_servers(edge, monkeypatch, host):
-    """Where nobody answers, or no such host is known, the patience ends; it is below a minute."""
-    assert patience.ANSWER_S < 60
-    monkeypatch.setattr(patience, "ANSWER_S", 4.0)
+def test_no_broker_is_an_error_that_names_the_servers(edge, host):
+    """Where nobody answers, or no such host is known, it is said when the time for an answer is over."""
     servers = f"{host}:{ports.free_port()}"
     begin = time.monotonic()
 
-    with edge.at(servers).cluster() as cluster, pytest.raises(BrokerError) as error:
+    with (
+        edge.at(servers).given(SHORT).cluster() as cluster,
+        pytest.raises(BrokerError, match="within 4 seconds") as error,
+    ):
         cluster.topics(named("t"))
 
     assert repr(servers) in str(error.value)
@@ -123,12 +126,12 @@ def test_no_broker_is_an_error_that_names_the_servers(edge, monkeypatch, host):
     assert time.monotonic() - begin < 50
 
 
-def test_a_port_that_is_silent_is_no_broker(edge, monkeypatch):
+def test_a_port_that_is_silent_is_no_broker(edge):
     """A program that takes connections and says nothing does not make anyone hang."""
-    monkeypatch.setattr(patience, "ANSWER_S", 4.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         servers = f"127.0.0.1:{silent.getsockname()[1]}"
-        with edge.at(servers).cluster() as cluster, pytest.raises(BrokerError, match="answered"):
+        edge = edge.at(servers).given(SHORT)
+        with edge.cluster() as cluster, pytest.raises(BrokerError, match="answered"):
             cluster.topics(named("t"))
 
 
@@ -160,13 +163,49 @@ def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker)
         edge.at(stoppable_broker.servers).cluster() as cluster,
         ThreadPoolExecutor(1) as pool,
     ):
-        for _ in range(3):
+        for _ in range(2):
             restarted = pool.submit(restart)
             while not restarted.done():
                 view = edge.view(cluster, topic)
                 assert list(view.bounds.values()) == [Bounds(0, 0, 0)]
                 time.sleep(0.2)
             restarted.result()
+
+
+def test_what_was_known_of_a_leader_is_looked_up_anew(edge, stoppable, stoppable_broker):
+    """A topic created again has a leader of a lower epoch than the one before it had after a restart."""
+    topic = stoppable_broker.topic()
+    with edge.at(stoppable_broker.servers).cluster() as cluster:
+        edge.view(cluster, topic)
+        stoppable.stop()
+        stoppable.start()
+        edge.view(cluster, topic)
+        stoppable_broker.delete(topic)
+        assert eventually(lambda: not cluster.existing([topic]))
+        stoppable_broker.create(topic)
+        begin = time.monotonic()
+
+        assert list(edge.view(cluster, topic).bounds.values()) == [Bounds(0, 0, 0)]
+
+    assert time.monotonic() - begin < 30, "not only by a new client, the last resort"
+
+
+def test_timeouts_that_make_no_sense_are_refused(edge):
+    """As the Java client does: all attempts together last at least as long as one."""
+    wrong = edge.given({"request.timeout.ms": 2_000, "default.api.timeout.ms": 1_000})
+
+    with pytest.raises(OptionError, match=r"properties\.default\.api\.timeout\.ms' = '1000'"):
+        wrong.bounds("t")
+
+
+def test_timeouts_are_no_unknown_properties(broker, edge, caplog):
+    """Both clients follow them, for asking, writing and reading: none is dropped with a warning."""
+    topic = broker.topic()
+    edge = edge.given({"request.timeout.ms": 20_000, "default.api.timeout.ms": 40_000})
+    edge.send(topic, *numbered(1))
+
+    assert edge.values(Range(topic, 0, 0, 1)) == [b"value 0"]
+    assert own_messages(caplog) == []
 
 
 def test_bounds_are_those_of_the_log(broker, edge):

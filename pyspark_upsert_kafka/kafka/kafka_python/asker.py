@@ -1,4 +1,4 @@
-"""What both libraries share in asking: patience, and commits that nobody waits for."""
+"""What both libraries share in asking: attempts over one connection, and commits that nobody waits for."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.kafka_python.asking import ask
+from pyspark_upsert_kafka.kafka.kafka_python.asking import asking
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
+from pyspark_upsert_kafka.kafka.timeouts import timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -25,11 +26,8 @@ T = TypeVar("T")
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
 
-_CONFIG = {
-    "request_timeout_ms": 10_000,
-    # After a broker's restart nobody waits long for the next try.
-    "reconnect_backoff_max_ms": 1_000,
-}
+# After a broker's restart nobody waits long for the next try.
+_CONFIG = {"reconnect_backoff_max_ms": 1_000}
 
 
 class PatientAsker(ABC):
@@ -41,20 +39,23 @@ class PatientAsker(ABC):
     """
 
     def __init__(self, properties: Properties, role: str) -> None:
-        config = client_config(properties, role, _CONFIG)
+        self.timeouts = timeouts(properties.resolved())
+        request_ms = int(self.timeouts.request_s * 1000)
+        config = client_config(properties, role, {**_CONFIG, "request_timeout_ms": request_ms})
         self.servers = str(config["bootstrap_servers"])
         self.may_create = bool(config.pop("allow_auto_create_topics", False))
         self.group = str(config.pop("group_id", ""))
         self._config = config
         self._client: Any = None
+        self._asking = asking(
+            self.servers, self.timeouts, config["client_id"].trouble, self._refresh, self._reopen
+        )
         self._commits = _Commits(self.group, self._commit)
 
     def close(self) -> None:
         """Ends the connection, after a commit that is under way."""
         self._commits.wait()
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._reopen()
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group, without waiting; trouble is one warning."""
@@ -86,7 +87,18 @@ class PatientAsker(ABC):
                 self._client = self._open(timeout)
             return question(self._client, timeout)
 
-        return ask(what, self.servers, asked)
+        return self._asking.ask(what, asked)
+
+    def _refresh(self, _: float) -> None:
+        """Has the client look up leaders and brokers anew, with its next request."""
+        if self._client is not None:
+            self._metadata(self._client).request_update()
+
+    def _reopen(self) -> None:
+        """Ends the connection; the next question opens another."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     @abstractmethod
     def names(self) -> Sequence[str]:
@@ -111,6 +123,10 @@ class PatientAsker(ABC):
     @abstractmethod
     def _open(self, timeout: float) -> Any:
         """A client; raises KafkaError when no broker answers."""
+
+    @abstractmethod
+    def _metadata(self, client: Any) -> Any:
+        """What a client knows of the cluster."""
 
     @abstractmethod
     def _offsets(

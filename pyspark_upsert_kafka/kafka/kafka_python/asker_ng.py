@@ -20,7 +20,7 @@ from kafka.protocol.offset import OffsetRequest
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import needs_successor
+from pyspark_upsert_kafka.kafka.kafka_python.asking import checked, connecting, needs_successor
 from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
 
 _TOPIC = 2
@@ -72,7 +72,7 @@ class NgAsker(PatientAsker):
         def question(client: Any, timeout: float) -> dict[TopicPartition, int]:
             answer = _coordinator(client, self.group, request, timeout)
             return {
-                TopicPartition(topic, partition): _checked(code, offset)
+                TopicPartition(topic, partition): checked(code, offset)
                 for topic, found in answer.topics
                 for partition, offset, _, code in found
             }
@@ -90,9 +90,10 @@ class NgAsker(PatientAsker):
         return min(found, default=None)
 
     def _open(self, timeout: float) -> Any:
-        return opened(
-            KafkaClient, {**self._config, "api_version_auto_timeout_ms": int(timeout * 1000)}
-        )
+        return opened(KafkaClient, {**self._config, **connecting(timeout)})
+
+    def _metadata(self, client: Any) -> Any:
+        return client.cluster
 
     def _offsets(
         self, partitions: Sequence[TopicPartition], at: int, *, committed: bool
@@ -106,7 +107,7 @@ class NgAsker(PatientAsker):
                 request = OffsetRequest[2](_CONSUMER, int(committed), wanted)
                 for topic, answers in _asked(client, node, request, timeout).topics:
                     for partition, code, _, offset in answers:
-                        found[TopicPartition(topic, partition)] = _checked(code, offset)
+                        found[TopicPartition(topic, partition)] = checked(code, offset)
             return found
 
         return self._ask("look up offsets", question) if partitions else {}
@@ -120,7 +121,7 @@ class NgAsker(PatientAsker):
         def question(client: Any, timeout: float) -> None:
             for _, answers in _coordinator(client, self.group, request, timeout).topics:
                 for _, code in answers:
-                    _checked(code, None)
+                    checked(code, None)
 
         self._ask("commit", question)
 
@@ -136,12 +137,22 @@ def no_read_committed() -> Exception:
 def _asked(client: Any, node: int | str, request: Any, timeout: float) -> Any:
     """What a node answers; raises KafkaError."""
     deadline = time.monotonic() + timeout
-    _until(client, deadline, lambda: client.ready(node, metadata_priority=False))
+    _until(client, deadline, lambda: _is_ready(client, node))
     future = client.send(node, request)
     _until(client, deadline, lambda: future.is_done)
     if future.failed():
         raise future.exception
     return future.value
+
+
+def _is_ready(client: Any, node: int | str) -> bool:
+    """Whether a node can be asked; raises KafkaError when nobody listens there."""
+    if client.ready(node, metadata_priority=False):
+        return True
+    client.poll(timeout_ms=0)
+    if client.is_disconnected(node):
+        raise kafka_errors.KafkaConnectionError(f"node {node} cannot be reached")
+    return False
 
 
 def _until(client: Any, deadline: float, done: Callable[[], bool]) -> None:
@@ -169,7 +180,7 @@ def _metadata(
     for code, name, _, partitions in answer.topics:
         if code == kafka_errors.UnknownTopicOrPartitionError.errno:
             continue
-        _checked(code, None)
+        checked(code, None)
         found[name] = {TopicPartition(name, each[1]): each[2] for each in partitions}
     return found
 
@@ -201,16 +212,9 @@ def _known(client: Any, node: int, timeout: float) -> None:
 def _coordinator(client: Any, group: str, request: Any, timeout: float) -> Any:
     """What the coordinator of a group answers."""
     found = _anyone(client, GroupCoordinatorRequest[0](group), timeout)
-    _checked(found.error_code, None)
+    checked(found.error_code, None)
     _known(client, found.coordinator_id, timeout)
     return _asked(client, found.coordinator_id, request, timeout)
-
-
-def _checked(code: int, value: Any) -> Any:
-    """The value, unless the code is that of an error."""
-    if code:
-        raise kafka_errors.for_code(code)
-    return value
 
 
 def _by_topic(pairs: Any) -> list[tuple[str, list[Any]]]:

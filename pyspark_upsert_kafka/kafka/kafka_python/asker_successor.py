@@ -11,6 +11,7 @@ from kafka.admin import ConfigResource
 
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
+from pyspark_upsert_kafka.kafka.kafka_python.asking import connecting
 from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
 
 
@@ -41,14 +42,13 @@ class SuccessorAsker(PatientAsker):
         """Lets the broker create missing topics, by asking for each as a producer does."""
 
         def question(_: Any, timeout: float) -> None:
-            ms = int(timeout * 1000)
             producer = opened(
                 KafkaProducer,
                 {
                     **self._config,
                     "allow_auto_create_topics": True,
-                    "bootstrap_timeout_ms": ms,
-                    "max_block_ms": ms,
+                    "max_block_ms": int(timeout * 1000),
+                    **connecting(timeout),
                 },
             )
             try:
@@ -79,9 +79,10 @@ class SuccessorAsker(PatientAsker):
         return min((int(each["value"]) for each in settings if each), default=None)
 
     def _open(self, timeout: float) -> Any:
-        return opened(
-            KafkaAdminClient, {**self._config, "bootstrap_timeout_ms": int(timeout * 1000)}
-        )
+        return opened(KafkaAdminClient, {**self._config, **connecting(timeout)})
+
+    def _metadata(self, client: Any) -> Any:
+        return client._manager.cluster  # noqa: SLF001
 
     def _offsets(
         self, partitions: Sequence[TopicPartition], at: int, *, committed: bool

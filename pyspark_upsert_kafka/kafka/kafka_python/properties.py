@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import is_secret
 from pyspark_upsert_kafka.kafka import jaas
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.kafka_python.java_names import (
     ANY_REMEDY,
@@ -61,7 +62,8 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     """
     given = _translated(properties.resolved())
     _check_login(given)
-    return {"client_id": f"pyspark-upsert-kafka-{role}", **ours, **given}
+    config = {"client_id": f"pyspark-upsert-kafka-{role}", **ours, **given}
+    return {**config, "client_id": ClientId(config["client_id"])}
 
 
 def _check_login(given: Mapping[str, Any]) -> None:
@@ -174,6 +176,11 @@ def _not_here(name: str) -> OptionError:
     )
 
 
+def _taken_over(_: str, __: Mapping[str, str]) -> dict[str, Any]:
+    """Of a property that the adapter itself follows."""
+    return {}
+
+
 def _acks(value: str, _: Mapping[str, str]) -> dict[str, Any]:
     if value in ("all", "-1"):
         return {"acks": "all"}
@@ -258,6 +265,7 @@ _SPECIAL: dict[str, Callable[[str, Mapping[str, str]], dict[str, Any]]] = {
     "acks": _acks,
     "compression.codec": _compression,
     "compression.type": _compression,
+    "default.api.timeout.ms": _taken_over,
     "queue.buffering.max.kbytes": _queued_kbytes,
     "queue.buffering.max.messages": _queued_messages,
     "request.required.acks": _acks,

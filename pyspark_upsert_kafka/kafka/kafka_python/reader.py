@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import ask
+from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 )
 from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
+from pyspark_upsert_kafka.kafka.timeouts import timeouts
 
 _CONFIG = {
     "request_timeout_ms": 30_000,
@@ -82,13 +83,11 @@ class KafkaPythonReader:
         }
 
         def question(timeout: float) -> KafkaConsumer:
-            ms = int(timeout * 1000)
-            return opened(
-                KafkaConsumer,
-                {**config, "api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms},
-            )
+            return opened(KafkaConsumer, {**config, **connecting(timeout)})
 
-        consumer = ask("connect", servers, question)
+        trouble = config["client_id"].trouble
+        times = timeouts(self._properties.resolved())
+        consumer = asking(servers, times, trouble).ask("connect", question)
         if not SUCCESSOR:
             from pyspark_upsert_kafka.kafka.kafka_python.markers_ng import without_markers
 

@@ -18,15 +18,11 @@ from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import (
-    HEARD,
-    describe_trouble,
-    is_hopeless,
-    is_transient,
-    told,
-)
+from pyspark_upsert_kafka.kafka.kafka_python.asking import kind_of, told
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.reading import RangeReading
+from pyspark_upsert_kafka.kafka.retrying import Kind
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -68,7 +64,8 @@ class Reading(RangeReading):
         super().__init__(range_, servers)
         self._consumer, self._asker, self._details = consumer, asker, details
         self._tp = ClientPartition(range_.topic, range_.partition)
-        HEARD.forget()
+        self._heard = trouble_of(consumer)
+        self._heard.begin()
         consumer.assign([self._tp])
 
     def _next(self) -> RawBatch:
@@ -94,10 +91,14 @@ class Reading(RangeReading):
             self._out_of_range()
             return []
         except (kafka_errors.KafkaError, OSError) as error:
-            if is_hopeless(error) or not is_transient(error):
+            kind = kind_of(error)
+            if kind is Kind.FATAL:
                 raise BrokerError(f"{self._where()} cannot be read: {told(error)}.") from None
+            self._heard.error(told(error), security=kind is Kind.SECURITY)
             logger.info("%s: reading goes on after %s", self._where(), told(error))
             return []
+        if position > self._position:
+            self._heard.progress()
         self._moved(position)
         records: list[Any] = found.get(self._tp, [])
         if self._position > self._range.end:
@@ -126,7 +127,7 @@ class Reading(RangeReading):
         return found
 
     def _trouble(self) -> tuple[bool, str]:
-        return bool(HEARD.hopeless), describe_trouble()
+        return self._heard.fatal is not None, self._heard.describe()
 
 
 def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:

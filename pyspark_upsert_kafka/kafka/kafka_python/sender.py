@@ -21,13 +21,8 @@ from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_b
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import (
-    HEARD,
-    ask,
-    describe_trouble,
-    needs_successor,
-    told,
-)
+from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting, needs_successor, told
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     QUEUED_MESSAGES,
@@ -36,6 +31,8 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     opened,
 )
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts, timeouts
+from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
 
 _CONFIG = {
     "linger_ms": 5,
@@ -69,7 +66,7 @@ def sender_for(
                 limit = asker.max_message_bytes(topics)
             except BrokerError:  # who may write may not always see the settings
                 limit = None
-        return _connected(_with_sizes(config, limit))
+        return _connected(_with_sizes(config, limit), timeouts(properties.resolved()))
 
     return KafkaPythonSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
 
@@ -85,6 +82,8 @@ class KafkaPythonSender:
         self._lease = lease
         self._producer = lease.client.producer
         self._most, self._most_bytes = lease.client.most, lease.client.most_bytes
+        self._trouble = trouble_of(self._producer)
+        self._trouble.begin()
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._first: DeliveryError | None = None
@@ -141,24 +140,32 @@ class KafkaPythonSender:
 
     def _wait_for_one(self) -> None:
         """Waits for the report of the oldest message; after the first failure nothing is waited for."""
-        waiting = self._waiting[0]
+        waiting, done = self._waiting[0], 0
         while not waiting.future.is_done:
             self._raise_first()
             try:
                 waiting.future.get(patience.REPORT_S)
             except kafka_errors.KafkaError:
-                if not waiting.future.is_done and HEARD.hopeless:
-                    raise BrokerError(f"Nothing can be written.{describe_trouble()}") from None
+                before, done = done, sum(each.future.is_done for each in self._waiting)
+                if done > before:
+                    self._trouble.progress()
+                if self._trouble.fatal is not None:
+                    raise BrokerError(
+                        f"Nothing can be written: {self._trouble.fatal}.{CHECK_SECURITY}"
+                    ) from None
         self._waiting.popleft()
         self._waiting_bytes -= waiting.size
-        if waiting.future.exception is not None:
+        if waiting.future.exception is None:
+            self._trouble.progress()
+        else:
             self._fail(waiting.topic, waiting.partition, waiting.key, waiting.future.exception)
 
     def _fail(self, topic: str, partition: int | None, key: bytes | None, error: Exception) -> None:
         self._failed += 1
         cause = (topic, partition, getattr(error, "errno", None))
         if self._first is None:
-            self._first = DeliveryError(topic, partition, key, _reason(error))
+            reason = _reason(error, self._trouble.describe())
+            self._first = DeliveryError(topic, partition, key, reason)
             self._cause = cause
         self._with_that_cause += cause == self._cause
 
@@ -179,15 +186,12 @@ class _Connection:
     most_bytes: int
 
 
-def _connected(config: Mapping[str, Any]) -> _Connection:
+def _connected(config: Mapping[str, Any], times: Timeouts) -> _Connection:
     def question(timeout: float) -> KafkaProducer:
-        ms = int(timeout * 1000)
-        return opened(
-            KafkaProducer,
-            {**config, "api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms},
-        )
+        return opened(KafkaProducer, {**config, **connecting(timeout)})
 
-    producer = ask("connect", str(config["bootstrap_servers"]), question)
+    servers, trouble = str(config["bootstrap_servers"]), config["client_id"].trouble
+    producer = asking(servers, times, trouble).ask("connect", question)
     create_no_topics(producer._metadata)  # noqa: SLF001
     return _Connection(producer, config[QUEUED_MESSAGES], config["buffer_memory"])
 
@@ -291,7 +295,7 @@ def _rows(
     )
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, trouble: str) -> str:
     if isinstance(error, _UnsendableError):
         return str(error)
     if isinstance(error, kafka_errors.MessageSizeTooLargeError):
@@ -299,4 +303,4 @@ def _reason(error: Exception) -> str:
             "the message is too large (see the topic's 'max.message.bytes' and "
             "'properties.max.request.size')"
         )
-    return f"{told(error)}{describe_trouble()}"
+    return f"{told(error)}{trouble}"

@@ -1,59 +1,103 @@
-"""The admin client: what it is asked is asked with patience, and its trouble is heard."""
+"""The admin client: what passes is asked again, by a client that has looked up the leaders anew."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYetError
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble, ask
+from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, failure
 from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
+from pyspark_upsert_kafka.kafka.retrying import Asking, AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
 
 _LOOK_S = 0.2
 
+_LEADER_S = 5.0
+"""While some broker is out of reach, the first attempt lasts so long: the leader may have moved."""
+
 
 class Admin:
-    """An admin client with its manners.
+    """An admin client, replaced when it cannot be helped.
 
     Args:
         config: librdkafka's configuration.
+        timeouts: For one attempt and for all of them.
 
     Raises:
         OptionError: The client does not take a property.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.servers = str(config["bootstrap.servers"])
-        self._trouble = Trouble()
-        self.client = opened(AdminClient, {**config, "error_cb": self._trouble})
+    def __init__(self, config: Mapping[str, Any], timeouts: Timeouts) -> None:
+        self.servers, self.timeouts = str(config["bootstrap.servers"]), timeouts
+        self._trouble = ClientTrouble()
+        # The client must not hold what holds it: its threads end with its last reference.
+        self._config = {**config, "error_cb": self._trouble}
+        self._leader_s = _LEADER_S
+        self._begin = time.monotonic()
+        self._reopen()
 
     def ask(self, what: str, question: Callable[[float], T]) -> T:
-        """The answer to a question, as `asking.ask` gets it."""
+        """The answer to a question, as `retrying` gets it."""
 
-        def heard(timeout: float) -> T:
+        def attempt(timeout: float) -> T:
+            self._trouble.unreachable = None
+            self._begin = time.monotonic()
             try:
                 return question(timeout)
             finally:
                 self.client.poll(0)  # librdkafka tells its log and its trouble only when polled
 
-        return ask(what, self.servers, self._trouble, heard)
+        self.client.poll(0)  # trouble of before is no news
+        self._leader_s = _LEADER_S
+        return Asking(
+            self.servers, self.timeouts, self._trouble, (KafkaException,), failure,
+            self._refresh, self._reopen,
+        ).ask(what, attempt)  # fmt: skip
+
+    def all_topics(self, timeout: float) -> list[str]:
+        """Names of all topics; the client knows their leaders anew."""
+        # Unlike what follows, this can be given up when nobody listens.
+        self.result(self.client.describe_cluster(request_timeout=timeout))
+        return list(self.client.list_topics(timeout=timeout).topics)
 
     def result(self, future: Future[Any]) -> Any:
-        """What a future gives, unless trouble comes up meanwhile that no waiting can mend.
+        """What a future gives, unless it becomes clear meanwhile that waiting is in vain.
 
         Raises:
-            KafkaException: The future's own, or that trouble.
+            KafkaException: The future's own, or that brokers are out of reach.
+            AttemptError: Security errors are fatal.
         """
         while True:
             try:
                 return future.result(_LOOK_S)
             except NotYetError:
                 self.client.poll(0)
-                if self._trouble.hopeless is not None:
-                    raise KafkaException(self._trouble.hopeless) from None
+                self._give_up_in_vain()
+
+    def _give_up_in_vain(self) -> None:
+        fatal, lost = self._trouble.fatal, self._trouble.unreachable
+        if fatal is not None:
+            raise AttemptError(Failure(Kind.SECURITY, fatal))
+        if lost is None:
+            return
+        if lost.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+            raise KafkaException(lost)
+        if time.monotonic() - self._begin > self._leader_s:
+            self._leader_s *= 2  # it may also be another broker that is away, and the answer slow
+            raise KafkaException(lost)
+
+    def _refresh(self, timeout: float) -> None:
+        self._trouble.unreachable = None
+        self._begin = time.monotonic()
+        self.all_topics(timeout)
+
+    def _reopen(self) -> None:
+        self.client = opened(AdminClient, self._config)

@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.admin import Admin
 from pyspark_upsert_kafka.kafka.librdkafka.groups import Group
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
+from pyspark_upsert_kafka.kafka.timeouts import timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -29,19 +30,16 @@ class LibrdkafkaAsker:
         config = client_config(properties, role, {})
         self.may_create = str(config.get(_AUTO_CREATE, "false")).lower() == "true"
         self.group = str(config.pop("group.id", ""))
-        self._admin = Admin(config)
+        self._admin = Admin(config, timeouts(properties.resolved()))
         self._offsets_of_group = Group(self._admin, self.group)
-        self.servers = self._admin.servers
+        self.servers, self.timeouts = self._admin.servers, self._admin.timeouts
 
     def close(self) -> None:
         """Nothing is left to do: the admin client's threads end with it."""
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
-        found = self._admin.ask(
-            "list topics", lambda timeout: self._admin.client.list_topics(timeout=timeout)
-        )
-        return list(found.topics)
+        return self._admin.ask("list topics", self._admin.all_topics)
 
     def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Name -> id and number of partitions, of the topics that exist."""
@@ -125,15 +123,6 @@ class LibrdkafkaAsker:
             return [{} for _ in asked]
 
         def question(timeout: float) -> list[dict[TopicPartition, int]]:
-            try:
-                return offsets(timeout)
-            except ck.KafkaException as error:
-                if error.args[0].code() == ck.KafkaError._NOENT:  # noqa: SLF001 - "No leaders found"
-                    # What had no leader once can stay so in librdkafka's memory until it looks around.
-                    self._admin.client.list_topics(timeout=timeout)
-                raise
-
-        def offsets(timeout: float) -> list[dict[TopicPartition, int]]:
             answers = [
                 self._admin.client.list_offsets(
                     dict.fromkeys(wanted, spec),

@@ -30,7 +30,7 @@ _NO_GROUP_IS_JOINED = frozenset({
 DROPPED = _NO_GROUP_IS_JOINED | frozenset({
     "auto.commit.interval.ms", "auto.include.jmx.reporter", "bootstrap.controllers",
     "compression.gzip.level", "compression.lz4.level", "compression.zstd.level", "config.providers",
-    "default.api.timeout.ms", "dns.lookup", "exclude.internal.topics",
+    "dns.lookup", "exclude.internal.topics",
     "internal.throw.on.fetch.stable.offset.unsupported", "max.block.ms", "max.poll.records",
     "metadata.max.idle.ms", "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy",
     "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
@@ -83,7 +83,7 @@ JVM_ONLY = {
 SHARED = frozenset({
     "acks", "allow.auto.create.topics", "batch.size", "bootstrap.servers", "buffer.memory",
     "check.crcs", "client.dns.lookup", "client.id", "client.rack", "compression.type",
-    "connections.max.idle.ms", "delivery.timeout.ms", "enable.idempotence", "enable.metrics.push",
+    "connections.max.idle.ms", "default.api.timeout.ms", "delivery.timeout.ms", "enable.idempotence", "enable.metrics.push",
     "fetch.max.bytes", "fetch.min.bytes", "group.id", "isolation.level", "linger.ms",
     "max.in.flight.requests.per.connection", "max.partition.fetch.bytes", "metadata.max.age.ms",
     "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms", "retries",

@@ -123,7 +123,7 @@ def _from_jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
 
 
 def _taken_over(_: str, __: Mapping[str, str]) -> dict[str, str]:
-    """Of a property that the options have taken; a client must never skip lost data by itself."""
+    """Of a property that the connector itself follows: as a client must never skip lost data by itself."""
     return {}
 
 
@@ -176,6 +176,7 @@ _SPECIAL: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
     "acks": _acks,
     "auto.offset.reset": _taken_over,
     "buffer.memory": _buffer_memory,
+    "default.api.timeout.ms": _taken_over,
     "sasl.jaas.config": _from_jaas,
     "sasl.oauthbearer.token.endpoint.url": _token_endpoint,
     "ssl.endpoint.identification.algorithm": _host_check,

@@ -10,7 +10,7 @@ import confluent_kafka as ck
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble
+from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 from pyspark_upsert_kafka.kafka.librdkafka.reading import Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
@@ -37,7 +37,7 @@ class _Connection:
     """A consumer, and what it says goes wrong."""
 
     consumer: ck.Consumer
-    trouble: Trouble
+    trouble: ClientTrouble
 
 
 POOL: Pool[_Connection] = Pool(lambda connection: connection.consumer.close())
@@ -65,7 +65,8 @@ class LibrdkafkaReader:
         """The messages of the range, in batches."""
         # Whoever reads no further leaves fetches under way, and the pool closes the connection.
         with POOL.client(self._properties.resolved(), self._connect) as connection:
-            connection.trouble.forget()
+            connection.consumer.poll(0)  # trouble of before is no news
+            connection.trouble.begin()
             reading = Reading(
                 connection.consumer,
                 connection.trouble,
@@ -77,7 +78,7 @@ class LibrdkafkaReader:
             connection.consumer.unassign()
 
     def _connect(self) -> _Connection:
-        trouble = Trouble()
+        trouble = ClientTrouble()
         config = client_config(self._properties, "reader", {**_CONFIG, "error_cb": trouble})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
         return _Connection(opened(ck.Consumer, config), trouble)

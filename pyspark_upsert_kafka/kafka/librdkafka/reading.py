@@ -16,8 +16,9 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.librdkafka.asking import TRANSIENT, Trouble
+from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, kind_of
 from pyspark_upsert_kafka.kafka.reading import RangeReading
+from pyspark_upsert_kafka.kafka.retrying import Kind
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -62,7 +63,7 @@ class Reading(RangeReading):
     def __init__(
         self,
         consumer: ck.Consumer,
-        trouble: Trouble,
+        trouble: ClientTrouble,
         servers: str,
         range_: Range,
         *,
@@ -90,6 +91,7 @@ class Reading(RangeReading):
         received = self._consumer.consume(wanted, _CHUNK_S)
         messages = [message for message in received if message.error() is None]
         if messages:
+            self._heard.progress()
             self._moved(messages[-1].offset() + 1)
             if self._position > self._range.end:
                 messages = messages[: bisect_left(messages, self._range.end, key=ck.Message.offset)]
@@ -112,12 +114,13 @@ class Reading(RangeReading):
         error = message.error()
         code = error.code()
         if code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
+            self._heard.progress()
             self._moved(message.offset())
         elif code == ck.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             self._out_of_range()
         elif code in _GROUP_TROUBLE:
             logger.info("Reading goes on without a group: %s", error.str())
-        elif code not in TRANSIENT and code not in _UNKNOWN:
+        elif kind_of(error) is Kind.FATAL:
             raise BrokerError(f"{self._where()} cannot be read: {error.str()}.")
 
     def _go_to(self, position: int) -> None:
@@ -145,7 +148,7 @@ class Reading(RangeReading):
         return None if found is None else Bounds(found[0], found[1], found[1])
 
     def _trouble(self) -> tuple[bool, str]:
-        return self._heard.hopeless is not None, self._heard.describe()
+        return self._heard.fatal is not None, self._heard.describe()
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_b
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.librdkafka.asking import Trouble
+from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
+from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
 
 _CONFIG = {
     # What the Java client does with a key, so that mixed writers agree where a key lives.
@@ -73,6 +74,9 @@ class LibrdkafkaSender:
     def __init__(self, lease: Lease[_Connection]) -> None:
         self._lease = lease
         self._producer, self._failures = lease.client.producer, lease.client.failures
+        self._handed_over = self._gone_through = 0
+        self._producer.poll(0)  # trouble of before is no news
+        self._failures.trouble.begin()
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
@@ -84,18 +88,16 @@ class LibrdkafkaSender:
                 self._produce_when_there_is_room(message)
             except ck.KafkaException as error:
                 raise self._failures.refused(message, error) from None
+        self._handed_over += len(messages)
         self._producer.poll(0)
+        self._note_progress()
         self._failures.raise_first()
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        left = None
-        while not self._failures.first:
-            before, left = left, self._producer.flush(patience.REPORT_S)
-            if not left:
-                break
-            if left == before:
-                self._failures.raise_hopeless()
+        while not self._failures.first and self._producer.flush(patience.REPORT_S):
+            self._note_progress()
+            self._failures.raise_fatal()
         self._failures.raise_first()
 
     def close(self) -> None:
@@ -103,21 +105,28 @@ class LibrdkafkaSender:
         if len(self._producer) or self._failures.first:
             POOL.discard(self._lease)
         else:
-            self._failures.trouble.forget()
             POOL.give_back(self._lease)
         del self._producer, self._lease  # librdkafka's threads end with the last reference
 
+    def _note_progress(self) -> None:
+        """What was handed over and waits no longer has got through; what failed is told elsewhere."""
+        gone_through = self._handed_over - len(self._producer)
+        if gone_through > self._gone_through:
+            self._gone_through = gone_through
+            self._failures.trouble.progress()
+
     def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
         while True:
-            if not self._producer.poll(patience.REPORT_S):
-                self._failures.raise_hopeless()
+            self._producer.poll(patience.REPORT_S)
             self._failures.raise_first()
             try:
                 self._producer.produce(*message)
             except BufferError:
+                self._failures.raise_fatal()
                 continue
             except ck.KafkaException as error:
                 raise self._failures.refused(message, error) from None
+            self._failures.trouble.progress()
             return
 
 
@@ -149,7 +158,7 @@ class _Failures:
 
     def __init__(self) -> None:
         self.first: DeliveryError | None = None
-        self.trouble = Trouble()
+        self.trouble = ClientTrouble()
         self._count = 0
         self._cause: tuple[str, int | None, int] | None = None
         self._with_that_cause = 0
@@ -170,10 +179,11 @@ class _Failures:
         if self.first is not None:
             raise self._described()
 
-    def raise_hopeless(self) -> None:
-        """Raises what waiting cannot mend, if there is such trouble."""
-        if self.trouble.hopeless is not None:
-            raise BrokerError(f"Nothing can be written: {self.trouble.hopeless.str()}.")
+    def raise_fatal(self) -> None:
+        """Raises what waiting does not mend, if there is such trouble."""
+        fatal = self.trouble.fatal
+        if fatal is not None:
+            raise BrokerError(f"Nothing can be written: {fatal}.{CHECK_SECURITY}")
 
     def _add(
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
@@ -243,7 +253,7 @@ def _listed(headers: Headers | None) -> list[tuple[str, bytes | None]] | None:
     return list(headers) if headers else None
 
 
-def _reason(error: ck.KafkaError, trouble: Trouble) -> str:
+def _reason(error: ck.KafkaError, trouble: ClientTrouble) -> str:
     text = error.str()
     if error.code() == ck.KafkaError.MSG_SIZE_TOO_LARGE:
         return f"{text} (see the topic's 'max.message.bytes' and 'properties.max.request.size')"

@@ -1,0 +1,62 @@
+"""What kafka-python says of lost connections: it keeps the reasons to its log."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+from pyspark_upsert_kafka.kafka.trouble import Trouble
+
+_SECURITY = re.compile(
+    "authentication ?failed|certificate verify failed|hostname mismatch|SaslMechanism|sasl_mechanism"
+    # A broker that refuses a login may just hang up; so may one that restarts, but not for long.
+    "|<(authenticating|handshake)>.*: Closing connection",
+    re.IGNORECASE,
+)
+
+
+class ClientId(str):
+    """A client's id that knows the client's trouble.
+
+    Every connection has the id in its configuration, and a record of the library's log has the
+    connection among its arguments: so each client hears of its own connections only.
+    """
+
+    __slots__ = ("trouble",)
+
+    trouble: Trouble
+
+    def __new__(cls, text: str) -> ClientId:  # noqa: PYI034 - typing.Self needs Python 3.11
+        """An id with nothing to tell yet."""
+        self = super().__new__(cls, text)
+        self.trouble = Trouble()
+        return self
+
+
+def trouble_of(client: Any) -> Trouble:
+    """The trouble of a consumer or producer that was opened with a `ClientId`."""
+    client_id: ClientId = client.config["client_id"]
+    return client_id.trouble
+
+
+def is_about_security(text: str) -> bool:
+    """Whether it says that a login or a certificate was refused."""
+    return _SECURITY.search(text) is not None
+
+
+class _Listener(logging.Handler):
+    """Passes what the library says of a connection on to the trouble of its client."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Takes note of a warning about a connection."""
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        for argument in arguments:
+            config = getattr(argument, "config", None)
+            client_id = config.get("client_id") if isinstance(config, dict) else None
+            if isinstance(client_id, ClientId):
+                text = record.getMessage()
+                client_id.trouble.error(text, security=is_about_security(text))
+
+
+logging.getLogger("kafka").addHandler(_Listener(logging.WARNING))

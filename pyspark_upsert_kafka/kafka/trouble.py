@@ -1,0 +1,71 @@
+"""What a client says goes wrong, and when that is fatal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+FATAL_AFTER_S = 5.0
+"""For so long security errors go on, and nothing gets through, before they are fatal."""
+
+
+CHECK_SECURITY = (
+    " Check 'properties.security.protocol', what identifies you ('properties.sasl.*'), and whom you "
+    "trust ('properties.ssl.*')."
+)
+"""What to do about a fatal error, as text to append to a sentence."""
+
+
+class Trouble:
+    """The errors of one client since its task began.
+
+    A client reconnects by itself, and one of several brokers may have a bad certificate: so a
+    refused login or certificate is fatal only when such errors go on while nothing gets through.
+
+    Args:
+        clock: Gives the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        """A new task begins: what went wrong before is no news."""
+        with self._lock:
+            self._last = self._security = ""
+            self._lasted_s = self._since = 0.0
+
+    def error(self, text: str, *, security: bool = False) -> None:
+        """Takes note of an error.
+
+        Args:
+            text: In the client's words.
+            security: Whether it is about who we are, or whom we trust.
+        """
+        with self._lock:
+            self._last = text
+            if security:
+                now = self._clock()
+                self._since = self._since if self._security else now
+                self._security, self._lasted_s = text, now - self._since
+
+    def progress(self) -> None:
+        """Something got through: an answer, a message, a confirmation; security errors of before are no news."""
+        if self._security:
+            with self._lock:
+                self._security, self._lasted_s = "", 0.0
+
+    @property
+    def fatal(self) -> str | None:
+        """The security error that went on for too long; None = there is hope."""
+        with self._lock:
+            return self._security if self._lasted_s >= FATAL_AFTER_S else None
+
+    def describe(self) -> str:
+        """What went wrong, as text to append to a sentence."""
+        with self._lock:
+            text = self._security or self._last
+        return f" Last seen: {text}" if text else ""

@@ -1,0 +1,89 @@
+"""What a cluster is asked: a topic that is not known yet, and one that is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.planning import Bounds
+from pyspark_upsert_kafka.kafka import cluster
+from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.retrying import UnknownTopicError
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+
+TOPIC = {"t": ("id", 2)}
+
+
+class Asker:
+    """A cluster in which topic t shows up late: in the metadata, and after that at its leader."""
+
+    servers, group, may_create = "here:9092", "", False
+    timeouts = Timeouts(30.0, 60.0)
+
+    def __init__(self, *, shown_at: float = 0.0, led_at: float = 0.0) -> None:
+        self.now, self.shown_at, self.led_at = 0.0, shown_at, led_at
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes."""
+        self.now += seconds
+
+    def existing(self, _):
+        """The topic, once it is shown."""
+        return TOPIC if self.now >= self.shown_at else {}
+
+    def bounds(self, partitions, **_):
+        """Bounds of partitions whose leader knows of them."""
+        if partitions and self.now < self.led_at:
+            raise UnknownTopicError("unknown")
+        return dict.fromkeys(partitions, Bounds(0, 0, 0))
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, asker: Asker) -> AskedCluster:
+    """The cluster, in a time of its own."""
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: asker.now)
+    monkeypatch.setattr(cluster.time, "sleep", asker.sleep)
+    return AskedCluster(asker)
+
+
+def test_a_topic_that_shows_up_late_is_waited_for(monkeypatch):
+    """One just created is not known to every broker at once."""
+    asker = Asker(shown_at=3.0)
+
+    assert asked(monkeypatch, asker).topics(Topics(("t",))) == TOPIC
+
+
+def test_a_topic_that_every_look_misses_does_not_exist(monkeypatch):
+    """That is told after a few seconds."""
+    asker = Asker(shown_at=1000.0)
+
+    with pytest.raises(BrokerError, match="does not exist"):
+        asked(monkeypatch, asker).topics(Topics(("t",)))
+
+    assert 4 < asker.now < 7
+
+
+def test_a_partition_that_its_leader_does_not_know_yet_is_waited_for(monkeypatch):
+    """As long as the metadata shows it: a large cluster needs its time for a new topic."""
+    asker = Asker(led_at=45.0)
+
+    assert len(asked(monkeypatch, asker).view(TOPIC, committed=True).bounds) == 2
+
+
+def test_a_partition_that_its_leader_never_knows_is_an_error(monkeypatch):
+    """When the time for an answer is over."""
+    asker = Asker(led_at=1000.0)
+
+    with pytest.raises(UnknownTopicError):
+        asked(monkeypatch, asker).view(TOPIC, committed=True)
+
+    assert 60 <= asker.now < 62
+
+
+def test_a_topic_that_goes_meanwhile_is_not_in_the_view(monkeypatch):
+    """Whether that is lost data is for the caller to find out by further looks."""
+    asker = Asker(shown_at=1000.0, led_at=1000.0)
+
+    view = asked(monkeypatch, asker).view(TOPIC, committed=True)
+
+    assert (view.bounds, dict(view.topic_ids)) == ({}, {})

@@ -1,0 +1,47 @@
+"""kafka-python's log: each client hears of its own connections."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId, is_about_security
+
+log = logging.getLogger("kafka.conn")
+
+
+def connection(client_id: str) -> SimpleNamespace:
+    """A connection as the library makes it: what the client was given is in its configuration."""
+    return SimpleNamespace(config={"client_id": client_id})
+
+
+def test_each_client_hears_of_its_own_connections():
+    """Though two clients have equal ids, and others are in the process too."""
+    ours, others = ClientId("driver"), ClientId("driver")
+    assert ours == others
+
+    log.error("%s: Closing connection. %s", connection(ours), OSError("gone"))
+    log.error("%s: Closing connection. %s", connection("driver"), OSError("someone else's"))
+    log.error("no arguments")
+
+    assert "gone" in ours.trouble.describe()
+    assert "someone" not in ours.trouble.describe()
+    assert others.trouble.describe() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<BrokerConnection node_id=1 <authenticating> [...]>: Closing connection. gone", True),
+        ("<BrokerConnection node_id=1 <handshake> [...]>: Closing connection. gone", True),
+        ("<BrokerConnection node_id=1 <connected> [...]>: Closing connection. gone", False),
+        ("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", True),
+        ("Authentication failed for user ana", True),
+        ("Connect attempt to <...> returned error 111. Disconnecting.", False),
+    ],
+)
+def test_what_is_about_security(text, expected):
+    """A refused login or certificate; a broker may also just hang up in the middle of a login."""
+    assert is_about_security(text) == expected

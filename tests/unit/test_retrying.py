@@ -1,0 +1,145 @@
+"""The loop in which brokers are asked: what is tried again, for how long, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka import retrying
+from pyspark_upsert_kafka.kafka.retrying import Asking, Failure, Kind, UnknownTopicError, kind_of
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.trouble import Trouble
+
+RETRIABLE_IN_JAVA = {
+    2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89,
+    100, 103, 106, 122, 123, 133,
+}  # fmt: skip
+"""Codes in ``org.apache.kafka.common.protocol.Errors`` of Kafka 4.3.1 whose exception is a
+``RetriableException``, as a small Java program lists them."""
+
+
+def test_errors_that_java_retries_are_retried():
+    """All of them but a corrupt message; an unknown topic is looked for by those who ask."""
+    retried = {code for code in range(-1, 200) if kind_of(code) is Kind.RETRIABLE}
+
+    assert retried == (RETRIABLE_IN_JAVA - {2, 3}) | {8}
+    assert kind_of(3) is Kind.UNKNOWN_TOPIC
+    assert {code for code in range(200) if kind_of(code) is Kind.SECURITY} == {33, 34, 58}
+    assert kind_of(29) is Kind.FATAL  # TOPIC_AUTHORIZATION_FAILED
+
+
+JAVA = Timeouts(30.0, 60.0)
+
+
+class ClientError(Exception):
+    """What the client of these tests raises: it holds the kind."""
+
+
+class Client:
+    """A client whose attempts end as planned; the last plan goes on for ever. Time passes only here.
+
+    Args:
+        plan: How the attempts end, a kind of failure or None for an answer.
+        attempt_s: How long each takes.
+        timeouts: Of the client.
+    """
+
+    def __init__(
+        self, *plan: Kind | None, attempt_s: float = 0.0, timeouts: Timeouts = JAVA
+    ) -> None:
+        self.now, self.plan, self.attempt_s = 0.0, plan, attempt_s
+        self.timeouts: list[float] = []
+        self.done: list[str] = []
+        self.trouble = Trouble(clock=lambda: self.now)
+        self.asking = Asking(
+            "here:9092", timeouts, self.trouble, (ClientError,),
+            lambda error: Failure(error.args[0], "no"), self._refresh, self._reopen,
+        )  # fmt: skip
+
+    def ask(self, patch: pytest.MonkeyPatch) -> str:
+        """What the client is asked, in a time of its own."""
+        patch.setattr(retrying.time, "monotonic", lambda: self.now)
+        patch.setattr(retrying.time, "sleep", self._pass)
+        return self.asking.ask("look", self._attempt)
+
+    def _pass(self, seconds: float) -> None:
+        self.now += seconds
+
+    def _attempt(self, timeout: float) -> str:
+        self.timeouts.append(timeout)
+        self.done.append("ask")
+        self._pass(min(self.attempt_s, timeout))
+        outcome = self.plan[min(len(self.timeouts), len(self.plan)) - 1]
+        if outcome is not None:
+            raise ClientError(outcome)
+        return "answer"
+
+    def _refresh(self, _: float) -> None:
+        self.done.append("refresh")
+
+    def _reopen(self) -> None:
+        self.done.append("reopen")
+
+
+def counted(done: Sequence[str]) -> dict[str, int]:
+    """How often each was done."""
+    return {what: done.count(what) for what in ("ask", "refresh", "reopen")}
+
+
+def test_leaders_are_looked_up_anew_before_each_further_attempt(monkeypatch):
+    """What a client remembers of leaders would else be wrong for minutes."""
+    client = Client(Kind.RETRIABLE, Kind.RETRIABLE, None)
+
+    assert client.ask(monkeypatch) == "answer"
+    assert client.done == ["ask", "refresh", "ask", "refresh", "ask"]
+
+
+def test_a_client_that_cannot_be_helped_is_replaced(monkeypatch):
+    """Now and then, as the last resort; whoever gets no answer is told when the time is over."""
+    client = Client(Kind.RETRIABLE)
+
+    with pytest.raises(BrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"):
+        client.ask(monkeypatch)
+
+    assert 60 <= client.now < 62
+    assert counted(client.done)["reopen"] == 3
+
+
+def test_a_slow_answer_is_waited_for(monkeypatch):
+    """One attempt lasts as long as its timeout says, and all of them no longer than theirs."""
+    patient = Client(None, attempt_s=29.0)
+    assert patient.ask(monkeypatch) == "answer"
+    assert patient.timeouts == [30.0]
+
+    in_vain = Client(Kind.RETRIABLE, attempt_s=99.0, timeouts=Timeouts(4.0, 10.0))
+    with pytest.raises(BrokerError, match="within 10 seconds"):
+        in_vain.ask(monkeypatch)
+    assert in_vain.timeouts[:2] == [4.0, 4.0]
+    assert in_vain.now < 11
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [(Kind.FATAL, BrokerError), (Kind.UNKNOWN_TOPIC, UnknownTopicError)]
+)
+def test_what_asking_again_cannot_change_is_told_at_once(monkeypatch, kind, error):
+    """There is one attempt only."""
+    client = Client(kind)
+
+    with pytest.raises(error, match=r"Could not look at 'here:9092': no\."):
+        client.ask(monkeypatch)
+
+    assert client.done == ["ask"]
+
+
+def test_a_refused_login_is_told_soon(monkeypatch):
+    """It is asked again with new clients for a few seconds: a verdict may be that of one broker."""
+    client = Client(Kind.SECURITY)
+    with pytest.raises(BrokerError, match=r"properties\.sasl\."):
+        client.ask(monkeypatch)
+    assert 5 <= client.now < 7
+
+    passing = Client(Kind.SECURITY, Kind.SECURITY, None)
+    assert passing.ask(monkeypatch) == "answer"
+    assert counted(passing.done) == {"ask": 3, "refresh": 2, "reopen": 2}

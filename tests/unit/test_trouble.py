@@ -1,0 +1,60 @@
+"""When what a client says goes wrong is fatal: a table of what happened when."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.kafka.trouble import FATAL_AFTER_S, Trouble
+
+REFUSED, LOST, THROUGH, NEW_TASK = "refused", "lost", "through", "new task"
+
+
+@pytest.mark.parametrize(
+    ("events", "is_fatal"),
+    [
+        ([], False),
+        ([(0, REFUSED)], False),  # once proves nothing, however long ago
+        ([(0, REFUSED), (FATAL_AFTER_S - 0.1, REFUSED)], False),
+        ([(0, REFUSED), (FATAL_AFTER_S, REFUSED)], True),
+        ([(0, REFUSED), (1, REFUSED), (FATAL_AFTER_S, REFUSED), (6, LOST)], True),
+        ([(0, LOST), (60, LOST)], False),  # a lost connection comes back
+        ([(0, LOST), (60, REFUSED)], False),
+        ([(0, REFUSED), (1, LOST), (FATAL_AFTER_S, REFUSED)], True),
+        ([(0, REFUSED), (1, THROUGH), (6, REFUSED)], False),  # another broker takes messages
+        ([(0, REFUSED), (6, REFUSED), (7, THROUGH)], False),
+        ([(0, REFUSED), (1, THROUGH), (2, REFUSED), (2 + FATAL_AFTER_S, REFUSED)], True),
+        ([(0, REFUSED), (1, NEW_TASK), (6, REFUSED)], False),
+        ([(0, REFUSED), (6, REFUSED), (7, NEW_TASK)], False),
+        ([(0, REFUSED), (1, NEW_TASK), (2, REFUSED), (2 + FATAL_AFTER_S, REFUSED)], True),
+    ],
+)
+def test_a_refusal_is_fatal_when_it_goes_on_and_nothing_gets_through(events, is_fatal):
+    """One refused login or certificate proves nothing; nor does what was before the task."""
+    now = [0.0]
+    trouble = Trouble(clock=lambda: now[0])
+    for second, event in events:
+        now[0] = second
+        if event == THROUGH:
+            trouble.progress()
+        elif event == NEW_TASK:
+            trouble.begin()
+        else:
+            trouble.error(event, security=event == REFUSED)
+
+    assert trouble.fatal == (REFUSED if is_fatal else None)
+
+
+def test_what_went_wrong_is_told():
+    """A refusal explains the lost connections that follow from it; a new task has nothing to tell."""
+    trouble = Trouble()
+    assert trouble.describe() == ""
+
+    trouble.error(LOST)
+    assert trouble.describe() == " Last seen: lost"
+
+    trouble.error(REFUSED, security=True)
+    trouble.error(LOST)
+    assert trouble.describe() == " Last seen: refused"
+
+    trouble.begin()
+    assert trouble.describe() == ""
