@@ -9,8 +9,9 @@ from typing import Any
 from pyspark_upsert_kafka.kafka.trouble import Trouble
 
 _SECURITY = re.compile(
-    "authentication ?failed|certificate verify failed|hostname mismatch|SaslMechanism|sasl_mechanism"
+    "authentication ?failed|lost during authentication|certificate verify failed|hostname mismatch|SaslMechanism|sasl_mechanism"
     # A broker that refuses a login may just hang up; so may one that restarts, but not for long.
+    # This is what kafka-python-ng says then.
     "|<(authenticating|handshake)>.*: Closing connection",
     re.IGNORECASE,
 )
@@ -45,6 +46,17 @@ def is_about_security(text: str) -> bool:
     return _SECURITY.search(text) is not None
 
 
+def _lost_its_login(connection: Any, text: str) -> bool:
+    """Whether a broker hung up in the middle of a login: kafka-python 3 says no more than that it is gone."""
+    login = getattr(connection, "init_future", None)
+    return (
+        login is not None
+        and login.failed()
+        and bool(connection.sasl_enabled)
+        and "socket disconnected" in text
+    )
+
+
 class _Listener(logging.Handler):
     """Passes what the library says of a connection on to the trouble of its client."""
 
@@ -56,6 +68,8 @@ class _Listener(logging.Handler):
             client_id = config.get("client_id") if isinstance(config, dict) else None
             if isinstance(client_id, ClientId):
                 text = record.getMessage()
+                if _lost_its_login(argument, text):
+                    text = f"Lost during authentication: {text}"
                 client_id.trouble.error(text, security=is_about_security(text))
 
 
