@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel
+.PHONY: demo test lint bench docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -71,5 +71,18 @@ test-wheel: $(READY)
 		&& .venv-wheel/bin/python -I tools/smoke_test.py README.md || exit 1; \
 	done
 
+# Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
+# this project, and to make the tables of messages in tests/unit/flink (on Java 19 or newer).
+test-flink: $(READY) .venv-flink/.ready
+	$(BIN)/python -m pytest tests/flink $(ARGS)
+
+flink-tables: $(READY) .venv-flink/.ready
+	$(BIN)/python -m tools.flink.tables
+
+.venv-flink/.ready:
+	"$(PYTHON)" -m venv .venv-flink
+	.venv-flink/bin/pip install --quiet "apache-flink==2.2.1"
+	@touch .venv-flink/.ready
+
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

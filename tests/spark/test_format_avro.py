@@ -43,6 +43,9 @@ def test_spark_and_this_read_each_other(spark: SparkSession, legacy: bool, copie
     """The bytes of to_avro are ours, and from_avro reads the same rows, of every type in common."""
     ddl = DDL.replace("local TIMESTAMP_NTZ", "local TIMESTAMP") if legacy else DDL
     frame = spark.createDataFrame(VALUES, ddl).coalesce(1)
+    if legacy:  # which has nothing finer
+        cut = {name: F.date_trunc("MILLISECOND", name) for name in ("at", "local")}
+        frame = frame.withColumns(cut)
     schema = json.dumps(derived_schema(frame.schema, frozenset(), legacy_timestamps=legacy))
     spec = CodecSpec(frame.schema, "value", {"timestamp_mapping.legacy": legacy})
     theirs = [row[0] for row in frame.select(to_avro(F.struct("*"), schema)).collect()]

@@ -98,7 +98,8 @@ TYPES = [
     (DecimalType(10, 0), decimal(10, 0)),
     (DecimalType(38, 18), decimal(38, 18)),
     (DateType(), logical("int", "date")),
-    (TimestampType(), logical("long", "timestamp-micros")),
+    (TimestampType(), logical("long", "timestamp-millis")),
+    (TimestampNTZType(), logical("long", "timestamp-millis")),
     (
         DayTimeIntervalType(),
         {"type": "long", "spark.sql.catalyst.type": "interval day to second"},
@@ -143,22 +144,23 @@ def test_types(kind, avro):
     ]
 
 
-@pytest.mark.parametrize(("legacy", "avro"), [(True, ""), (False, "local-")])
-def test_local_timestamps(legacy, avro):
-    """TIMESTAMP_NTZ is timestamp-micros by the legacy mapping, also within other types."""
-    micros = logical("long", f"{avro}timestamp-micros")
+PRECISE = [
+    (TimestampType(), "timestamp-micros", "timestamp-millis"),
+    (TimestampNTZType(), "local-timestamp-micros", "local-timestamp-millis"),
+]
 
-    assert only_type(TimestampNTZType(), legacy=legacy) == micros
-    assert only_type(ArrayType(TimestampNTZType(), containsNull=False), legacy=legacy) == {
-        "type": "array",
-        "items": micros,
+
+@pytest.mark.parametrize(("kind", "avro", "within"), PRECISE)
+def test_precise_timestamps(kind, avro, within):
+    """Without the legacy mapping timestamps have microseconds, but in arrays and maps, as Flink's."""
+    assert only_type(kind, legacy=False) == logical("long", avro)
+    array = ArrayType(columns(a=kind), containsNull=False)
+    (field,) = only_type(array, legacy=False)["items"]["fields"]
+    assert field["type"] == ["null", logical("long", within)]
+    assert only_type(MapType(TEXT, kind, valueContainsNull=False), legacy=False) == {
+        "type": "map",
+        "values": logical("long", within),
     }
-
-
-@pytest.mark.parametrize("legacy", [True, False])
-def test_zoned_timestamps(legacy):
-    """TIMESTAMP is timestamp-micros by either mapping."""
-    assert only_type(TimestampType(), legacy=legacy) == logical("long", "timestamp-micros")
 
 
 def test_the_primary_key_is_never_null():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 import pytest
@@ -11,12 +12,13 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampNTZType,
+    TimestampType,
 )
 
-from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.formats.avro import FORMAT
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from tests.unit.avro_writing import field, logical, record
+from tests.unit.avro_writing import by_fastavro, field, logical, record
 from tests.unit.json_codecs import batch, columns
 
 INT, TEXT = IntegerType(), StringType()
@@ -91,6 +93,59 @@ def test_the_mapping_of_timestamps(legacy, fits):
         else:
             with pytest.raises(SchemaError):
                 compiled(CodecSpec(kind, "value", given))
+
+
+MOMENT = dt.datetime(2020, 3, 8, 13, 12, 0, 123000)  # noqa: DTZ001 - a local one
+MILLIS = 1583673120123
+TIMESTAMPS = [TimestampNTZType(), TimestampType()]
+
+
+@pytest.mark.parametrize("kind", TIMESTAMPS)
+@pytest.mark.parametrize(("legacy", "number"), [("true", MILLIS), ("false", MILLIS * 1000)])
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_timestamps_of_a_derived_schema(kind, legacy, number, side):
+    """They are milliseconds, as Flink writes and reads them; microseconds without the legacy mapping."""
+    schema = columns(c=kind)
+    how = {"schema": schema, "side": side, "legacy": legacy}
+    zone = dt.timezone.utc if isinstance(kind, TimestampType) else None
+    row = (MOMENT.replace(tzinfo=zone),)
+
+    (message,) = written(row, **how)
+    (found,) = FORMAT.decoder(spec(**how))([message]).rows.column(0)
+
+    assert (
+        message.removeprefix(b"\x02" if side == "value" else b"") == by_fastavro("long", number)[0]
+    )
+    assert found.value == MILLIS * 1000
+
+
+FINER = MOMENT.replace(microsecond=123456)
+
+
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_a_timestamp_finer_than_milliseconds(side):
+    """It is refused, with the option that keeps its digits; that option keeps them."""
+    schema = columns(c=TimestampNTZType())
+
+    with pytest.raises(EncodeError) as refused:
+        written((FINER,), schema=schema, side=side)
+    (message,) = written((FINER,), schema=schema, side=side, legacy="false")
+
+    assert str(refused.value).startswith(
+        "Column 'c' cannot be written: 2020-03-08 13:12:00.123456 is finer than milliseconds; "
+    )
+    assert f"'{side}.avro.timestamp_mapping.legacy' = 'false'" in str(refused.value)
+    assert by_fastavro("long", MILLIS * 1000 + 456)[0] in message
+
+
+def test_a_given_schema_decides_about_digits():
+    """A schema of milliseconds that is given rounds down, as before."""
+    schema = columns(c=TimestampNTZType())
+    given = json.dumps(record(field("c", logical("long", "timestamp-millis"))))
+
+    encode = FORMAT.encoder(CodecSpec(schema, "value", {"schema": given}))
+
+    assert encode(batch(schema, (FINER,))) == by_fastavro("long", MILLIS)
 
 
 def test_the_encoding_is_binary():

@@ -45,9 +45,9 @@ TESTS = {"escape_character": "*", "quote_character": "'", "field_delimiter": ";"
         (DoubleType(), -inf, "-Infinity"),
         (DoubleType(), -0.0, "-0.0"),
         (FloatType(), 0.1, "0.1"),
-        (DecimalType(10, 2), Decimal("123.40"), "123.4"),
-        (DecimalType(10, 2), Decimal("100.00"), '"1E+2"'),
-        (DecimalType(38, 0), Decimal(123400000000000000000000000001), '"123400000000000000000000000001"'),
+        (DecimalType(10, 2), Decimal("123.40"), "123.40"),
+        (DecimalType(10, 2), Decimal("100.00"), "100.00"),
+        (DecimalType(38, 0), Decimal(123400000000000000000000000001), "123400000000000000000000000001"),
         (BinaryType(), b"\x6b\x03\x0b", "awML"),
         (BinaryType(), b"\xfb\xff", '"+/8="'),
         (DateType(), dt.date(2024, 1, 31), "2024-01-31"),
@@ -70,10 +70,11 @@ def test_the_spelling_of_each_type(kind, value, field):
     assert written(kind, value, value) == [field] * 2
 
 
-def test_decimals_in_full():
-    """Decimals keep their scale when no scientific notation is wanted."""
-    plain = {"write_bigdecimal_in_scientific_notation": False}
-    assert written(DecimalType(10, 2), Decimal("100.00"), **plain) == ["100.00"]
+def test_decimals_in_scientific_notation():
+    """Decimals are as short as they can be when that is wanted; no number is quoted."""
+    short = {"write_bigdecimal_in_scientific_notation": True}
+    assert written(DecimalType(10, 2), Decimal("100.00"), **short) == ["1E+2"]
+    assert written(DecimalType(10, 2), Decimal("1.50"), **short) == ["1.5"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,12 @@ def encoder(spec: CodecSpec) -> Encoder:
     """
     settings = settings_of(spec)
     _check_some_bytes(settings.schema)
-    return datum_encoder(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
+    return datum_encoder(
+        settings.schema,
+        spec.schema,
+        legacy_timestamps=settings.legacy_timestamps,
+        finer=settings.finer,
+    )
 
 
 def _check_some_bytes(source: Source) -> None:

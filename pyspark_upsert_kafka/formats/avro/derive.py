@@ -11,16 +11,17 @@ STRING                      string
 BINARY                      bytes
 DECIMAL(p, s)               bytes, decimal(p, s)
 DATE                        int, date
-TIMESTAMP                   long, timestamp-micros
-TIMESTAMP_NTZ               long, timestamp-micros by the legacy mapping, else local-timestamp-micros
+TIMESTAMP, TIMESTAMP_NTZ    long, timestamp-millis by the legacy mapping; else
+TIMESTAMP                   long, timestamp-micros; within arrays and maps timestamp-millis
+TIMESTAMP_NTZ               the same of a local-timestamp
 INTERVAL DAY TO SECOND      long of microseconds, as Spark's ``SchemaConverters`` has it
 ARRAY, MAP with STRING keys array, map
 STRUCT                      record
 =========================== ======================================================================
 
-What may be NULL is a union of null and its type. Only where Flink knows no mapping is this one its own:
-Flink's legacy mapping has no TIMESTAMP_LTZ, and none of more than milliseconds, which would lose digits
-of Spark's timestamps; inside arrays and maps it has no other mapping; and it has no intervals at all.
+What may be NULL is a union of null and its type. Within arrays and maps Flink writes milliseconds by either
+mapping, and these bytes are Flink's. Only where Flink knows no mapping is this one its own: by the legacy
+mapping Flink has no TIMESTAMP_LTZ, within arrays and maps neither, and it has no intervals at all.
 """
 
 from __future__ import annotations
@@ -56,7 +57,18 @@ Path = tuple[str, ...]
 
 NAMESPACE = "org.apache.flink.avro.generated"
 
-_TIMESTAMP: Json = {"type": "long", "logicalType": "timestamp-micros"}
+Timestamps = dict[type[DataType], str]
+"""The logical type of each kind of timestamp."""
+
+_LEGACY: Timestamps = dict.fromkeys((TimestampType, TimestampNTZType), "timestamp-millis")
+_PRECISE: Timestamps = {
+    TimestampType: "timestamp-micros",
+    TimestampNTZType: "local-timestamp-micros",
+}
+_WITHIN_PRECISE: Timestamps = {
+    TimestampType: "timestamp-millis",
+    TimestampNTZType: "local-timestamp-millis",
+}
 _SIMPLE: dict[type[DataType], str | Json] = {
     BinaryType: "bytes",
     BooleanType: "boolean",
@@ -68,8 +80,6 @@ _SIMPLE: dict[type[DataType], str | Json] = {
     LongType: "long",
     ShortType: "int",
     StringType: "string",
-    TimestampNTZType: _TIMESTAMP,
-    TimestampType: _TIMESTAMP,
 }
 
 
@@ -81,20 +91,22 @@ def derived_schema(
     Args:
         columns: The columns.
         required: Those that are never null, whatever the columns say: the primary key.
-        legacy_timestamps: Whether TIMESTAMP_NTZ is ``timestamp-micros``.
+        legacy_timestamps: Whether all timestamps are ``timestamp-millis``.
 
     Raises:
         SchemaError: Avro has no type for a column.
     """
-    record = _record(columns, (), required, legacy_timestamps)
+    record = _record(columns, (), required, _LEGACY if legacy_timestamps else _PRECISE)
     return {"type": "record", "name": record["name"], "namespace": NAMESPACE, **record}
 
 
-def _record(columns: StructType, path: Path, required: frozenset[str], legacy: bool) -> Json:
+def _record(
+    columns: StructType, path: Path, required: frozenset[str], timestamps: Timestamps
+) -> Json:
     """As ``convertToSchema`` has it: a nested record bears the names of the fields around it."""
     fields: list[Json] = []
     for field in columns.fields:
-        kind = _type(field.dataType, (*path, field.name), legacy)
+        kind = _type(field.dataType, (*path, field.name), timestamps)
         if field.nullable and field.name not in required:
             fields.append({"name": field.name, "type": ["null", kind], "default": None})
         else:
@@ -102,18 +114,18 @@ def _record(columns: StructType, path: Path, required: frozenset[str], legacy: b
     return {"type": "record", "name": "_".join(("record", *path)), "fields": fields}
 
 
-def _type(kind: DataType, path: Path, legacy: bool) -> str | Json:
+def _type(kind: DataType, path: Path, timestamps: Timestamps) -> str | Json:
     """The type of what is not null."""
     if isinstance(kind, StructType):
-        return _record(kind, path, frozenset(), legacy)
+        return _record(kind, path, frozenset(), timestamps)
     if isinstance(kind, ArrayType):
-        items = _type(kind.elementType, path, legacy)
+        items = _type(kind.elementType, path, _within(timestamps))
         return {"type": "array", "items": _or_null(items, kind.containsNull)}
     if isinstance(kind, MapType):
         _check_key(kind, path)
-        values = _type(kind.valueType, path, legacy)
+        values = _type(kind.valueType, path, _within(timestamps))
         return {"type": "map", "values": _or_null(values, kind.valueContainsNull)}
-    simple = _simple(kind, legacy)
+    simple = _simple(kind, timestamps)
     if simple is None:
         raise SchemaError(
             f"Unsupported to derive Schema for type: {kind.simpleString().upper()} (column "
@@ -122,12 +134,17 @@ def _type(kind: DataType, path: Path, legacy: bool) -> str | Json:
     return simple
 
 
-def _simple(kind: DataType, legacy: bool) -> str | Json | None:
+def _within(timestamps: Timestamps) -> Timestamps:
+    """Those of elements and values."""
+    return _WITHIN_PRECISE if timestamps is _PRECISE else timestamps
+
+
+def _simple(kind: DataType, timestamps: Timestamps) -> str | Json | None:
     if isinstance(kind, DecimalType):
         decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
         return {"type": "bytes", **decimal}
-    if isinstance(kind, TimestampNTZType) and not legacy:
-        return {"type": "long", "logicalType": "local-timestamp-micros"}
+    if type(kind) in timestamps:
+        return {"type": "long", "logicalType": timestamps[type(kind)]}
     if isinstance(kind, DayTimeIntervalType):
         return {"type": "long", "spark.sql.catalyst.type": kind.simpleString()}
     return _SIMPLE.get(type(kind))

@@ -22,8 +22,9 @@ LEGACY_TIMESTAMPS = Option(
     "timestamp_mapping.legacy",
     boolean,
     True,
-    "Write TIMESTAMP_NTZ as timestamp-micros, and read either kind of timestamp from either; if "
-    "'false', TIMESTAMP_NTZ is local-timestamp-micros, and the kinds are kept apart.",
+    "Without a schema every timestamp is timestamp-millis, as Flink has it, and a finer one is an "
+    "error; if 'false', TIMESTAMP is timestamp-micros, TIMESTAMP_NTZ local-timestamp-micros, and a "
+    "given schema must keep the two apart.",
 )
 
 OPTIONS = (
@@ -41,10 +42,17 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What the options of one side say; see OPTIONS for their meaning."""
+    """What the options of one side say; see OPTIONS for their meaning.
+
+    Args:
+        schema: The one given, or derived.
+        legacy_timestamps: The option.
+        finer: What to do about a timestamp that a derived schema has no digits for.
+    """
 
     schema: Source
     legacy_timestamps: bool
+    finer: str | None
 
 
 def settings_of(spec: CodecSpec) -> Settings:
@@ -55,7 +63,17 @@ def settings_of(spec: CodecSpec) -> Settings:
     """
     value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
     legacy = value["timestamp_mapping.legacy"]
-    return Settings(value["schema"] or schema_of_columns(spec, legacy_timestamps=legacy), legacy)
+    if value["schema"]:
+        return Settings(value["schema"], legacy, None)
+    return Settings(schema_of_columns(spec, legacy_timestamps=legacy), legacy, _finer(spec.side))
+
+
+def _finer(side: str) -> str:
+    return (
+        "Flink's Avro has milliseconds there. Cut the column with date_trunc('MILLISECOND', ...), or "
+        f"set '{side}.avro.timestamp_mapping.legacy' = 'false' (microseconds but in arrays and maps), "
+        f"or give '{side}.avro.schema', with timestamp-micros for it"
+    )
 
 
 def schema_of_columns(spec: CodecSpec, *, legacy_timestamps: bool) -> Mapping[str, object]:

@@ -52,12 +52,13 @@ def encoder(spec: CodecSpec) -> Encoder:
     settings = settings_of(spec)
     subject = subject_of(spec, settings)
     schema = settings.schema or _derived(spec)
+    finer = None if settings.schema else _finer(spec.side)
     datum_encoder(schema, spec.schema)  # refuses, while planning, what the schema cannot take
 
     @cache
     def with_head() -> Encoder:
         schema_id = id_of_schema(settings.access, subject, schema, register=settings.auto_register)
-        return datum_encoder(schema, spec.schema, prefix=head_of(schema_id))
+        return datum_encoder(schema, spec.schema, prefix=head_of(schema_id), finer=finer)
 
     def encode(rows: pa.RecordBatch) -> list[bytes]:
         return with_head()(rows)
@@ -84,6 +85,13 @@ def _derived(spec: CodecSpec) -> str:
     """As text that equals Flink's: some registries give each text an id of its own."""
     schema = schema_of_columns(spec, legacy_timestamps=True)
     return json.dumps(schema, separators=(",", ":"))
+
+
+def _finer(side: str) -> str:
+    return (
+        "Flink's Avro has milliseconds there. Cut the column with date_trunc('MILLISECOND', ...), or "
+        f"give '{side}.avro-confluent.schema', with timestamp-micros for it"
+    )
 
 
 FORMAT = Format("avro-confluent", OPTIONS, decoder, encoder)

@@ -23,13 +23,14 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.formats.base64_text import base64_texts
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.types import BITS
+from pyspark_upsert_kafka.formats.float_texts import float_texts
 from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
 from pyspark_upsert_kafka.formats.numerals import java_texts
 
 Speller = Callable[[pa.Array], pl.Series]
 """A column to its texts, null where it is null; raises ValueError."""
 
-_NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity"}
+_BARE = BooleanType | DecimalType | DoubleType | FloatType
 _IN_TIMESTAMPS = frozenset("0123456789-: .Z")
 _IN_NUMBERS = frozenset("0123456789+-.eENaNInfinitytruefalse")
 
@@ -41,7 +42,7 @@ def speller(kind: DataType, dialect: Dialect) -> Speller:
     if isinstance(kind, DecimalType) and dialect.scientific_decimals:
         return java_texts
     if isinstance(kind, DoubleType | FloatType):
-        return _key_floats if dialect.is_key else _floats
+        return _key_floats if dialect.is_key else float_texts
     return _SPELLERS.get(type(kind), _plain)
 
 
@@ -50,7 +51,7 @@ def is_bare(kind: DataType, dialect: Dialect) -> bool:
 
     Flink takes none even where the delimiter is a character that numbers have.
     """
-    bare = type(kind) in BITS or isinstance(kind, BooleanType | DoubleType | FloatType)
+    bare = type(kind) in BITS or isinstance(kind, _BARE)
     return bare and _IN_NUMBERS.isdisjoint(dialect.special)
 
 
@@ -67,19 +68,9 @@ def _plain(array: pa.Array) -> pl.Series:
     return pl.Series(array).cast(pl.String)
 
 
-def _floats(array: pa.Array) -> pl.Series:
-    """Floats with as many digits as tell them apart from their neighbours."""
-    return _named(pl.Series(array))
-
-
 def _key_floats(array: pa.Array) -> pl.Series:
     """Floats of a key: -0.0 equals 0.0 and so must have its bytes."""
-    return _named(pl.Series(pc.add(array, pa.scalar(0.0, array.type))))
-
-
-def _named(numbers: pl.Series) -> pl.Series:
-    texts = numbers.cast(pl.String)
-    return texts if numbers.is_finite().all() else texts.replace(_NOT_FINITE)
+    return float_texts(pc.add(array, pa.scalar(0.0, array.type)))
 
 
 def _dates(array: pa.Array) -> pl.Series:

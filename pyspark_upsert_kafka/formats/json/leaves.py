@@ -7,14 +7,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.formats.base64_text import base64_texts
+from pyspark_upsert_kafka.formats.float_texts import float_texts
 from pyspark_upsert_kafka.formats.json.variants import variant_text
 from pyspark_upsert_kafka.formats.moments import TimestampText, date_texts
 from pyspark_upsert_kafka.formats.numerals import java_texts
 from pyspark_upsert_kafka.formats.texts import Pieces, joined, quoted
 
-_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+# Jackson escapes what JSON demands, and what takes two UTF-16 units.
+_WIDE = r"[\x{10000}-\x{10FFFF}]"
+_NEEDS_ESCAPE = r'["\\\x00-\x1f\x{10000}-\x{10FFFF}]'
+_SHORT_ESCAPES = {
+    "\b": r"\b",
+    "\t": r"\t",
+    "\n": r"\n",
+    "\f": r"\f",
+    "\r": r"\r",
+    '"': r"\"",
+    "\\": r"\\",
+}
+_ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(0x20)} | _SHORT_ESCAPES
 # Jackson writes what JSON has no number for as strings.
-_NOT_FINITE = {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+_NOT_FINITE = {name: f'"{name}"' for name in ("NaN", "Infinity", "-Infinity")}
 _MILLISECOND = 1_000
 
 
@@ -26,13 +39,23 @@ def plain(array: pa.Array) -> Pieces:
 def strings(array: pa.Array) -> Pieces:
     """Texts, escaped where they must be."""
     texts = pl.Series(array)
-    return quoted(texts) if not texts.str.contains(_NEEDS_ESCAPE).any() else _escaped(texts)
+    return quoted(_escaped(texts) if texts.str.contains(_NEEDS_ESCAPE).any() else texts)
 
 
-def _escaped(texts: pl.Series) -> Pieces:
-    # Polars escapes inside objects only: {"":"text"}.
-    objects = pl.select(pl.struct(texts.alias("")).struct.json_encode()).to_series()
-    return [objects.str.strip_prefix('{"":').str.strip_suffix("}")]
+def string(text: str) -> str:
+    """One text, escaped where it must be."""
+    return str(joined(strings(pa.array([text])), 1)[0])
+
+
+def _escaped(texts: pl.Series) -> pl.Series:
+    wide = texts.str.extract_all(_WIDE).explode().drop_nulls().unique()
+    escapes = _ESCAPES | {character: _surrogates(character) for character in wide}
+    return texts.str.replace_many(list(escapes), list(escapes.values()))
+
+
+def _surrogates(character: str) -> str:
+    units = character.encode("utf-16-be").hex().upper()
+    return f"\\u{units[:4]}\\u{units[4:]}"
 
 
 def binaries(array: pa.Array) -> Pieces:
@@ -41,10 +64,9 @@ def binaries(array: pa.Array) -> Pieces:
 
 
 def floats(array: pa.Array) -> Pieces:
-    """Floats with as many digits as tell them apart from their neighbours."""
-    numbers = pl.Series(array)
-    texts = numbers.cast(pl.String)
-    return [texts if numbers.is_finite().all() else texts.replace(_NOT_FINITE)]
+    """Floats as Java spells them."""
+    texts = float_texts(array)
+    return [texts if pl.Series(array).is_finite().all() else texts.replace(_NOT_FINITE)]
 
 
 def key_floats(array: pa.Array) -> Pieces:

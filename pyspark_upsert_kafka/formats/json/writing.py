@@ -32,7 +32,6 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.json import leaves
-from pyspark_upsert_kafka.formats.json.document import compact
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.texts import Pieces, joined, or_else
 
@@ -56,7 +55,7 @@ def row_writer(columns: StructType, settings: Settings) -> Callable[[pa.RecordBa
 
 def _object(columns: StructType, settings: Settings, path: str) -> Writer:
     fields = [
-        (f",{compact(field.name)}:", _writer(field.dataType, settings, path + field.name))
+        (f",{leaves.string(field.name)}:", _writer(field.dataType, settings, path + field.name))
         for field in columns.fields
     ]
     return partial(_without_nulls if settings.ignore_null_fields else _with_nulls, fields)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps
 from pyspark_upsert_kafka.formats.avro.encoding.writers import datum_writer
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 from pyspark_upsert_kafka.formats.bytewise.pieces import constant, joined, messages
@@ -16,7 +17,12 @@ from pyspark_upsert_kafka.formats.codec import Encoder
 
 
 def datum_encoder(
-    schema: Source, columns: StructType, *, prefix: bytes = b"", legacy_timestamps: bool = True
+    schema: Source,
+    columns: StructType,
+    *,
+    prefix: bytes = b"",
+    legacy_timestamps: bool = True,
+    finer: str | None = None,
 ) -> Encoder:
     """Compiles an encoder that writes each row as one datum of a schema.
 
@@ -26,11 +32,14 @@ def datum_encoder(
         columns: The columns of the rows.
         prefix: What every message begins with.
         legacy_timestamps: Whether local and zoned timestamps go into each other.
+        finer: What to do about a timestamp finer than its type's milliseconds, which then is an
+            error; None = it is rounded down.
 
     Raises:
         SchemaError: It is no Avro schema, or the columns do not fit it.
     """
-    write = datum_writer(parse_schema(schema), columns, legacy_timestamps=legacy_timestamps)
+    timestamps = Timestamps(legacy_timestamps, finer)
+    write = datum_writer(parse_schema(schema), columns, timestamps)
 
     def encode(rows: pa.RecordBatch) -> list[bytes]:
         pieces = write(rows.to_struct_array())

@@ -8,6 +8,7 @@ bare long for milliseconds of a timestamp, as Spark's ``AvroSerializer`` does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -72,13 +73,26 @@ _WRITERS: dict[type[DataType], dict[str, Writer]] = {
 """By the name of the logical type, or of the type that has none."""
 
 
-def leaf_writer(kind: DataType, avro: AvroType, *, legacy_timestamps: bool) -> Writer | None:
+@dataclass(frozen=True)
+class Timestamps:
+    """How timestamps are written.
+
+    Args:
+        legacy: Whether local and zoned ones go into each other.
+        remedy: What to do about a value finer than its type; None = it is rounded down.
+    """
+
+    legacy: bool = True
+    remedy: str | None = None
+
+
+def leaf_writer(kind: DataType, avro: AvroType, timestamps: Timestamps) -> Writer | None:
     """The writer of a column without nulls; None when the column does not fit.
 
     Args:
         kind: The column's type.
         avro: What to write.
-        legacy_timestamps: Whether local and zoned timestamps go into each other.
+        timestamps: How timestamps are written.
     """
     if isinstance(avro, Enum):
         return partial(leaves.symbols, avro) if isinstance(kind, StringType) else None
@@ -89,9 +103,12 @@ def leaf_writer(kind: DataType, avro: AvroType, *, legacy_timestamps: bool) -> W
     if isinstance(avro, Fixed):
         return _fixed_writer(kind, avro)
     writers = _WRITERS.get(type(kind), {})
-    if legacy_timestamps and isinstance(kind, TimestampType | TimestampNTZType):
-        writers = _ZONED | _LOCAL | _BARE
-    return writers.get(avro.logical.name if avro.logical else avro.kind)
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        writers = _ZONED | _LOCAL | _BARE if timestamps.legacy else writers
+    write = writers.get(avro.logical.name if avro.logical else avro.kind)
+    if write is leaves.milliseconds and timestamps.remedy is not None:
+        return partial(leaves.whole_milliseconds, timestamps.remedy)
+    return write
 
 
 def _decimal_writer(

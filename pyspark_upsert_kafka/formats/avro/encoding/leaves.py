@@ -102,6 +102,14 @@ def milliseconds(array: pa.Array) -> Pieces:
     return [longs(array.cast(pa.int64()).to_numpy() // 1000)]
 
 
+def whole_milliseconds(remedy: str, array: pa.Array) -> Pieces:
+    """Milliseconds that lose nothing; a finer value is refused with what to do about it."""
+    finer = array.cast(pa.int64()).to_numpy() % 1000 != 0
+    if finer.any():
+        raise ValueError(f"{array[int(finer.argmax())]} is finer than milliseconds; {remedy}")
+    return milliseconds(array)
+
+
 def nanoseconds(array: pa.Array) -> Pieces:
     """``timestamp-nanos`` and its like."""
     micros = array.cast(pa.int64()).to_numpy()

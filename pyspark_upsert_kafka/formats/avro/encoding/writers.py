@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.encoding import nested
-from pyspark_upsert_kafka.formats.avro.encoding.fitting import Writer, leaf_writer
+from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps, Writer, leaf_writer
 from pyspark_upsert_kafka.formats.avro.encoding.matching import columns_by_field
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
@@ -32,13 +32,13 @@ _WAY_OUT = "Cast the column, or give a schema that it fits."
 _NEAREST = ("int", "long", "float", "double", "string", "bytes")
 
 
-def datum_writer(schema: Schema, columns: StructType, *, legacy_timestamps: bool) -> Writer:
+def datum_writer(schema: Schema, columns: StructType, timestamps: Timestamps) -> Writer:
     """The writer of rows, given as structs.
 
     Raises:
         SchemaError: The columns do not fit the schema.
     """
-    compiler = _Compiler(schema, legacy_timestamps)
+    compiler = _Compiler(schema, timestamps)
     datum = schema.type
     if any(isinstance(branch, Record) for branch in _branches(datum)):
         return compiler.value(datum, columns, "")
@@ -55,7 +55,7 @@ def datum_writer(schema: Schema, columns: StructType, *, legacy_timestamps: bool
 @dataclass(frozen=True)
 class _Compiler:
     schema: Schema
-    legacy_timestamps: bool
+    timestamps: Timestamps
 
     def value(self, avro: AvroType, kind: DataType, path: str) -> Writer:
         """The writer of a column, nulls included."""
@@ -91,7 +91,7 @@ class _Compiler:
             return partial(nested.items, self.value(avro.items, kind.elementType, f"{path}[]"))
         if isinstance(avro, Map) and _has_text_keys(kind):
             return partial(nested.entries, self.value(avro.values, kind.valueType, f"{path}{{}}"))
-        write = leaf_writer(kind, avro, legacy_timestamps=self.legacy_timestamps)
+        write = leaf_writer(kind, avro, self.timestamps)
         if write is None:
             raise SchemaError(
                 f"Column {path!r} is {kind.simpleString().upper()}, which cannot be written as "

@@ -1,0 +1,72 @@
+"""Columns of floats as text, in the spelling of Java's ``Double.toString`` and ``Float.toString``.
+
+Digits: as few as tell the number apart from its neighbours, as in Java 19 and newer. Layout: from 0.001
+to below ten million ``12.5``, else ``1.25E7``; always at least one digit behind the point.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+_INFINITIES = {"inf": "Infinity", "-inf": "-Infinity"}
+# The powers of ten that a number may have as its first digit's.
+_POWERS: dict[Any, tuple[int, Any]] = {
+    pl.Float32: (-45, np.array([f"1e{power}" for power in range(-45, 39)], np.float32)),
+    pl.Float64: (-324, np.array([f"1e{power}" for power in range(-324, 309)], np.float64)),
+}
+# Below this the gaps between numbers are so wide that one digit may tell a number apart.
+_TINY: dict[Any, float] = {pl.Float32: 100 * 2.0**-149, pl.Float64: 100 * 2.0**-1074}
+
+
+def float_texts(array: pa.Array) -> pl.Series:
+    """The texts of a column of FLOAT or DOUBLE, null where it is null.
+
+    >>> float_texts(pa.array([12.5, 12500000, -0.00125, float("inf")])).to_list()
+    ['12.5', '1.25E7', '-0.00125', 'Infinity']
+    """
+    numbers: pl.Series = pl.Series(array)
+    texts = numbers.cast(pl.String)
+    sizes = numbers.abs()
+    odd = ((sizes < 1e-3) & (sizes > 0)) | (sizes >= 1e7)  # NaN is the greatest of all
+    if not odd.any():
+        return texts
+    odd = odd & numbers.is_finite()
+    at = odd.fill_null(value=False).arg_true()
+    texts = texts.scatter(at, _scientific(numbers.gather(at), texts.gather(at)))
+    return texts.replace(_INFINITIES)
+
+
+def _scientific(numbers: pl.Series, texts: pl.Series) -> pl.Series:
+    """The texts of numbers as Java has them with an exponent."""
+    if texts.str.contains("e", literal=True).any():
+        texts = texts.str.split_exact("e", 1).struct.field("field_0")
+    digits = texts.str.replace(".", "", literal=True).str.strip_chars_start("-0")
+    digits = digits.str.strip_chars_end("0")
+    others = digits.str.slice(1)
+    made = pl.concat_str(
+        pl.when(numbers < 0).then(pl.lit("-")).otherwise(pl.lit("")),
+        digits.str.head(1),
+        pl.lit("."),
+        pl.when(others == "").then(pl.lit("0")).otherwise(others),
+        pl.lit("E"),
+        _exponents(numbers).cast(pl.String),
+    )
+    return _with_two_digits(numbers, pl.select(made).to_series(), others == "")
+
+
+def _exponents(numbers: pl.Series) -> pl.Series:
+    least, powers = _POWERS[type(numbers.dtype)]
+    return pl.Series(np.searchsorted(powers, numbers.abs().to_numpy(), side="right") - 1 + least)
+
+
+def _with_two_digits(numbers: pl.Series, texts: pl.Series, lone: pl.Series) -> pl.Series:
+    """Java writes the nearest number of two digits where one digit would do: 4.9E-324, not 5E-324."""
+    at = (lone & (numbers.abs() < _TINY[type(numbers.dtype)])).arg_true()
+    if not len(at):
+        return texts
+    halves = [f"{number:.1e}".split("e") for number in numbers.gather(at).to_list()]
+    return texts.scatter(at, [f"{digits}E{int(power)}" for digits, power in halves])

@@ -1,0 +1,1 @@
+"""Flink itself, to compare with."""

@@ -1,0 +1,31 @@
+"""Runs Flink SQL in a Flink of its own: statements from standard input, one after another.
+
+Runs under .venv-flink (`make .venv-flink/.ready`), which has PyFlink and nothing of this project.
+Each statement ends with a semicolon at a line's end; a job is waited for.
+
+    .venv-flink/bin/python tools/flink/run.py JAR... < statements.sql
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyflink.common import Configuration
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+
+def main(jars: list[str]) -> None:
+    """Runs the statements; the first that fails ends the program."""
+    settings = Configuration()
+    settings.set_string("pipeline.jars", ";".join(Path(jar).as_uri() for jar in jars))
+    settings.set_string("parallelism.default", "1")
+    settings.set_string("table.local-time-zone", "UTC")
+    builder = EnvironmentSettings.new_instance().in_streaming_mode()
+    table = TableEnvironment.create(builder.with_configuration(settings).build())
+    for statement in filter(str.strip, sys.stdin.read().split(";\n")):
+        table.execute_sql(statement).wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
