@@ -3,6 +3,9 @@
 Spark compares every batch with the table's schema, the nullability of nested fields included. A
 parser gives nullable everything; the type is then laid over the array, which is only allowed when
 no null stands where the schema says NOT NULL.
+
+Nested arrays are made anew of their own buffers: Arrow's cast of a map refuses a null under NOT NULL even
+where the struct around it is null, and so has no such field. Spark's own columns look like that.
 """
 
 from __future__ import annotations
@@ -12,9 +15,37 @@ import pyarrow.compute as pc
 
 
 def conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array in exactly the wanted type: names and nullability of nested fields too."""
-    nested = pa.types.is_nested(wanted)
-    return array.cast(wanted) if nested or array.type != wanted else array
+    """The array in exactly the wanted type: names and nullability of nested fields too.
+
+    Raises:
+        ArrowInvalid: A value has no room in the type of its leaf.
+    """
+    if pa.types.is_struct(wanted):
+        children = [conform(array.field(at), field.type) for at, field in enumerate(wanted)]
+        return pa.Array.from_buffers(wanted, len(array), [_validity(array)], children=children)
+    if pa.types.is_list(wanted):
+        return _around(array, wanted, conform(array.values, wanted.value_type))
+    if pa.types.is_map(wanted):
+        return _around(array, wanted, conform(array.values, wanted.field(0).type))
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def as_lists(maps: pa.MapArray) -> pa.ListArray:
+    """Maps as lists of their entries, which are structs of a key and a value; nothing is copied."""
+    return _around(maps, pa.list_(maps.type.field(0)), maps.values)
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    """The bits of what is not null; those of a slice may begin within a byte, these do not."""
+    if not array.null_count:
+        return None
+    return pa.array(array.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
+
+
+def _around(lists: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Other values in the places of those that some lists or maps hold."""
+    own = lists.buffers()[:2]
+    return pa.Array.from_buffers(kind, len(lists), own, offset=lists.offset, children=[values])
 
 
 def rows_lacking(array: pa.Array, field: pa.Field) -> dict[int, str]:
@@ -44,7 +75,7 @@ def _children(array: pa.Array, wanted: pa.DataType) -> list[tuple[list[int], pa.
     """Values inside the array's own values: the row each belongs to, the values, their field."""
     if pa.types.is_map(wanted):
         entries = wanted.field(0)
-        return _children(array.cast(pa.list_(entries)), pa.list_(entries))
+        return _children(as_lists(array), pa.list_(entries))
     if pa.types.is_list(wanted):
         rows = pc.list_parent_indices(array).to_pylist()
         return [(rows, array.flatten(), wanted.value_field)]

@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.core.options import FormatChoice, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Encoder
+from pyspark_upsert_kafka.formats.conform import conform
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.time_zone import moment
 
@@ -67,7 +68,9 @@ class RowEncoder:
         if not rows.schema.equals(self._schema):
             # Spark hands over timestamps in the session's zone, which Arrow may not know, and large
             # types when told to; an encoder gets what its columns have by right.
-            rows = rows.cast(self._schema)
+            columns = zip(rows.columns, self._schema.types, strict=True)
+            conformed = [conform(column, kind) for column, kind in columns]
+            rows = pa.RecordBatch.from_arrays(conformed, schema=self._schema)
         kinds = self._kinds(rows)
         messages = Messages(
             topics=self._topic(rows),

@@ -34,6 +34,7 @@ from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.formats import format_options
 from pyspark_upsert_kafka.sink.messages import Changes, RowEncoder
 from tests.unit.protobuf_codecs import descriptor_file
+from tests.unit.spark_arrow import spark_array
 
 UTC = timezone.utc
 HEADERS = TYPES["header-list"][0]
@@ -47,6 +48,12 @@ def arrow(type_: DataType, zone: str, text: pa.DataType) -> pa.DataType:
     """The type in which Spark hands a column over: timestamps in the session's zone."""
     if isinstance(type_, ArrayType):
         return pa.list_(pa.field("element", arrow(type_.elementType, zone, text)))
+    if isinstance(type_, MapType):
+        return pa.map_(arrow(type_.keyType, zone, text), arrow(type_.valueType, zone, text))
+    if isinstance(type_, StructType):
+        return pa.struct(
+            [pa.field(f.name, arrow(f.dataType, zone, text), f.nullable) for f in type_.fields]
+        )
     if isinstance(type_, TimestampType):
         return pa.timestamp("us", zone)
     return text if isinstance(type_, StringType) else to_arrow_type(type_)
@@ -73,7 +80,7 @@ def encoded(
     schema = StructType([StructField(*column) for column in columns])
     encode = RowEncoder(table_to_write(schema, options), options, zone)
     arrays = [
-        pa.array([row[at] for row in rows], arrow(type_, zone, text))
+        spark_array([row[at] for row in rows], arrow(type_, zone, text))
         for at, (_, type_) in enumerate(columns)
     ]
     return encode(pa.RecordBatch.from_arrays(arrays, [name for name, _ in columns]))
@@ -278,6 +285,14 @@ def test_an_encoder_gets_its_columns_in_exactly_their_types() -> None:
     )
     assert pairs(large) == [(b'{"id":1}', b'{"id":1,"name":"a"}')]
     assert large.messages.topics == ["b"]
+
+
+def test_a_null_struct_of_not_null_fields_in_other_types() -> None:
+    """Is written as NULL when its column comes in another type than the encoder's, too."""
+    part = StructType([StructField("c", StringType(), nullable=False)])
+    columns = [ID, ("m", MapType(StringType(), part)), ("s", part)]
+    changes = encoded(columns, [(1, [("a", None)], None)], text=pa.large_string())
+    assert changes.messages.values == [b'{"id":1,"m":{"a":null},"s":null}']
 
 
 def test_headers_as_list_and_as_map() -> None:

@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.conform import as_lists
 from pyspark_upsert_kafka.formats.json import leaves
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.texts import Pieces, joined, or_else
@@ -88,7 +89,7 @@ def _array(element: Writer, array: pa.Array) -> Pieces:
 
 
 def _map(key: Writer, value: Writer, array: pa.Array) -> Pieces:
-    lists = array.cast(pa.list_(array.type.field(0).type))
+    lists = as_lists(array)
     keys, values = lists.flatten().flatten()
     texts = joined([*key(keys), ":", *value(values)], len(keys))
     return ["{", _per_row(lists, texts), "}"]

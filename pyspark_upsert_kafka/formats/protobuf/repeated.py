@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces, grouped, joined
+from pyspark_upsert_kafka.formats.conform import as_lists
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_packed
 from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, wire_type
@@ -43,7 +44,7 @@ def entries(column: Column, spells: Sequence[Spell], fill: Fill) -> Writer:
     tag = tag_of(column.field, LENGTH)
 
     def write(maps: pa.Array) -> Pieces:
-        lists = maps.cast(pa.list_(maps.type.field(0).type))
+        lists = as_lists(maps)
         keys, values = lists.flatten().flatten()
         order = key_order(pc.list_parent_indices(lists), keys)
         sides = keys.take(order), fill(values.take(order))

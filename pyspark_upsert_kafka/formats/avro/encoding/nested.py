@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.formats.bytewise.pieces import (
     grouped,
     joined,
 )
+from pyspark_upsert_kafka.formats.conform import as_lists
 
 
 def blaming(path: str, write: Writer, array: pa.Array) -> Pieces:
@@ -80,4 +81,4 @@ def entries(write: Writer, maps: pa.MapArray) -> Pieces:
         keys, values = pairs.flatten()
         return [*byte_strings(keys), *write(values)]
 
-    return items(entry, maps.cast(pa.list_(maps.type.field(0).type)))
+    return items(entry, as_lists(maps))
