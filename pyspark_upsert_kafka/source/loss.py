@@ -1,20 +1,12 @@
-"""What is done about lost data: it is looked for again, then the query fails, or goes on with a warning."""
+"""What is done about lost data: the query fails, or goes on with a warning (``failOnDataLoss``)."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyspark_upsert_kafka.core.data_loss import (
-    LOOK_AGAIN_S,
-    is_certain,
-    is_other_topic,
-    lost_data,
-    missing_since,
-    recovered,
-)
+from pyspark_upsert_kafka.core.data_loss import is_other_topic, lost_data, recovered
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import (
     Positions,
@@ -27,28 +19,6 @@ from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.planning import ClusterView
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-
-
-def look_until_certain(
-    view: ClusterView,
-    missing: Callable[[ClusterView], Iterable[Hashable]],
-    look: Callable[[], ClusterView],
-) -> ClusterView:
-    """The first view that misses nothing, or one that misses only what every look has missed for long.
-
-    Args:
-        view: What a first look has shown.
-        missing: What a view should show and does not.
-        look: Looks again.
-    """
-    since: dict[Hashable, float] = {}
-    while True:
-        now = time.monotonic()
-        since = missing_since(since, missing(view), now)
-        if is_certain(since, now):
-            return view
-        time.sleep(LOOK_AGAIN_S)
-        view = look()
 
 
 def accept_loss(offset: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.planning import ClusterView, view_lives_s
 from pyspark_upsert_kafka.kafka.client import Cluster
 from pyspark_upsert_kafka.kafka.clients import client_named
-from pyspark_upsert_kafka.source.loss import look_until_certain
+from pyspark_upsert_kafka.kafka.looking import look_until_certain
 from pyspark_upsert_kafka.source.start import beginning
 
 _NEVER = float("-inf")

@@ -10,7 +10,8 @@ from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.planning import ClusterView
 from pyspark_upsert_kafka.kafka.client import Cluster
-from pyspark_upsert_kafka.source.loss import look_until_certain, starting
+from pyspark_upsert_kafka.kafka.looking import look_until_certain
+from pyspark_upsert_kafka.source.loss import starting
 
 
 def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, ClusterView]:

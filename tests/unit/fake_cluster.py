@@ -14,7 +14,8 @@ from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, rea
 from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.source import loss, observer, stream
+from pyspark_upsert_kafka.kafka import looking
+from pyspark_upsert_kafka.source import observer, stream
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])
 
@@ -178,6 +179,6 @@ def world(patch: pytest.MonkeyPatch) -> World:
             return cluster
 
     patch.setattr(observer, "client_named", lambda name: Client())
-    for module in (loss, observer, stream):
+    for module in (looking, observer, stream):
         patch.setattr(module, "time", clock)
     return World(cluster, clock)

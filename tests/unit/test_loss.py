@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 import pytest
 
-from pyspark_upsert_kafka.core.data_loss import doubtful
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range, StreamOffset, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
-from pyspark_upsert_kafka.source import loss
 from pyspark_upsert_kafka.source.loss import accept_loss, starting, still_there
-from tests.unit.fake_cluster import Clock, stream_options
+from tests.unit.fake_cluster import stream_options
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 STRICT, LAX = stream_options(), stream_options(failOnDataLoss="false")
@@ -89,34 +86,3 @@ def test_a_planned_range_may_end_past_the_last_stable_offset():
     range_ = Range("t", 0, 10, 20)
 
     assert [range_] == still_there([range_], {}, view(latest=15), STRICT)
-
-
-# Looking again.
-
-GONE, THERE = ClusterView({}, {}), view()
-
-
-@pytest.mark.parametrize(
-    ("shown", "asked"),
-    [
-        ([THERE], 1),
-        ([GONE, THERE], 2),
-        ([GONE] * 9 + [THERE], 10),
-        ([GONE] * 9 + [THERE] + [GONE] * 9, 10),
-        ([GONE] * 20, 11),
-    ],
-)
-def test_a_loss_is_concluded_from_unanimous_looks(monkeypatch, shown, asked):
-    """Once a second, for ten seconds; the first look that finds everything ends it."""
-    monkeypatch.setattr(loss, "time", Clock())
-    looks = iter(shown)
-    taken = []
-
-    def look() -> ClusterView:
-        taken.append(next(looks))
-        return taken[-1]
-
-    found = loss.look_until_certain(look(), partial(doubtful, StreamOffset({A: 15})), look)
-
-    assert found is taken[-1]
-    assert len(taken) == asked

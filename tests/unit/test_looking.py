@@ -1,0 +1,42 @@
+"""Looking again before anything counts as gone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from pyspark_upsert_kafka.core.data_loss import doubtful
+from pyspark_upsert_kafka.core.offsets import StreamOffset
+from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
+from pyspark_upsert_kafka.kafka import looking
+from tests.unit.fake_cluster import Clock
+from tests.unit.test_planning import T0
+
+GONE, THERE = ClusterView({}, {}), ClusterView({"t": "id"}, {T0: Bounds(0, 20, 20)})
+
+
+@pytest.mark.parametrize(
+    ("shown", "asked"),
+    [
+        ([THERE], 1),
+        ([GONE, THERE], 2),
+        ([GONE] * 9 + [THERE], 10),
+        ([GONE] * 9 + [THERE] + [GONE] * 9, 10),
+        ([GONE] * 20, 11),
+    ],
+)
+def test_a_loss_is_concluded_from_unanimous_looks(monkeypatch, shown, asked):
+    """Once a second, for ten seconds; the first look that finds everything ends it."""
+    monkeypatch.setattr(looking, "time", Clock())
+    looks = iter(shown)
+    taken = []
+
+    def look() -> ClusterView:
+        taken.append(next(looks))
+        return taken[-1]
+
+    found = looking.look_until_certain(look(), partial(doubtful, StreamOffset({T0: 15})), look)
+
+    assert found is taken[-1]
+    assert len(taken) == asked
