@@ -5,34 +5,49 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
+from pyspark_upsert_kafka.core.data_loss import RETENTION, is_other_topic
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka.looking import look_until_certain
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
-_LOOKS = 2
-"""A topic that the broker does not know so often in a row is deleted."""
+
+_RECENT_S = 1.0
+"""How new an answer must be for the comparison before the first message; the one after the last is always asked."""
+
+_MANY = 1000
+
+_confirmed: dict[tuple[str, str], tuple[str, float]] = {}
+"""Servers and topic -> its id and when a broker said so: many ranges of a topic are read in one moment."""
 
 
 class RangeReading(ABC):
     """One pass over one range.
 
+    A topic that is deleted and created again meanwhile is known by its id, which is compared before the first
+    message and after the last: ids are never used again, so in between it was the same topic.
+
     Args:
         range_: What to read.
         servers: The bootstrap servers, for errors.
+        asker: Whom to ask for the topic, for a moment.
     """
 
-    def __init__(self, range_: Range, servers: str) -> None:
-        self._range, self._servers = range_, servers
+    def __init__(
+        self, range_: Range, servers: str, asker: Callable[[], AbstractContextManager[Asker]]
+    ) -> None:
+        self._range, self._servers, self._asker = range_, servers, asker
         self._position = range_.begin
         self._loss: DataLossError | None = None
         self._progress = self._looked = time.monotonic()
-        self._unknown = 0
 
     @abstractmethod
     def _next(self) -> RawBatch:
@@ -47,10 +62,6 @@ class RangeReading(ABC):
         """What the broker has now; None when it does not answer."""
 
     @abstractmethod
-    def _is_unknown(self) -> bool:
-        """Whether a broker says that there is no such partition."""
-
-    @abstractmethod
     def _trouble(self) -> tuple[bool, str]:
         """Whether waiting is hopeless, and what the client says went wrong."""
 
@@ -61,6 +72,9 @@ class RangeReading(ABC):
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
             BrokerError: The broker refuses, or stays away.
         """
+        before = None if self._was_just_confirmed() else self._loss_of_topic()
+        if self._is_lost(before, fail_on_data_loss=fail_on_data_loss):
+            return
         self._go_to(self._range.begin)
         while self._position < self._range.end:
             batch = self._next()
@@ -69,11 +83,22 @@ class RangeReading(ABC):
                 self._progress = time.monotonic()  # the time spent downstream is not ours
             elif self._loss is None:
                 self._look_closer()
-            if self._loss is not None:
-                if fail_on_data_loss:
-                    raise self._loss
-                logger.warning("%s", self._loss)
-                self._go_on_after(self._loss)
+            if self._is_lost(self._loss, fail_on_data_loss=fail_on_data_loss):
+                return
+        self._is_lost(self._loss_of_topic(), fail_on_data_loss=fail_on_data_loss)
+
+    def _is_lost(self, loss: DataLossError | None, *, fail_on_data_loss: bool) -> bool:
+        """Tells of a loss, and whether nothing of the range is left; else reading goes on behind it."""
+        if loss is None:
+            return False
+        if fail_on_data_loss:
+            raise loss
+        logger.warning("%s", loss)
+        self._loss = None
+        if loss.earliest is None:
+            return True
+        self._go_on_after(loss.earliest)
+        return False
 
     def _moved(self, position: int) -> None:
         if position > self._position:
@@ -81,52 +106,96 @@ class RangeReading(ABC):
             self._progress = time.monotonic()
 
     def _look_closer(self) -> None:
-        """When nothing came for long: is it the broker's trouble, or does the log end too early?"""
+        """When nothing came for long: is it the broker's trouble, or is there no more to come?"""
         now = time.monotonic()
         if now - max(self._progress, self._looked) < patience.LOOK_S:
             return
-        self._looked = now
-        self._unknown = self._unknown + 1 if self._is_unknown() else 0
-        bounds = self._bounds() if self._unknown == 0 else None
+        self._loss = look_until_certain(self._loss_now(), _any, self._loss_now)
+        self._looked = now = time.monotonic()
         hopeless, trouble = self._trouble()
-        if self._unknown >= _LOOKS:
-            self._lost(None, "the topic was deleted while it was read")
-        elif bounds is not None and bounds.latest < self._range.end:
-            self._ends_early(bounds)
-        elif hopeless or now - self._progress > patience.MESSAGE_S:
+        if self._loss is None and (hopeless or now - self._progress > patience.MESSAGE_S):
             raise BrokerError(
                 f"{self._where()}: nothing arrived for {now - self._progress:.0f} seconds.{trouble}"
             )
 
     def _out_of_range(self) -> None:
         """The broker says that it has no such offset."""
-        bounds = self._bounds()
+        bounds = look_until_certain(self._bounds(), self._short_log, self._bounds)
         if bounds is not None and bounds.earliest > self._position:
-            self._lost(
-                bounds.earliest, "retention or a deletion of records has taken the offsets away"
-            )
-        elif bounds is not None and bounds.latest < self._position:
-            self._ends_early(bounds)
+            self._loss = self._data_loss(self._position, bounds.earliest, RETENTION)
+        elif bounds is not None and self._short_log(bounds):
+            self._loss = self._ends_early(bounds)
         else:
             self._go_to(self._position)  # ask again: the broker that said so may be gone
 
-    def _ends_early(self, bounds: Bounds) -> None:
-        self._lost(
-            bounds.earliest,
+    def _topic_now(self) -> tuple[str, int] | None:
+        """The topic's id and number of partitions; None = the broker knows no such topic."""
+        with self._asker() as asker:
+            return asker.existing([self._range.topic]).get(self._range.topic)
+
+    def _short_log(self, bounds: Bounds | None) -> list[str]:
+        return ["end"] if bounds is not None and bounds.latest < self._position else []
+
+    def _loss_of_topic(self) -> DataLossError | None:
+        """Whether the topic is another by now than the one for which the range was planned."""
+        if not self._range.topic_id:
+            return None  # neither the client nor the broker knows ids
+
+        def look() -> DataLossError | None:
+            return self._other_topic(self._topic_now(), self._range.begin)
+
+        loss = look_until_certain(look(), _any, look)
+        if loss is None:
+            if len(_confirmed) >= _MANY:
+                _confirmed.clear()
+            _confirmed[self._servers, self._range.topic] = self._range.topic_id, time.monotonic()
+        return loss
+
+    def _was_just_confirmed(self) -> bool:
+        found = _confirmed.get((self._servers, self._range.topic))
+        if found is None:
+            return False
+        id_, at = found
+        return id_ == self._range.topic_id and time.monotonic() - at < _RECENT_S
+
+    def _loss_now(self) -> DataLossError | None:
+        """What one look shows to be lost; no answer shows nothing."""
+        try:
+            topic = self._topic_now()
+        except BrokerError as error:
+            logger.info("The topic of %s is not known: %s", self._where(), error)
+            return None
+        loss = self._other_topic(topic, self._position)
+        if loss is not None:
+            return loss
+        bounds = self._bounds()
+        is_short = bounds is not None and bounds.latest < self._range.end
+        return self._ends_early(bounds) if bounds is not None and is_short else None
+
+    def _other_topic(self, topic: tuple[str, int] | None, wanted: int) -> DataLossError | None:
+        if topic is None or self._range.partition >= topic[1]:
+            return self._data_loss(wanted, None, "the topic was deleted while it was read")
+        if is_other_topic(self._range.topic_id, topic[0]):
+            return self._data_loss(
+                wanted, None,
+                "the topic was deleted and created again while it was read (its id is another)",
+            )  # fmt: skip
+        return None
+
+    def _ends_early(self, bounds: Bounds) -> DataLossError:
+        reason = (
             f"the partition ends at offset {bounds.latest}, before offset {self._range.end} that was "
-            "planned; was the topic created again, or truncated?",
+            "planned; was the topic created again, or truncated?"
         )
+        return self._data_loss(self._position, bounds.earliest, reason)
 
-    def _lost(self, earliest: int | None, reason: str) -> None:
-        range_ = self._range
-        self._loss = DataLossError(range_.topic, range_.partition, self._position, earliest, reason)
+    def _data_loss(self, wanted: int, earliest: int | None, reason: str) -> DataLossError:
+        return DataLossError(self._range.topic, self._range.partition, wanted, earliest, reason)
 
-    def _go_on_after(self, loss: DataLossError) -> None:
+    def _go_on_after(self, earliest: int) -> None:
         """At the earliest offset when that is ahead; else nothing of the range is left."""
-        self._loss = None
         end = self._range.end
-        ahead = loss.earliest is not None and loss.earliest > self._position
-        self._moved(min(loss.earliest or end, end) if ahead else end)
+        self._moved(min(earliest, end) if earliest > self._position else end)
         if self._position < end:
             self._go_to(self._position)
 
@@ -136,3 +205,7 @@ class RangeReading(ABC):
             f"Topic {range_.topic!r}, partition {range_.partition}, offset {self._position} (reading "
             f"{range_.begin} to {range_.end}) at {self._servers!r}"
         )
+
+
+def _any(loss: DataLossError | None) -> list[str]:
+    return [] if loss is None else ["lost"]

@@ -82,6 +82,11 @@ class Edge:
         committed = self.has_transactions if committed is None else committed
         return cluster.view(cluster.topics(Topics(topics)), committed=committed)
 
+    def topic_id(self, topic: str) -> str:
+        """The id of a topic; empty text = the client knows none."""
+        with self.cluster() as cluster:
+            return cluster.topics(Topics((topic,)))[topic][0]
+
     def bounds(self, topic: str, *, committed: bool | None = None) -> list[Bounds]:
         """The bounds of each partition of a topic."""
         with self.cluster() as cluster:

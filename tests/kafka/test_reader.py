@@ -7,8 +7,9 @@ import time
 import uuid
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
+from pyspark_upsert_kafka.core import data_loss
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import patience
@@ -18,13 +19,23 @@ from tests.kafka.conftest import delete_before, eventually, numbered, open_thing
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks sooner whether there is still anything to come."""
+    """Looks sooner whether there is still anything to come, and is certain sooner."""
     monkeypatch.setattr(patience, "LOOK_S", 1.0)
+    monkeypatch.setattr(data_loss, "CERTAIN_AFTER_S", 2.0)
 
 
 def values_of(count: int, start: int = 0) -> list[bytes]:
     """The values of `numbered`."""
     return [value for _, value in numbered(count, start)]
+
+
+def created(broker: Broker, topic: str) -> bool:
+    """Creates a topic; False = one of that name is still being deleted."""
+    try:
+        broker.create(topic)
+    except KafkaException:
+        return False
+    return True
 
 
 def transactional(broker: Broker) -> Producer:
@@ -263,6 +274,34 @@ def test_a_topic_deleted_while_it_is_read_is_an_error(broker, edge, caplog, impa
             assert list(batches) == []
             assert topic in caplog.text
         assert topic not in broker.admin.list_topics(timeout=30).topics
+
+
+def test_a_topic_created_again_while_it_is_read_is_an_error(broker, edge, caplog, impatient):
+    """As long as the range, so that only its id tells; without ids (kafka-python-ng) it is not noticed."""
+    topic = broker.topic()
+    broker.produce(topic, *numbered(30_000))
+    id_ = edge.topic_id(topic)
+    strict, going_on = (
+        edge.batches(Range(topic, 0, 0, 30_000, topic_id=id_), fail_on_data_loss=fail)
+        for fail in (True, False)
+    )
+    next(strict)
+    next(going_on)
+    broker.delete(topic)
+    assert eventually(lambda: created(broker, topic))
+    broker.produce(topic, *numbered(30_000, 30_000))
+
+    if not edge.has_topic_ids:
+        assert id_ == ""
+        return
+    with pytest.raises(DataLossError, match=f"{topic}.*created again while it was read"):
+        list(strict)
+    caplog.clear()
+    list(going_on)
+    (told,) = own_messages(caplog)
+    assert "created again while it was read" in told
+    with pytest.raises(DataLossError, match=f"{topic}.*created again while it was read"):
+        next(edge.batches(Range(topic, 0, 0, 30_000, topic_id=id_)))
 
 
 def test_a_missing_topic_is_an_error(edge, impatient):

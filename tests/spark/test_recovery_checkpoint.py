@@ -106,11 +106,11 @@ def test_lost_data_fails_a_restarted_query(
 ) -> None:
     """A re-created topic is known by its id, however many messages it has; deleted records too.
 
-    With failOnDataLoss = false the same query goes on from what is there.
+    With failOnDataLoss = false the same query goes on from what is there: the topic has fewer partitions now.
     """
-    again, short = broker.topic(), broker.topic()
+    again, short = broker.topic(2), broker.topic()
     for topic in (again, short):
-        broker.produce(topic, *(message(n) for n in range(3)))
+        broker.produce(topic, *(message(n) for n in range(3)), partition=0)
 
     def frame(**more: object) -> object:
         return named(read(spark, broker, again, **more), "again").unionAll(
@@ -143,10 +143,14 @@ def test_lost_data_fails_a_restarted_query(
 def test_a_topic_deleted_while_it_is_read(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    """It fails the query with its name; with failOnDataLoss = false the other topics are read on."""
+    """It fails the query with its name; with failOnDataLoss = false the other topics are read on.
+
+    Created again later, it is read from its earliest offset, and nothing is read twice.
+    """
     gone, stays = broker.topic(), broker.topic()
     failing, going_on = Batches(tmp_path / "failing"), Batches(tmp_path / "going-on")
-    both = read(spark, broker, [gone, stays], failOnDataLoss="false")
+    discovery = {"scan.topic-partition-discovery.interval": "1 s"}
+    both = read(spark, broker, [gone, stays], failOnDataLoss="false", **discovery)
     with (
         running(failing.start(read(spark, broker, gone), processingTime="0 seconds")) as strict,
         running(going_on.start(both, processingTime="0 seconds")),
@@ -158,6 +162,10 @@ def test_a_topic_deleted_while_it_is_read(
             strict.awaitTermination(180)
         broker.produce(stays, message(2))
         eventually(lambda: len(going_on.all()) == 2, "a message of the other topic")
+        eventually(lambda: created(broker, gone), "the topic is there again")
+        broker.produce(gone, message(3))
+        eventually(lambda: len(going_on.all()) == 3, "the message of the new topic")
 
+    assert [row[0] for row in going_on.all()] == [1, 2, 3]
     assert f"DataLossError: Some data may have been lost: topic '{gone}'" in str(raised.value)
     assert "the topic was deleted" in str(raised.value)

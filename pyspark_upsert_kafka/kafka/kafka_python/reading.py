@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
+from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.kafka_python.asking import kind_of, told
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
@@ -46,7 +46,7 @@ class Reading(RangeReading):
 
     Args:
         consumer: Used by nobody else.
-        asker: A connection for asking; seldom needed.
+        asker: A connection for asking.
         servers: The bootstrap servers, for errors.
         range_: What to read.
         details: Whether timestamps, headers and leader epochs are taken out too.
@@ -55,14 +55,14 @@ class Reading(RangeReading):
     def __init__(
         self,
         consumer: KafkaConsumer,
-        asker: Callable[[], AbstractContextManager[PatientAsker]],
+        asker: Callable[[], AbstractContextManager[Asker]],
         servers: str,
         range_: Range,
         *,
         details: bool,
     ) -> None:
-        super().__init__(range_, servers)
-        self._consumer, self._asker, self._details = consumer, asker, details
+        super().__init__(range_, servers, asker)
+        self._consumer, self._details = consumer, details
         self._tp = ClientPartition(range_.topic, range_.partition)
         self._heard = trouble_of(consumer)
         self._heard.begin()
@@ -107,15 +107,6 @@ class Reading(RangeReading):
 
     def _go_to(self, position: int) -> None:
         self._consumer.seek(self._tp, position)
-
-    def _is_unknown(self) -> bool:
-        topic = self._range.topic
-        try:
-            with self._asker() as asker:
-                found = asker.existing([topic])
-        except BrokerError:
-            return False
-        return topic not in found or self._range.partition >= found[topic][1]
 
     def _bounds(self) -> Bounds | None:
         try:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
-from pyspark_upsert_kafka.kafka.librdkafka.reading import Reading
+from pyspark_upsert_kafka.kafka.librdkafka.reading import Connection, Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
 
 _CONFIG = {
@@ -32,15 +33,7 @@ _CONFIG = {
 }
 
 
-@dataclass(frozen=True)
-class _Connection:
-    """A consumer, and what it says goes wrong."""
-
-    consumer: ck.Consumer
-    trouble: ClientTrouble
-
-
-POOL: Pool[_Connection] = Pool(lambda connection: connection.consumer.close())
+POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
 
 
 class LibrdkafkaReader:
@@ -68,8 +61,8 @@ class LibrdkafkaReader:
             connection.consumer.poll(0)  # trouble of before is no news
             connection.trouble.begin()
             reading = Reading(
-                connection.consumer,
-                connection.trouble,
+                connection,
+                partial(pooled_asker, self._properties, "reader"),
                 self._properties["bootstrap.servers"],
                 range_,
                 details=self._details,
@@ -77,8 +70,8 @@ class LibrdkafkaReader:
             yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
             connection.consumer.unassign()
 
-    def _connect(self) -> _Connection:
+    def _connect(self) -> Connection:
         trouble = ClientTrouble()
         config = client_config(self._properties, "reader", {**_CONFIG, "error_cb": trouble})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
-        return _Connection(opened(ck.Consumer, config), trouble)
+        return Connection(opened(ck.Consumer, config), trouble)

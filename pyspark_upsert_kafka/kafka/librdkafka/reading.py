@@ -6,8 +6,9 @@ import gc
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 import confluent_kafka as ck
 
@@ -16,6 +17,7 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, kind_of
 from pyspark_upsert_kafka.kafka.reading import RangeReading
 from pyspark_upsert_kafka.kafka.retrying import Kind
@@ -49,12 +51,20 @@ _GROUP_TROUBLE = frozenset({
 """librdkafka looks for its group's coordinator; reading assigned partitions needs none."""
 
 
+@dataclass(frozen=True)
+class Connection:
+    """A consumer, and what it says goes wrong."""
+
+    consumer: ck.Consumer
+    trouble: ClientTrouble
+
+
 class Reading(RangeReading):
     """One pass over one range.
 
     Args:
-        consumer: Used by nobody else.
-        trouble: What the consumer says goes wrong.
+        connection: Used by nobody else.
+        asker: A connection for asking.
         servers: The bootstrap servers, for errors.
         range_: What to read.
         details: Whether timestamps, headers and leader epochs are taken out too.
@@ -62,15 +72,16 @@ class Reading(RangeReading):
 
     def __init__(
         self,
-        consumer: ck.Consumer,
-        trouble: ClientTrouble,
+        connection: Connection,
+        asker: Callable[[], AbstractContextManager[Asker]],
         servers: str,
         range_: Range,
         *,
         details: bool,
     ) -> None:
-        super().__init__(range_, servers)
-        self._consumer, self._heard, self._details = consumer, trouble, details
+        super().__init__(range_, servers, asker)
+        self._consumer, self._heard = connection.consumer, connection.trouble
+        self._details = details
 
     def _next(self) -> RawBatch:
         """What comes within `_BATCH_S`; nothing after lost offsets."""
@@ -127,16 +138,6 @@ class Reading(RangeReading):
         self._consumer.assign(
             [ck.TopicPartition(self._range.topic, self._range.partition, position)]
         )
-
-    def _is_unknown(self) -> bool:
-        try:
-            found = self._consumer.list_topics(self._range.topic, timeout=patience.LOOK_S)
-        except ck.KafkaException:
-            return False
-        topic = found.topics[self._range.topic]
-        if topic.error is not None:
-            return bool(topic.error.code() in _UNKNOWN)
-        return self._range.partition not in topic.partitions
 
     def _bounds(self) -> Bounds | None:
         partition = ck.TopicPartition(self._range.topic, self._range.partition)
