@@ -77,6 +77,13 @@ class Cluster(Protocol):
             BrokerError: No broker answers, or access is denied.
         """
 
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name.
+
+        Raises:
+            BrokerError: No broker answers, or we may not know.
+        """
+
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; trouble is one warning."""
 

@@ -56,6 +56,9 @@ class Asker(Protocol):
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
 
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group, without waiting; trouble is one warning."""
 
@@ -129,6 +132,10 @@ class AskedCluster:
             committed = self._asker.committed(partitions)
             return of_group(committed, position, view, self._asker.group)
         return view.latest
+
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name."""
+        return self._asker.settings(topics, names)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; trouble is one warning."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator, Sequence
 from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pyspark_upsert_kafka.core.compaction import LAG, POLICY, past_table_warning
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.planning import split
@@ -18,6 +22,8 @@ from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.start import beginning
 from pyspark_upsert_kafka.source.task import read_range
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 _NOTHING = "nothing"
 """What the only partition of a read holds when there is nothing to read."""
@@ -62,9 +68,25 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
     if options.dead_letter_topic is not None:
         cluster.topics(Topics(names=(options.dead_letter_topic,)))
     start, view = beginning(cluster, options)
+    _warn_of_compaction(cluster, list(view.topic_ids), options)
     ends = start.stop or {}
     ranges = [
         Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())
     ]
     return split(not_empty(ranges), options.min_partitions)
+
+
+def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:
+    """Warns of a table at a past time that compaction may have taken rows from."""
+    at_ms, now_ms = options.end.timestamp_ms, int(time.time() * 1000)
+    if options.mode != "snapshot" or not topics or at_ms is None or at_ms >= now_ms:
+        return
+    try:
+        settings = cluster.settings(topics, (POLICY, LAG))
+    except BrokerError as error:
+        logger.info("The settings of %s are not known: %s", options.table.topics, error)
+        settings = None
+    warning = past_table_warning(settings, at_ms, now_ms)
+    if warning is not None:
+        logger.warning("%s", warning)

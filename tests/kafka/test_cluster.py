@@ -287,6 +287,24 @@ def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
     assert set(view.bounds) == {TopicPartition(stays, 0)}
 
 
+def test_settings_of_topics_are_told(broker, edge):
+    """Those that were given and those that are the broker's own, as text."""
+    given, plain = (
+        broker.topic(cleanup_policy="compact", min_compaction_lag_ms="60000"),
+        broker.topic(),
+    )
+
+    with edge.cluster() as cluster:
+        found = cluster.settings([given, plain], ["cleanup.policy", "min.compaction.lag.ms"])
+        with pytest.raises(BrokerError, match="look up topic settings"):
+            cluster.settings([f"missing-{uuid.uuid4().hex[:8]}"], ["cleanup.policy"])
+
+    assert found == {
+        given: {"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"},
+        plain: {"cleanup.policy": "delete", "min.compaction.lag.ms": "0"},
+    }
+
+
 def test_positions_by_earliest_and_latest(broker, edge):
     """Earliest and latest are the bounds of the view."""
     topic = broker.topic(2)

@@ -74,6 +74,8 @@ class FakeCluster:
     stale: list[dict[str, FakeTopic]] = field(default_factory=list)
     shown: dict[str, FakeTopic] = field(default_factory=dict)
     committed: dict[TopicPartition, int] = field(default_factory=dict)
+    topic_settings: dict[str, str] | None = None
+    asked_settings: int = 0
     opened: int = 0
     looks: int = 0
     created: int = 0
@@ -152,6 +154,13 @@ class FakeCluster:
         if position.kind == "earliest-offset":
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
         return view.latest
+
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """As `Cluster.settings`."""
+        self.asked_settings += 1
+        if self.topic_settings is None:
+            raise BrokerError("Topic authorization failed.")
+        return {topic: {name: self.topic_settings[name] for name in names} for topic in topics}
 
     def commit(self, positions: Positions) -> None:
         """As `Cluster.commit`."""

@@ -93,3 +93,40 @@ def test_a_topic_that_goes_between_two_looks_is_an_error(cluster):
         cluster.create("t", 2)
         with pytest.raises(BrokerError, match="'t' does not exist"):
             plan(cluster, batch(**given))
+
+
+PAST, FUTURE = "1000", "9999999999999"
+COMPACTED = {"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"}
+
+
+@pytest.mark.parametrize(
+    ("at", "mode", "settings", "told"),
+    [
+        (PAST, "snapshot", COMPACTED, "min.compaction.lag.ms says, which is shorter for topic 't'"),
+        (PAST, "snapshot", None, "which the broker does not tell"),
+        (PAST, "snapshot", {**COMPACTED, "min.compaction.lag.ms": str(2**62)}, None),
+        (PAST, "snapshot", {**COMPACTED, "cleanup.policy": "delete"}, None),
+        (PAST, "changelog", COMPACTED, None),
+        (FUTURE, "snapshot", COMPACTED, None),
+    ],
+)
+def test_a_snapshot_at_a_time_beyond_the_compaction_lag_is_told(
+    cluster, caplog, at, mode, settings, told
+):
+    """One warning that names the topics, or says that their settings are not known."""
+    cluster.create("u")
+    cluster.topic_settings = settings
+    given = {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": at}
+
+    plan(cluster, batch(**{**given, "read.mode": mode}))
+
+    assert [told in each.getMessage() for each in caplog.records] == (
+        [] if told is None else [True]
+    )
+
+
+def test_settings_are_not_asked_for_without_need(cluster):
+    """The table as it is now needs none."""
+    plan(cluster, batch(**{"read.mode": "snapshot"}))
+
+    assert cluster.asked_settings == 0

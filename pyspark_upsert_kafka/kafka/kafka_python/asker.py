@@ -23,6 +23,8 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 T = TypeVar("T")
 
+_MAX_MESSAGE_BYTES = "max.message.bytes"
+
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
 
@@ -116,9 +118,14 @@ class PatientAsker(ABC):
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
 
-    @abstractmethod
     def max_message_bytes(self, topics: Sequence[str]) -> int | None:
         """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
+        found = self.settings(topics, [_MAX_MESSAGE_BYTES])
+        return min((int(each[_MAX_MESSAGE_BYTES]) for each in found.values()), default=None)
+
+    @abstractmethod
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name; a BrokerError when we may not know."""
 
     @abstractmethod
     def _open(self, timeout: float) -> Any:

@@ -79,15 +79,18 @@ class NgAsker(PatientAsker):
 
         return self._ask(f"look up the offsets of group {self.group!r}", question)
 
-    def max_message_bytes(self, topics: Sequence[str]) -> int | None:
-        """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
-        resources = [(_TOPIC, topic, ["max.message.bytes"]) for topic in topics]
-        answer = self._ask(
-            "look up topic settings",
-            lambda client, s: _anyone(client, DescribeConfigsRequest[1](resources, False), s),
-        )
-        found = [int(entry[1]) for *_, entries in answer.resources for entry in entries]
-        return min(found, default=None)
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        resources = [(_TOPIC, topic, list(names)) for topic in topics]
+
+        def question(client: Any, timeout: float) -> dict[str, dict[str, str]]:
+            answer = _anyone(client, DescribeConfigsRequest[1](resources, False), timeout)
+            return {
+                topic: _checked(code, {entry[0]: entry[1] for entry in entries})
+                for code, _, _, topic, entries in answer.resources
+            }
+
+        return self._ask("look up topic settings", question)
 
     def _open(self, timeout: float) -> Any:
         return opened(KafkaClient, {**self._config, **connecting(timeout)})

@@ -68,15 +68,17 @@ class SuccessorAsker(PatientAsker):
 
         return self._ask(f"look up the offsets of group {self.group!r}", question)
 
-    def max_message_bytes(self, topics: Sequence[str]) -> int | None:
-        """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
-        resources = [ConfigResource("TOPIC", topic, ["max.message.bytes"]) for topic in topics]
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        resources = [ConfigResource("TOPIC", topic, list(names)) for topic in topics]
         found = self._ask(
             "look up topic settings",
             lambda admin, _: admin.describe_configs(resources, config_filter="all"),
         )
-        settings = [config.get("max.message.bytes") for config in found.get("topic", {}).values()]
-        return min((int(each["value"]) for each in settings if each), default=None)
+        return {
+            topic: {name: str(config[name]["value"]) for name in names if name in config}
+            for topic, config in found.get("topic", {}).items()
+        }
 
     def _open(self, timeout: float) -> Any:
         return opened(KafkaAdminClient, {**self._config, **connecting(timeout)})

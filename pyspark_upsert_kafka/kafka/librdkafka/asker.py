@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.kafka.timeouts import timeouts
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _AUTO_CREATE = "allow.auto.create.topics"
+_MAX_MESSAGE_BYTES = "max.message.bytes"
 
 
 class LibrdkafkaAsker:
@@ -99,17 +100,25 @@ class LibrdkafkaAsker:
         """Commits positions to the group, without waiting; trouble is one warning."""
         self._offsets_of_group.commit(positions)
 
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+
+        def question(timeout: float) -> dict[str, dict[str, str]]:
+            futures = self._admin.client.describe_configs(resources, request_timeout=timeout)
+            found = {each.name: self._admin.result(future) for each, future in futures.items()}
+            return {
+                topic: {name: str(all_[name].value) for name in names}
+                for topic, all_ in found.items()
+            }
+
+        return self._admin.ask("look up topic settings", question)
+
     def max_message_bytes(self, topics: Sequence[str]) -> int | None:
         """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
-
-        def question(timeout: float) -> list[int]:
-            futures = self._admin.client.describe_configs(resources, request_timeout=timeout)
-            settings = [self._admin.result(future) for future in futures.values()]
-            return [int(each["max.message.bytes"].value) for each in settings]
-
         try:
-            return min(self._admin.ask("look up topic settings", question))
+            found = self.settings(topics, [_MAX_MESSAGE_BYTES])
+            return min(int(each[_MAX_MESSAGE_BYTES]) for each in found.values())
         except BrokerError as error:
             logger.info("Topic settings are not known: %s", error)
             return None

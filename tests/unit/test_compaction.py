@@ -1,0 +1,45 @@
+"""When the table of a past moment may lack rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.compaction import past_table_warning
+
+NOW = 1_000_000
+
+
+def compacted(lag_ms: int, policy: str = "compact") -> dict[str, str]:
+    """Settings of a topic."""
+    return {"cleanup.policy": policy, "min.compaction.lag.ms": str(lag_ms)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "at_ms", "topics"),
+    [
+        ({"t": compacted(0)}, NOW - 1, ["t"]),
+        ({"t": compacted(0)}, NOW, None),
+        ({"t": compacted(0)}, NOW + 1, None),
+        ({"t": compacted(5_000)}, NOW - 5_000, None),
+        ({"t": compacted(5_000)}, NOW - 5_001, ["t"]),
+        ({"t": compacted(0, "delete")}, NOW - 1, None),
+        ({"t": compacted(0, "compact,delete")}, NOW - 1, ["t"]),
+        ({"t": compacted(0), "u": compacted(99), "v": compacted(7)}, NOW - 50, ["t", "v"]),
+        ({}, NOW - 1, None),
+    ],
+)
+def test_a_time_older_than_the_lag_of_a_compacted_topic_is_told(settings, at_ms, topics):
+    """With the topics and their lags."""
+    warning = past_table_warning(settings, at_ms, NOW)
+
+    if topics is None:
+        assert warning is None
+    else:
+        assert warning is not None
+        assert [topic for topic in settings if f"'{topic}' (" in warning] == topics
+
+
+def test_settings_that_are_not_known_are_told():
+    """The broker may not tell them to everybody."""
+    assert "which the broker does not tell" in (past_table_warning(None, NOW - 1, NOW) or "")
+    assert past_table_warning(None, NOW, NOW) is None
