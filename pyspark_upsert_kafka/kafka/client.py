@@ -67,6 +67,12 @@ class Cluster(Protocol):
             committed: Whether ``latest`` is before the first open transaction.
         """
 
+    def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
+        """The latest offset of each partition of a view as it is now: the least question there is.
+
+        Nothing at all when a partition is gone: then a whole view is to be asked for.
+        """
+
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """Where a position is in each partition of the view (``specific-offsets``: of those named).
 

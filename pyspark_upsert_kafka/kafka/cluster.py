@@ -48,6 +48,11 @@ class Asker(Protocol):
     ) -> dict[TopicPartition, Bounds]:
         """The bounds of these partitions; raises UnknownTopicError for one that is unknown."""
 
+    def latest(
+        self, partitions: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, int]:
+        """The latest offsets of these partitions; raises UnknownTopicError for one that is unknown."""
+
     def at_timestamp(
         self, partitions: Sequence[TopicPartition], timestamp_ms: int
     ) -> dict[TopicPartition, int]:
@@ -114,6 +119,13 @@ class AskedCluster:
                     raise
                 topics = left
                 time.sleep(_LOOK_S)
+
+    def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
+        """The latest offset of each partition of a view as it is now; nothing when one is gone."""
+        try:
+            return self._asker.latest(list(view.bounds), committed=committed)
+        except UnknownTopicError:
+            return {}
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """Where a position is in each partition of the view."""

@@ -17,6 +17,9 @@ from pyspark_upsert_kafka.source.start import beginning
 
 _NEVER = float("-inf")
 
+WHOLE_VIEW_LIVES = 10
+"""While nothing moves, one look of so many is at more than the latest offsets."""
+
 
 class Observer:
     """What a stream's driver knows of its topics; opened lazily, so that a reader can be pickled."""
@@ -24,7 +27,7 @@ class Observer:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._cluster: Cluster | None = None
-        self._viewed_at = self._discovered_at = _NEVER
+        self._viewed_at = self._viewed_whole_at = self._discovered_at = _NEVER
         self.last_view: ClusterView | None = None
 
     @property
@@ -57,6 +60,23 @@ class Observer:
             return True
         waited = time.monotonic() - self._discovered_at
         return waited >= interval > 0 and not self.is_fresh
+
+    def nothing_moved(self) -> bool:
+        """Whether the latest offsets are those of the last view, as the least of questions shows.
+
+        Now and then the whole is to be looked at, for topics that are created again.
+        """
+        view = self.last_view
+        if view is None:
+            return False
+        waited = time.monotonic() - self._viewed_whole_at
+        if waited >= WHOLE_VIEW_LIVES * view_lives_s(len(view.bounds)):
+            return False
+        latest = self.cluster.latest(view, committed=self._options.read_committed)
+        if latest != view.latest:
+            return False
+        self._viewed_at = time.monotonic()
+        return True
 
     def begin(self) -> StreamOffset:
         """Where a new query starts.
@@ -112,7 +132,7 @@ class Observer:
 
     def _saw(self, view: ClusterView) -> ClusterView:
         """The view, or the one before when it is the same: so a new object means that something is new."""
-        self._viewed_at = time.monotonic()
+        self._viewed_at = self._viewed_whole_at = time.monotonic()
         if self.last_view is None or view != self.last_view:
             self.last_view = view
         return self.last_view

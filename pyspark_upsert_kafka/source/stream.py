@@ -58,6 +58,7 @@ class StreamReader(DataSourceStreamReader):
         self._last_batch_at = float("-inf")
         self._resumed = False
         self._idle_at: dict[str, Any] | None = None
+        self._waits = False
 
     def initialOffset(self) -> dict[str, Any]:
         """The same for every query: where it really starts stands in its first batch's end."""
@@ -99,7 +100,7 @@ class StreamReader(DataSourceStreamReader):
         # Where reading begins anew must get into the checkpoint, even by a batch without rows.
         moved = before is None or bool(now.begins) or now.positions != before.positions
         if not moved and self._waits_for_more(now, view, limits):
-            return self._idle(start)
+            return self._idle(start, waits=True)
         end = advanced(now, view, max_offsets=limits.max_offsets, target=self._target)
         if not moved and end.positions == now.positions:
             return self._idle(start)
@@ -107,15 +108,19 @@ class StreamReader(DataSourceStreamReader):
         return end.to_json()
 
     def _is_idle_at(self, start: dict[str, Any]) -> bool:
-        """Whether nothing was new there, by a view that is still fresh; Spark asks all the time."""
-        if self._idle_at is None or start != self._idle_at or not self._observer.is_fresh:
+        """Whether nothing was new there and nothing has moved since; Spark asks all the time."""
+        if self._idle_at is None or start != self._idle_at:
             return False
-        view = self._observer.last_view
+        observer = self._observer
+        if not observer.is_fresh:
+            return not (self._waits or observer.discovery_is_due) and observer.nothing_moved()
+        view = observer.last_view
         time.sleep(idle_pause_s(0 if view is None else len(view.bounds)))
         return True
 
-    def _idle(self, start: dict[str, Any]) -> dict[str, Any]:
-        self._idle_at = start
+    def _idle(self, start: dict[str, Any], *, waits: bool = False) -> dict[str, Any]:
+        """Nothing new there; or too little, of which time alone may make enough."""
+        self._idle_at, self._waits = start, waits
         return start
 
     def _beginning(self) -> tuple[StreamOffset, ClusterView]:

@@ -287,6 +287,26 @@ def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
     assert set(view.bounds) == {TopicPartition(stays, 0)}
 
 
+def test_the_latest_offsets_are_asked_for_alone(broker, edge):
+    """As a view has them; and nothing once a topic is gone, which only a whole view can tell."""
+    topic = broker.topic(2)
+    broker.produce(topic, *numbered(3), partition=1)
+    committed = edge.has_transactions
+
+    with edge.cluster() as cluster:
+        view = edge.view(cluster, topic)
+        assert cluster.latest(view, committed=committed) == view.latest
+        broker.produce(topic, *numbered(2), partition=0)
+        assert {
+            tp.partition: at for tp, at in cluster.latest(view, committed=committed).items()
+        } == {
+            0: 2,
+            1: 3,
+        }
+        broker.delete(topic)
+        assert eventually(lambda: cluster.latest(view, committed=committed) == {})
+
+
 def test_settings_of_topics_are_told(broker, edge):
     """Those that were given and those that are the broker's own, as text."""
     given, plain = (

@@ -78,6 +78,7 @@ class FakeCluster:
     asked_settings: int = 0
     opened: int = 0
     looks: int = 0
+    least_looks: int = 0
     created: int = 0
 
     # What a test does.
@@ -146,6 +147,12 @@ class FakeCluster:
             for number in range(count)
         }
         return ClusterView({name: id_ for name, (id_, _) in topics.items()}, bounds)
+
+    def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
+        """As `Cluster.latest`."""
+        self.least_looks += 1
+        ends = self.ends()
+        return {tp: ends[tp] for tp in view.bounds} if view.bounds.keys() <= ends.keys() else {}
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """As `Cluster.positions`."""

@@ -63,6 +63,12 @@ class PatientAsker(ABC):
         """Commits positions to the group, without waiting; trouble is one warning."""
         self._commits.add(positions)
 
+    def latest(
+        self, partitions: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, int]:
+        """The latest offsets of these partitions."""
+        return self._offsets(partitions, LATEST, committed=committed)
+
     def at_timestamp(
         self, partitions: Sequence[TopicPartition], timestamp_ms: int
     ) -> dict[TopicPartition, int]:

@@ -85,6 +85,13 @@ class LibrdkafkaAsker:
             tp: Bounds(earliest[tp], latest[tp], max(high[tp], latest[tp])) for tp in partitions
         }
 
+    def latest(
+        self, partitions: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, int]:
+        """The latest offsets of these partitions."""
+        (found,) = self._offsets(partitions, [(OffsetSpec.latest(), committed)])
+        return found
+
     def at_timestamp(
         self, partitions: Sequence[TopicPartition], timestamp_ms: int
     ) -> dict[TopicPartition, int]:
