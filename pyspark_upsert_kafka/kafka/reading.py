@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from pyspark_upsert_kafka.core.data_loss import RETENTION, is_other_topic
+from pyspark_upsert_kafka.core.data_loss import RETENTION
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.planning import Bounds
@@ -16,24 +16,15 @@ from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.looking import look_until_certain
+from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-
-
-_RECENT_S = 1.0
-"""How new an answer must be for the comparison before the first message; the one after the last is always asked."""
-
-_MANY = 1000
-
-_confirmed: dict[tuple[str, str], tuple[str, float]] = {}
-"""Servers and topic -> its id and when a broker said so: many ranges of a topic are read in one moment."""
 
 
 class RangeReading(ABC):
     """One pass over one range.
 
-    A topic that is deleted and created again meanwhile is known by its id, which is compared before the first
-    message and after the last: ids are never used again, so in between it was the same topic.
+    The topic's id is compared before the first message and after the last.
 
     Args:
         range_: What to read.
@@ -44,7 +35,8 @@ class RangeReading(ABC):
     def __init__(
         self, range_: Range, servers: str, asker: Callable[[], AbstractContextManager[Asker]]
     ) -> None:
-        self._range, self._servers, self._asker = range_, servers, asker
+        self._range, self._servers = range_, servers
+        self._topic = PlannedTopic(range_, servers, asker)
         self._position = range_.begin
         self._loss: DataLossError | None = None
         self._progress = self._looked = time.monotonic()
@@ -72,8 +64,7 @@ class RangeReading(ABC):
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
             BrokerError: The broker refuses, or stays away.
         """
-        before = None if self._was_just_confirmed() else self._loss_of_topic()
-        if self._is_lost(before, fail_on_data_loss=fail_on_data_loss):
+        if self._is_lost(self._topic.loss_before(), fail_on_data_loss=fail_on_data_loss):
             return
         self._go_to(self._range.begin)
         while self._position < self._range.end:
@@ -85,7 +76,7 @@ class RangeReading(ABC):
                 self._look_closer()
             if self._is_lost(self._loss, fail_on_data_loss=fail_on_data_loss):
                 return
-        self._is_lost(self._loss_of_topic(), fail_on_data_loss=fail_on_data_loss)
+        self._is_lost(self._topic.loss_after(), fail_on_data_loss=fail_on_data_loss)
 
     def _is_lost(self, loss: DataLossError | None, *, fail_on_data_loss: bool) -> bool:
         """Tells of a loss, and whether nothing of the range is left; else reading goes on behind it."""
@@ -128,59 +119,21 @@ class RangeReading(ABC):
         else:
             self._go_to(self._position)  # ask again: the broker that said so may be gone
 
-    def _topic_now(self) -> tuple[str, int] | None:
-        """The topic's id and number of partitions; None = the broker knows no such topic."""
-        with self._asker() as asker:
-            return asker.existing([self._range.topic]).get(self._range.topic)
-
     def _short_log(self, bounds: Bounds | None) -> list[str]:
         return ["end"] if bounds is not None and bounds.latest < self._position else []
-
-    def _loss_of_topic(self) -> DataLossError | None:
-        """Whether the topic is another by now than the one for which the range was planned."""
-        if not self._range.topic_id:
-            return None  # neither the client nor the broker knows ids
-
-        def look() -> DataLossError | None:
-            return self._other_topic(self._topic_now(), self._range.begin)
-
-        loss = look_until_certain(look(), _any, look)
-        if loss is None:
-            if len(_confirmed) >= _MANY:
-                _confirmed.clear()
-            _confirmed[self._servers, self._range.topic] = self._range.topic_id, time.monotonic()
-        return loss
-
-    def _was_just_confirmed(self) -> bool:
-        found = _confirmed.get((self._servers, self._range.topic))
-        if found is None:
-            return False
-        id_, at = found
-        return id_ == self._range.topic_id and time.monotonic() - at < _RECENT_S
 
     def _loss_now(self) -> DataLossError | None:
         """What one look shows to be lost; no answer shows nothing."""
         try:
-            topic = self._topic_now()
+            loss = self._topic.loss_by_one_look(self._position)
         except BrokerError as error:
             logger.info("The topic of %s is not known: %s", self._where(), error)
             return None
-        loss = self._other_topic(topic, self._position)
         if loss is not None:
             return loss
         bounds = self._bounds()
         is_short = bounds is not None and bounds.latest < self._range.end
         return self._ends_early(bounds) if bounds is not None and is_short else None
-
-    def _other_topic(self, topic: tuple[str, int] | None, wanted: int) -> DataLossError | None:
-        if topic is None or self._range.partition >= topic[1]:
-            return self._data_loss(wanted, None, "the topic was deleted while it was read")
-        if is_other_topic(self._range.topic_id, topic[0]):
-            return self._data_loss(
-                wanted, None,
-                "the topic was deleted and created again while it was read (its id is another)",
-            )  # fmt: skip
-        return None
 
     def _ends_early(self, bounds: Bounds) -> DataLossError:
         reason = (

@@ -13,7 +13,7 @@ import pytest
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka import looking, reading
+from pyspark_upsert_kafka.kafka import looking, planned_topic, reading
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.reading import RangeReading
@@ -26,9 +26,9 @@ RANGE = Range("t", 0, 0, 4, topic_id="id")
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that moves only while somebody waits; nothing was ever asked."""
-    monkeypatch.setattr(reading, "_confirmed", {})
+    monkeypatch.setattr(planned_topic, "_confirmed", {})
     found = Clock()
-    for module in (looking, reading):
+    for module in (looking, planned_topic, reading):
         monkeypatch.setattr(module, "time", found)
     return found
 

@@ -62,7 +62,7 @@ class Reading(RangeReading):
         details: bool,
     ) -> None:
         super().__init__(range_, servers, asker)
-        self._consumer, self._details = consumer, details
+        self._consumer, self._asker, self._details = consumer, asker, details
         self._tp = ClientPartition(range_.topic, range_.partition)
         self._heard = trouble_of(consumer)
         self._heard.begin()
