@@ -86,7 +86,7 @@ class NgAsker(PatientAsker):
         def question(client: Any, timeout: float) -> dict[str, dict[str, str]]:
             answer = _anyone(client, DescribeConfigsRequest[1](resources, False), timeout)
             return {
-                topic: _checked(code, {entry[0]: entry[1] for entry in entries})
+                topic: checked(code, {entry[0]: entry[1] for entry in entries})
                 for code, _, _, topic, entries in answer.resources
             }
 
