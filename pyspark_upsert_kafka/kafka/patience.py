@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-ANSWER_S = 45.0
-"""For the answer to a question: a broker that restarts is waited for, none at all is told of."""
-
 MESSAGE_S = 120.0
 """For the next message of a range (the default of Spark's ``kafkaConsumer.pollTimeoutMs``)."""
 

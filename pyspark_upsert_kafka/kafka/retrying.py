@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TypeVar
 
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind, UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY, Trouble
 
@@ -23,103 +23,7 @@ _CLIENTS = 4
 _LEAST_S = 0.1
 
 
-class Kind(Enum):
-    """What an error means for the next attempt."""
-
-    RETRIABLE = auto()
-    """It passes: a restart, an election, a lost connection, stale metadata."""
-
-    SECURITY = auto()
-    """A login or a certificate was refused; fatal when it goes on."""
-
-    UNKNOWN_TOPIC = auto()
-    """A topic or partition is gone, or so new that the broker does not know it yet."""
-
-    FATAL = auto()
-    """Asking again cannot change the answer."""
-
-
-_RETRIABLE = frozenset({
-    5,  # LEADER_NOT_AVAILABLE
-    6,  # NOT_LEADER_OR_FOLLOWER
-    7,  # REQUEST_TIMED_OUT
-    8,  # BROKER_NOT_AVAILABLE
-    9,  # REPLICA_NOT_AVAILABLE
-    13,  # NETWORK_EXCEPTION
-    14,  # COORDINATOR_LOAD_IN_PROGRESS
-    15,  # COORDINATOR_NOT_AVAILABLE
-    16,  # NOT_COORDINATOR
-    19,  # NOT_ENOUGH_REPLICAS
-    20,  # NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    41,  # NOT_CONTROLLER
-    51,  # CONCURRENT_TRANSACTIONS
-    56,  # KAFKA_STORAGE_ERROR
-    70,  # FETCH_SESSION_ID_NOT_FOUND
-    71,  # INVALID_FETCH_SESSION_EPOCH
-    72,  # LISTENER_NOT_FOUND
-    74,  # FENCED_LEADER_EPOCH
-    75,  # UNKNOWN_LEADER_EPOCH
-    78,  # OFFSET_NOT_AVAILABLE
-    80,  # PREFERRED_LEADER_NOT_AVAILABLE
-    83,  # ELIGIBLE_LEADERS_NOT_AVAILABLE
-    84,  # ELECTION_NOT_NEEDED
-    88,  # UNSTABLE_OFFSET_COMMIT
-    89,  # THROTTLING_QUOTA_EXCEEDED
-    100,  # UNKNOWN_TOPIC_ID
-    103,  # INCONSISTENT_TOPIC_ID
-    106,  # FETCH_SESSION_TOPIC_ID_ERROR
-    122,  # SHARE_SESSION_NOT_FOUND
-    123,  # INVALID_SHARE_SESSION_EPOCH
-    133,  # SHARE_SESSION_LIMIT_REACHED
-})  # fmt: skip
-"""The protocol's errors that Java's client retries (subclasses of ``RetriableException`` in Kafka 4.3),
-and BROKER_NOT_AVAILABLE. Not CORRUPT_MESSAGE, which is in the log to stay, nor UNKNOWN_TOPIC_OR_PARTITION,
-which has a kind of its own."""
-
-_SECURITY = frozenset({
-    33,  # UNSUPPORTED_SASL_MECHANISM
-    34,  # ILLEGAL_SASL_STATE
-    58,  # SASL_AUTHENTICATION_FAILED
-})  # fmt: skip
-
-_UNKNOWN_TOPIC = 3
-
-
-def kind_of(code: int) -> Kind:
-    """What an error code of Kafka's protocol means for the next attempt."""
-    if code in _RETRIABLE:
-        return Kind.RETRIABLE
-    if code in _SECURITY:
-        return Kind.SECURITY
-    return Kind.UNKNOWN_TOPIC if code == _UNKNOWN_TOPIC else Kind.FATAL
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why an attempt failed.
-
-    Args:
-        kind: What that means for the next one.
-        text: In the client's words.
-    """
-
-    kind: Kind
-    text: str
-
-
-class AttemptError(Exception):
-    """An attempt failed, and it is known how."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.text)
-        self.failure = failure
-
-
-class UnknownTopicError(BrokerError):
-    """A topic is gone, or so new that the broker that was asked does not know it yet."""
-
-
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     """Of a client that keeps nothing from one attempt to the next."""
 
 
@@ -142,7 +46,7 @@ class Asking:
     trouble: Trouble
     errors: tuple[type[Exception], ...]
     failure: Callable[[Exception], Failure]
-    refresh: Callable[[float], object] = lambda _: None
+    refresh: Callable[[float], object] = _nothing
     reopen: Callable[[], object] = _nothing
 
     def ask(self, what: str, question: Callable[[float], T]) -> T:

@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import cluster
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
-from pyspark_upsert_kafka.kafka.retrying import UnknownTopicError
+from pyspark_upsert_kafka.kafka.failures import UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 TOPIC = {"t": ("id", 2)}

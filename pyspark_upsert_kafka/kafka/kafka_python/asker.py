@@ -50,7 +50,11 @@ class PatientAsker(ABC):
         self._config = config
         self._client: Any = None
         self._asking = asking(
-            self.servers, self.timeouts, config["client_id"].trouble, self._refresh, self._reopen
+            self.servers,
+            self.timeouts,
+            config["client_id"].trouble,
+            refresh=self._refresh,
+            reopen=self._reopen,
         )
         self._commits = _Commits(self.group, self._commit)
 

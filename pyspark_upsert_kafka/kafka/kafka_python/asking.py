@@ -9,9 +9,10 @@ from typing import Any
 from kafka import errors
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka import retrying
+from pyspark_upsert_kafka.kafka import failures
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import is_about_security
-from pyspark_upsert_kafka.kafka.retrying import Asking, AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.retrying import Asking
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.trouble import Trouble
 
@@ -41,8 +42,8 @@ def kind_of(error: Exception) -> Kind:
     if name in _SECURITY or isinstance(error, ssl.SSLError) or is_about_security(str(error)):
         return Kind.SECURITY
     code = getattr(error, "errno", None) if isinstance(error, errors.BrokerResponseError) else None
-    if code is not None and retrying.kind_of(code) is not Kind.FATAL:
-        return retrying.kind_of(code)
+    if code is not None and failures.kind_of(code) is not Kind.FATAL:
+        return failures.kind_of(code)
     passes = isinstance(error, OSError) or getattr(error, "retriable", False) or name in _RETRIABLE
     return Kind.RETRIABLE if passes else Kind.FATAL
 
@@ -69,7 +70,7 @@ def checked(code: int, value: Any) -> Any:
     """
     if code:
         name = errors.for_code(code).__name__
-        raise AttemptError(Failure(retrying.kind_of(code), f"{name} (Kafka's error code {code})"))
+        raise AttemptError(Failure(failures.kind_of(code), f"{name} (Kafka's error code {code})"))
     return value
 
 
@@ -77,13 +78,10 @@ def asking(
     servers: str,
     timeouts: Timeouts,
     trouble: Trouble,
-    refresh: Callable[[float], object] = lambda _: None,
-    reopen: Callable[[], object] = lambda: None,
+    **ways: Callable[..., object],
 ) -> Asking:
     """How a client of kafka-python is asked; the arguments are those of `Asking`."""
-    return Asking(
-        servers, timeouts, trouble, (errors.KafkaError, OSError), failure, refresh, reopen
-    )
+    return Asking(servers, timeouts, trouble, (errors.KafkaError, OSError), failure, **ways)
 
 
 def needs_successor(what: str, remedy: str) -> OptionError:

@@ -18,11 +18,11 @@ from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.kafka_python.asking import kind_of, told
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.reading import RangeReading
-from pyspark_upsert_kafka.kafka.retrying import Kind
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

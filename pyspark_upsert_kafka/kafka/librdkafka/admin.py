@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, failure
 from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
-from pyspark_upsert_kafka.kafka.retrying import Asking, AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.retrying import Asking
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")

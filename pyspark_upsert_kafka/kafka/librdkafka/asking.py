@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-from pyspark_upsert_kafka.kafka import retrying
-from pyspark_upsert_kafka.kafka.retrying import Failure, Kind
+from pyspark_upsert_kafka.kafka import failures
+from pyspark_upsert_kafka.kafka.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.trouble import Trouble
 
 _KINDS = {
@@ -37,7 +37,7 @@ UNREACHABLE = frozenset({
 
 def kind_of(error: KafkaError) -> Kind:
     """What an error means for the next attempt."""
-    return _KINDS.get(error.code()) or retrying.kind_of(error.code())
+    return _KINDS.get(error.code()) or failures.kind_of(error.code())
 
 
 def failure(exception: Exception) -> Failure:

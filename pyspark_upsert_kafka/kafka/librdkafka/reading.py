@@ -18,9 +18,9 @@ from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, kind_of
 from pyspark_upsert_kafka.kafka.reading import RangeReading
-from pyspark_upsert_kafka.kafka.retrying import Kind
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
