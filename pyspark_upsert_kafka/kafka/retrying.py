@@ -91,9 +91,9 @@ class Asking:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _raise_fatal(self, what: str, failure: Failure) -> None:
-        trouble = self.trouble
-        trouble.error(failure.text, security=failure.kind is Kind.SECURITY)
-        fatal = trouble.fatal
+        if failure.kind is Kind.SECURITY:
+            self.trouble.error(failure.text, security=True)
+        fatal = self.trouble.fatal
         if fatal is None and failure.kind in (Kind.RETRIABLE, Kind.SECURITY):
             return
         kind = UnknownTopicError if failure.kind is Kind.UNKNOWN_TOPIC else BrokerError
@@ -103,9 +103,10 @@ class Asking:
         )
 
     def _no_answer(self, what: str, failure: Failure) -> BrokerError:
+        seen = self.trouble.describe()
         return BrokerError(
             f"Could not {what}: no Kafka broker at {self.servers!r} answered within "
-            f"{self.timeouts.api_s:g} seconds ({failure.text}).{self.trouble.describe()} "
+            f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''} "
             "Check 'properties.bootstrap.servers', and that the broker runs and can be reached from "
             "here. Where a broker needs longer, raise 'properties.default.api.timeout.ms'."
         )
