@@ -71,7 +71,7 @@ def literal_secrets(given: Mapping[str, str]) -> list[str]:
     if not names:
         return []
     text = (
-        f"Spark prints the options of a query with its plan, and does not know by itself that these hold "
+        f"Spark can print the options of a query with its plan, and does not know by itself that these hold "
         f"a secret: {', '.join(map(repr, names))}. Give a reference in place of the secret, as in "
         "'${env:NAME}' or '${file:/path:key}', or widen Spark's setting "
         "'spark.sql.redaction.options.regex' (see docs/security.md)."

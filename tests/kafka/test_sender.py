@@ -150,20 +150,6 @@ def test_one_refused_message_is_not_told_as_another(broker, edge):
     assert (error.value.topic, error.value.partition) == (topic, 0)
 
 
-def test_a_message_that_the_broker_names_is_the_one_told(broker, edge):
-    """Where the broker says which message it does not take, a client that hears it names that one."""
-    topic = broker.topic(cleanup_policy="compact")
-    pairs = [(b"one", b"v"), (None, b"no key in a compacted topic"), (b"two", b"v")]
-    slow = edge.given({"linger.ms": 500})
-
-    with pytest.raises(DeliveryError) as error:
-        slow.send(topic, *pairs)
-
-    if edge.client == "librdkafka":
-        assert error.value.key is None
-    assert error.value.topic == topic
-
-
 def test_a_topic_that_does_not_exist(broker, edge):
     """It is an error before anything is sent, and shows how to create it."""
     with pytest.raises(BrokerError, match=r"no-such-topic.*cleanup\.policy=compact"):

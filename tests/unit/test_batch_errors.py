@@ -8,7 +8,7 @@ import confluent_kafka as ck
 
 from pyspark_upsert_kafka.kafka.librdkafka.sender import _Failures
 
-INVALID_TIMESTAMP, INVALID_RECORD, TIMED_OUT, ANOTHER = 32, 87, -192, -138
+INVALID_TIMESTAMP, TIMED_OUT = 32, -192
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,3 @@ def test_a_message_that_fails_on_its_own_is_the_one_at_fault() -> None:
     """One message alone in its batch, and messages that time out, need no such words."""
     assert "at least one" not in failed((INVALID_TIMESTAMP, b"k", 0))
     assert "at least one" not in failed(*[(TIMED_OUT, b"k%d" % n, 0) for n in range(3)])
-
-
-def test_the_message_that_the_broker_names_is_told() -> None:
-    """Where others of the batch are known to be innocent, the one at fault is told."""
-    told = failed((ANOTHER, b"a", 0), (INVALID_RECORD, b"bad", 0), (ANOTHER, b"c", 0))
-    assert "key bad was not delivered" in told
-    assert "at least one" not in told

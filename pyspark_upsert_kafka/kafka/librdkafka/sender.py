@@ -38,9 +38,6 @@ _CONFIG = {
 
 _BATCH_BYTES = 1_000_000
 
-_ANOTHER_IS_AT_FAULT = -138
-"""librdkafka's _INVALID_DIFFERENT_RECORD, which confluent-kafka does not name in every version."""
-
 
 def sender_for(
     properties: Properties, topics: tuple[str, ...], *, acknowledged: bool
@@ -190,11 +187,9 @@ class _Failures:
     ) -> None:
         self._count += 1
         cause = (topic, partition, error.code())
-        # Where the broker says which messages of a batch are at fault, the others are told apart.
-        is_innocent = self._cause is not None and self._cause[2] == _ANOTHER_IS_AT_FAULT
-        if self._cause is None or (is_innocent and cause[2] != _ANOTHER_IS_AT_FAULT):
+        if self.first is None:
             self.first = DeliveryError(topic, partition, key, _reason(error, self.trouble))
-            self._cause, self._with_that_cause = cause, 0
+            self._cause = cause
         self._with_that_cause += cause == self._cause
 
     def _described(self) -> DeliveryError:
