@@ -38,7 +38,7 @@ class DecodeError(UpsertKafkaError):
         topic: Topic of the message.
         partition: Its partition.
         offset: Its offset.
-        stage: What could not be read: ``key``, ``value`` or ``null-key``.
+        stage: What could not be read: ``key``, ``value``, ``null-key`` or ``headers``.
         reason: Why not.
     """
 

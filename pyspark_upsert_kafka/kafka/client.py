@@ -16,6 +16,11 @@ from pyspark_upsert_kafka.core.properties import Properties
 
 Headers = Sequence[tuple[str, bytes | None]]
 
+BAD_HEADERS = (
+    "the key of a header is not UTF-8, so the client can read none of the message's headers"
+)
+"""Why headers cannot be read."""
+
 
 @dataclass(frozen=True)
 class RawBatch:
@@ -31,6 +36,7 @@ class RawBatch:
             epoch.
         headers: Headers in their order; no headers = an empty sequence.
         leader_epochs: Leader epochs; None = not known.
+        bad_headers: Why the headers of a message cannot be read, by its index; it then shows none.
     """
 
     topic: str
@@ -41,6 +47,7 @@ class RawBatch:
     timestamps: list[tuple[int, int]] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
     leader_epochs: list[int | None] = field(default_factory=list)
+    bad_headers: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)

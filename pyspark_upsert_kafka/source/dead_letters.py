@@ -53,7 +53,16 @@ def _headers(batch: RawBatch, message: BadMessage) -> Headers:
         "offset": batch.offsets[message.index],
         "timestamp": batch.timestamps[message.index][1],
         "stage": message.stage,
-        "message": message.reason,
+        "message": _reason(batch, message),
     }
     added = [(_PREFIX + name, str(value).encode()) for name, value in what.items()]
     return [*batch.headers[message.index], *added]
+
+
+def _reason(batch: RawBatch, message: BadMessage) -> str:
+    """What is wrong, and that headers are missing in the dead letter where they cannot be read."""
+    why = batch.bad_headers.get(message.index)
+    if why is None:
+        return message.reason
+    reasons = [message.reason] if message.stage == "headers" else [message.reason, why]
+    return f"{'; '.join(reasons)}. The dead letter is without them"

@@ -14,7 +14,10 @@ from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
 from pyspark_upsert_kafka.kafka.client import Headers, RawBatch
 from pyspark_upsert_kafka.time_zone import local_time
 
-DETAILS = frozenset({"timestamp", "timestamp-type", "headers", "header-list", "leader-epoch"})
+HEADERS = frozenset({"headers", "header-list"})
+"""Metadata that shows a message's headers."""
+
+DETAILS = frozenset({"timestamp", "timestamp-type", "leader-epoch"}) | HEADERS
 """Metadata that a client takes out of a message only when it is asked to."""
 
 Index = Any
@@ -26,7 +29,7 @@ class BadMessage:
     """A message that cannot be decoded: its place in the batch, what failed and why."""
 
     index: int
-    stage: Literal["key", "value", "null-key"]
+    stage: Literal["key", "value", "null-key", "headers"]
     reason: str
 
 
@@ -122,8 +125,12 @@ def _timestamp(shown: Shown, type_: pa.DataType, time_zone: str) -> pa.Array:
     return shown.of(_timestamps(shown.batch.timestamps, type_, time_zone))
 
 
-def _headers(shown: Shown) -> Sequence[Headers]:
-    headers = shown.batch.headers
+def _headers(shown: Shown) -> Sequence[Headers | None]:
+    """The headers of each row; None = they cannot be read."""
+    headers: Sequence[Headers | None] = shown.batch.headers
+    if shown.batch.bad_headers:
+        bad = shown.batch.bad_headers
+        headers = [None if at in bad else each for at, each in enumerate(headers)]
     return headers if shown.messages is None else [headers[at] for at in shown.messages]
 
 
@@ -140,7 +147,7 @@ def _timestamps(
 
 def _header_list(shown: Shown, type_: pa.DataType, _: str) -> pa.Array:
     headers, struct = _headers(shown), type_.value_type
-    flat = [pair for each in headers for pair in each]
+    flat = [pair for each in headers for pair in each or ()]
     children = [
         pa.array([key for key, _ in flat], struct.field(0).type),
         pa.array([value for _, value in flat], struct.field(1).type),
@@ -150,14 +157,17 @@ def _header_list(shown: Shown, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _header_map(shown: Shown, type_: pa.DataType, _: str) -> pa.Array:
-    last = [dict(each) for each in _headers(shown)]
-    keys = pa.array([key for each in last for key in each], type_.key_type)
-    items = pa.array([value for each in last for value in each.values()], type_.item_type)
+    last = [None if each is None else dict(each) for each in _headers(shown)]
+    keys = pa.array([key for each in last for key in each or ()], type_.key_type)
+    items = pa.array([value for each in last if each for value in each.values()], type_.item_type)
     return pa.MapArray.from_arrays(_starts(last), keys, items, type_)
 
 
 def _starts(lists: Sequence[Any]) -> pa.Array:
-    return pa.array(accumulate(map(len, lists), initial=0), pa.int32())
+    """Where each list begins, a null one nowhere, and where the last one ends."""
+    offsets = list(accumulate((len(each or ()) for each in lists), initial=0))
+    starts = [None if each is None else at for each, at in zip(lists, offsets, strict=False)]
+    return pa.array([*starts, offsets[-1]], pa.int32())
 
 
 _ARRAYS = {

@@ -25,7 +25,13 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.source.metadata import BadMessage, Index, Shown, metadata_array
+from pyspark_upsert_kafka.source.metadata import (
+    HEADERS,
+    BadMessage,
+    Index,
+    Shown,
+    metadata_array,
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,10 @@ class RowDecoder:
         self._in_value = {field.name for field in table.value}
         self._metadata = {column.name: column for column in table.metadata}
         self._time_zone = time_zone
+        # Of messages that nobody sees the headers of nothing is wrong with the headers.
+        self._wants_headers = options.error_mode == "log" or any(
+            column.key in HEADERS for column in table.metadata
+        )
 
     def __call__(self, batch: RawBatch) -> Rows:
         """The rows of a batch, in offset order."""
@@ -105,7 +115,10 @@ class RowDecoder:
         else:
             values = _with_null_values_bad(values, batch.values)
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
-        bad = _first_per_message([*(keys.bad if keys else ()), *values.bad], skipped)
+        found = [*(keys.bad if keys else ()), *values.bad]
+        if self._wants_headers:
+            found += [BadMessage(at, "headers", why) for at, why in batch.bad_headers.items()]
+        bad = _first_per_message(found, skipped)
         messages = self._messages(len(batch), skipped, bad, deletes)
         shown = Shown(batch, messages, deletes, bad)
         columns = [self._column(field, shown, keys, values) for field in self._schema]
@@ -226,7 +239,7 @@ def _index(message: BadMessage) -> int:
 
 
 def _first_per_message(bad: list[BadMessage], skipped: set[int]) -> list[BadMessage]:
-    """One entry a message, the key's before the value's, in offset order.
+    """One entry a message, the key's before the value's before the headers', in offset order.
 
     A message of which a format passed over one side is gone, whatever is wrong with the other.
     """

@@ -176,6 +176,31 @@ def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:
     assert dict(second)["__error.stage"] == b"null-key"
 
 
+def test_log_sends_on_without_headers_that_cannot_be_read(read: Callable[..., Any]) -> None:
+    """Key and value as they were, and the letter says that the headers are missing."""
+    batch = fake_batch(GOOD, GOOD, BAD, bad_headers={1: "no UTF-8", 2: "no UTF-8"})
+    rows, client = read(batch, **LOG)
+    assert rows == [(1, "a", "upsert")]
+    (letters,) = client.sent
+    assert list(zip(letters.keys, letters.values, strict=True)) == [GOOD, BAD]
+    first, second = (dict(each or ()) for each in letters.headers or ())
+    assert first["__error.stage"] == b"headers"
+    assert first["__error.message"] == b"no UTF-8. The dead letter is without them"
+    assert second["__error.stage"] == b"value"
+    assert second["__error.message"].endswith(b"; no UTF-8. The dead letter is without them")
+    assert len(first) == len(second) == 6
+
+
+def test_fail_names_the_message_whose_headers_cannot_be_read(read: Callable[..., Any]) -> None:
+    """With topic, partition, offset and stage."""
+    headers = StructField("_headers", TYPES["header-list"][0])
+    with pytest.raises(DecodeError, match=r"partition 3, offset 8.*stage: headers.*no UTF-8"):
+        read(
+            fake_batch(GOOD, GOOD, first=7, bad_headers={1: "no UTF-8"}),
+            columns=(ID, KIND, headers),
+        )
+
+
 def test_log_that_is_not_confirmed_fails_the_task(read: Callable[..., Any]) -> None:
     """A letter that does not arrive fails the task: its message would be lost."""
     with pytest.raises(BrokerError, match="nobody there"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -45,6 +45,7 @@ class FakeBatch:
     leader_epochs: list[int | None]
     topic: str = "orders"
     partition: int = 3
+    bad_headers: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -287,6 +287,65 @@ def test_other_error_modes_hide_the_bad_message(mode: str) -> None:
     assert bad(batch, errors=mode, **target) == [(0, "key")]
 
 
+UNREADABLE = {1: "not UTF-8", 2: "not UTF-8", 3: "not UTF-8", 4: "not UTF-8"}
+
+
+def _unreadable() -> FakeBatch:
+    """A good message, then four with unreadable headers: good, a delete, with a bad value, with no key."""
+    return fake_batch(
+        (b'{"id":1}', b'{"id":1,"name":"a"}'), (b'{"id":2}', b'{"id":2,"name":"b"}'),
+        (b'{"id":3}', None), (b'{"id":4}', b"?"), (None, b"{}"), bad_headers=UNREADABLE,
+        headers=[[("h", b"x")], (), (), (), ()],
+    )  # fmt: skip
+
+
+def test_headers_that_cannot_be_read_are_unseen_where_nobody_looks() -> None:
+    """In a table that shows no headers, nothing is wrong with them; other metadata does not matter."""
+    schema = columns("id#", "name", CHANGE, OFFSET)
+    assert bad(_unreadable(), schema, errors="ignore") == [(3, "value"), (4, "null-key")]
+    assert decoded(_unreadable(), schema, errors="ignore") == [
+        (1, "a", "upsert", 0), (2, "b", "upsert", 1), (3, None, "delete", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "metadata"),
+    [
+        ({"errors": "fail"}, "header-list"),
+        ({"errors": "ignore"}, "header-list"),
+        ({"errors": "ignore", "metadata.h": "headers"}, "headers"),
+        ({"errors": "log", "target": "letters"}, None),
+    ],
+)
+def test_headers_that_cannot_be_read_make_a_bad_message(
+    options: dict[str, str], metadata: str | None
+) -> None:
+    """Where they are shown, or sent on; what is wrong with key or value is said first."""
+    name = "h" if "metadata.h" in options else "_headers"
+    shown = [StructField(name, TYPES[metadata][0])] if metadata else []
+    schema = columns("id#", "name", CHANGE, *shown)
+    stages = [(1, "headers"), (2, "headers"), (3, "value"), (4, "null-key")]
+    assert bad(_unreadable(), schema, **options) == stages
+    (row,) = decoded(_unreadable(), schema, **options)
+    assert row[:3] == (1, "a", "upsert")
+
+
+@pytest.mark.parametrize("name", ["headers", "header-list"])
+def test_error_mode_column_shows_unreadable_headers_as_null(name: str) -> None:
+    """With the other metadata, stage ``headers``, and the message's key and value in ``_error``."""
+    schema = columns("id#", "name", CHANGE, ERROR, OFFSET, StructField("h", TYPES[name][0]))
+    found = decoded(_unreadable(), schema, errors="column", **{"metadata.h": name})
+    assert [row[:3] for row in found] == [(1, "a", "upsert"), *[(None,) * 3] * 4]
+    assert [row[4] for row in found] == [0, 1, 2, 3, 4]
+    assert [row[5] for row in found][1:] == [None] * 4
+    assert len(found[0][5]) == 1
+    told = [(row[3]["stage"], row[3]["key"], row[3]["value"]) for row in found[1:3]]
+    assert told == [
+        ("headers", b'{"id":2}', b'{"id":2,"name":"b"}'),
+        ("headers", b'{"id":3}', None),
+    ]
+
+
 def test_what_a_format_passes_over_gives_no_row_and_no_error() -> None:
     """A format's ``ignore-parse-errors`` acts first, whatever is wrong with the other side."""
     schema = columns("id#", "name", CHANGE, ERROR)

@@ -8,6 +8,8 @@ from typing import Any
 
 from kafka import KafkaConsumer
 
+from pyspark_upsert_kafka.kafka.kafka_python.headers import lenient
+
 
 def without_markers(consumer: KafkaConsumer) -> None:
     """Has this consumer pass over transaction markers, and its position with it.
@@ -39,7 +41,7 @@ class _Marker:
 
 
 class _Messages:
-    """Batches of records of which none is a transaction marker."""
+    """Batches of records of which none is a transaction marker, or corrupt for the sake of a header."""
 
     def __init__(self, records: Any) -> None:
         self._records = records
@@ -49,7 +51,7 @@ class _Messages:
         batch = self._records.next_batch()
         if getattr(batch, "is_control_batch", False):  # batches of before Kafka 0.11 do not have it
             return _Marker(batch.base_offset, batch.last_offset_delta)
-        return batch
+        return lenient(batch)
 
 
 class _Zero(int):

@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
 from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting
+from pyspark_upsert_kafka.kafka.kafka_python.headers import with_lenient_batches
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
@@ -88,7 +89,9 @@ class KafkaPythonReader:
         trouble = config["client_id"].trouble
         times = timeouts(self._properties.resolved())
         consumer = asking(servers, times, trouble).ask("connect", question)
-        if not SUCCESSOR:
+        if SUCCESSOR:
+            with_lenient_batches(consumer)
+        else:
             from pyspark_upsert_kafka.kafka.kafka_python.markers_ng import without_markers
 
             without_markers(consumer)

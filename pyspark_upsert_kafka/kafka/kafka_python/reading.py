@@ -16,11 +16,12 @@ from kafka import errors as kafka_errors
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.client import BAD_HEADERS, RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.kafka_python.asking import kind_of, told
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
+from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
 from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
 from pyspark_upsert_kafka.kafka.reading import RangeReading
 
@@ -80,6 +81,11 @@ class Reading(RangeReading):
             [_timestamp(record.timestamp_type, record.timestamp) for record in details],
             [record.headers for record in details],
             [_leader_epoch(record) for record in details],
+            {
+                at: BAD_HEADERS
+                for at, record in enumerate(details)
+                if isinstance(record.headers, UnreadableHeaders)
+            },
         )
 
     def _poll(self) -> list[Any]:

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.client import BAD_HEADERS, Headers, RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, kind_of
@@ -118,7 +118,7 @@ class Reading(RangeReading):
         batch.offsets.extend(map(ck.Message.offset, messages))
         if self._details:
             batch.timestamps.extend(map(ck.Message.timestamp, messages))
-            batch.headers.extend(message.headers() or () for message in messages)
+            _take_headers(messages, batch)
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
 
     def _event(self, message: ck.Message) -> None:
@@ -150,6 +150,33 @@ class Reading(RangeReading):
 
     def _trouble(self) -> tuple[bool, str]:
         return self._heard.fatal is not None, self._heard.describe()
+
+
+def _take_headers(messages: list[ck.Message], batch: RawBatch) -> None:
+    begin = len(batch.headers)
+    try:
+        # A call by `map` is checked at once for an error that the binding leaves behind.
+        batch.headers.extend([found or () for found in [*map(ck.Message.headers, messages)]])
+    except (SystemError, UnicodeDecodeError):
+        for at, message in enumerate(messages, begin):
+            found = _readable(message)
+            batch.headers.append(found or ())
+            if found is None:
+                batch.bad_headers[at] = BAD_HEADERS
+
+
+def _readable(message: ck.Message) -> Headers | None:
+    """Its headers; None when the key of one is not UTF-8.
+
+    The binding says so by an error, but only when first asked. From then on it gives pairs without a key:
+    not None, but no object at all, and to touch it ends the process. The collector does not count it.
+    """
+    try:
+        (found,) = map(ck.Message.headers, (message,))
+    except (SystemError, UnicodeDecodeError):
+        return None
+    pairs = found or ()
+    return pairs if len(gc.get_referents(*pairs)) == 2 * len(pairs) else None
 
 
 @contextmanager

@@ -1,0 +1,75 @@
+"""Messages that no Kafka client for Python would send: header keys of any bytes, by Kafka's own protocol.
+
+Sources: https://kafka.apache.org/protocol (Produce v3) and .../documentation/#recordbatch.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+
+_PRODUCE, _VERSION = 0, 3
+_NONE = -1
+
+
+def produce_raw(
+    servers: str,
+    topic: str,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[bytes, bytes | None]],
+) -> None:
+    """Appends a message to partition 0 at the only broker there is, and waits until it is there."""
+    host, _, port = servers.rpartition(":")
+    batch = _batch(_record(key, value, headers))
+    body = struct.pack(">hhih", _PRODUCE, _VERSION, 1, _NONE)  # nameless client
+    body += struct.pack(
+        ">hhii", _NONE, _NONE, 30_000, 1
+    )  # no transaction; every replica acknowledges
+    body += struct.pack(">h", len(topic)) + topic.encode()
+    body += struct.pack(">iii", 1, 0, len(batch)) + batch
+    with socket.create_connection((host, int(port)), timeout=60) as broker:
+        broker.sendall(struct.pack(">i", len(body)) + body)
+        answer = broker.makefile("rb")
+        (size,) = struct.unpack(">i", answer.read(4))
+        data = answer.read(size)
+    (error,) = struct.unpack_from(">h", data, 4 + 4 + 2 + len(topic) + 4 + 4)
+    assert error == 0, f"Kafka's error code {error}"
+
+
+def _record(
+    key: bytes | None, value: bytes | None, headers: Sequence[tuple[bytes, bytes | None]]
+) -> bytes:
+    # Attributes, and no distance from the batch's timestamp and offset.
+    body = b"\0" + _varint(0) + _varint(0) + _sized(key) + _sized(value) + _varint(len(headers))
+    body += b"".join(_sized(name) + _sized(content) for name, content in headers)
+    return _varint(len(body)) + body
+
+
+def _batch(record: bytes) -> bytes:
+    now = 1_700_000_000_000
+    checked = struct.pack(">hiqqqhii", 0, 0, now, now, _NONE, _NONE, _NONE, 1) + record
+    behind = struct.pack(">ibI", _NONE, 2, _crc32c(checked)) + checked
+    return struct.pack(">qi", 0, len(behind)) + behind
+
+
+def _sized(data: bytes | None) -> bytes:
+    return _varint(_NONE) if data is None else _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    rest, written = (number << 1) ^ (number >> 63), bytearray()
+    while rest > 0x7F:
+        written.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
+def _crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
