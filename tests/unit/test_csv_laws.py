@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StringType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader
+from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader, reader_by_columns
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
 from tests.unit.csv_codecs import decoder, encoder, exactly, spec
 from tests.unit.csv_corpus import FIELDS, dialects, messages, schemas
@@ -89,6 +89,23 @@ def test_fast_way_equals_exact_way(data, schema, options):
     if rows is not None:
         rows.validate(full=True)
         exact = exactly(schema, **options)(many)
+        assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
+
+
+@law(300)
+@given(data=st.data(), schema=schemas(), options=dialects())
+def test_way_by_columns_equals_exact_way(data, schema, options):
+    """The messages that the way by columns does not leave are those it reads, as the exact way does."""
+    delimiter = options.get("field_delimiter", ",")
+    many = data.draw(st.lists(messages(schema, delimiter), min_size=1, max_size=4))
+    dialect = dialect_of(spec(schema, **options))
+    read = reader_by_columns(schema, arrow_schema(schema), dialect)(many)
+    event("refused" if read is None else "accepted")
+    if read is not None:
+        rows, left = read
+        rows.validate(full=True)
+        kept = [message for message, is_left in zip(many, left, strict=True) if not is_left]
+        exact = exactly(schema, **options)(kept)
         assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructType, Varian
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
+from pyspark_upsert_kafka.formats.json.parsed import reader_by_columns
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from tests.unit.json_codecs import batch, columns, decoder, encoder, exactly, seen, spec
 from tests.unit.json_codecs import values as shown
@@ -92,6 +93,21 @@ def test_fast_way_equals_exact_way(data, schema):
         rows.validate(full=True)
         exact = exactly(schema, timestamp_format_standard=standard)(many)
         assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
+
+
+@law(300)
+@given(data=st.data(), schema=schemas(), missing=st.booleans())
+def test_way_by_columns_equals_exact_way(data, schema, missing):
+    """The messages that the way by columns does not leave are those it reads, as the exact way does."""
+    many = data.draw(st.lists(messages(schema), min_size=1, max_size=4))
+    options = {"fail_on_missing_field": missing}
+    chosen = settings_of(spec(schema, **options))
+    rows, left = reader_by_columns(schema, arrow_schema(schema), chosen)(many)
+    rows.validate(full=True)
+    kept = [message for message, is_left in zip(many, left, strict=True) if not is_left]
+    exact = exactly(schema, **options)(kept)
+    event(f"{len(kept)} of {len(many)}")
+    assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
 
 
 @law(150)

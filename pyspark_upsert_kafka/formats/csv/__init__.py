@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import decode_in_pieces, exact_decoder
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader
+from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader, reader_by_columns
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
 from pyspark_upsert_kafka.formats.csv.reading import row_reader
 from pyspark_upsert_kafka.formats.csv.types import check_columns
@@ -30,8 +30,10 @@ def decoder(spec: CodecSpec) -> Decoder:
     if fast is None:
         return exact
 
+    by_columns = reader_by_columns(spec.schema, target, dialect)
+
     def decode(messages: Sequence[bytes]) -> Decoded:
-        return decode_in_pieces(messages, fast, exact)
+        return decode_in_pieces(messages, fast, exact, by_columns)
 
     return decode
 

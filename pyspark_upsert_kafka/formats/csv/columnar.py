@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.formats.base64_text import binaries
-from pyspark_upsert_kafka.formats.batches import Fast, batch_of, sparing_columns
+from pyspark_upsert_kafka.formats.batches import ByColumns, Fast, batch_of
+from pyspark_upsert_kafka.formats.by_column import Column, read_columns
 from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
-from pyspark_upsert_kafka.formats.csv.lines import line_parser
+from pyspark_upsert_kafka.formats.csv.lines import FALSE, TRUE, check_no_hexadecimals, line_parser
 from pyspark_upsert_kafka.formats.csv.reading import field_reader
 from pyspark_upsert_kafka.formats.moments import TimestampText, dates
 
@@ -22,31 +23,8 @@ Restore = Callable[[pa.Array], pa.Array]
 
 
 def columnar_reader(columns: StructType, target: pa.Schema, dialect: Dialect) -> Fast | None:
-    """Compiles the fast way; None when the dialect is not one for it.
-
-    When a batch is refused for values that are odd in some columns all along, such as decimals that
-    must be rounded, only those are read by the exact way.
-    """
-    every = frozenset(range(len(target)))
-    plain = _reader(columns, target, dialect, frozenset())
-    if plain is None or len(every) < 2:
-        return plain
-
-    def without(odd: frozenset[int]) -> Fast:
-        return cast("Fast", _reader(columns, target, dialect, odd))
-
-    return sparing_columns(plain, {at: without(every - {at}) for at in every}, without)
-
-
-def _reader(
-    columns: StructType, target: pa.Schema, dialect: Dialect, odd: frozenset[int]
-) -> Fast | None:
-    plans = [
-        (pa.string(), _one_by_one(column, wanted.type, dialect))
-        if at in odd
-        else _plan(column, wanted.type, dialect)
-        for at, (column, wanted) in enumerate(zip(columns, target, strict=True))
-    ]
+    """Compiles the fast way; None when the dialect is not one for it."""
+    plans = [_plan(c, wanted.type, dialect) for c, wanted in zip(columns, target, strict=True)]
     parse = line_parser([kind for kind, _ in plans], dialect)
     if parse is None:
         return None
@@ -65,26 +43,60 @@ def _reader(
     return read
 
 
+def reader_by_columns(columns: StructType, target: pa.Schema, dialect: Dialect) -> ByColumns:
+    """Compiles the way by columns: all fields are parsed as texts, and then each column is read.
+
+    It refuses a batch with a message that is not plainly one record; and every batch of a dialect that
+    the fast way is not for.
+    """
+    ways = [
+        Column(wanted, _from_texts(wanted.type, dialect), field_reader(column, dialect))
+        for column, wanted in zip(columns, target, strict=True)
+    ]
+    parse = line_parser([pa.string()] * len(ways), dialect)
+
+    def read(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
+        if parse is None:
+            return None
+        try:
+            texts = parse(messages)
+        except ValueError:
+            return None
+        return read_columns(ways, texts, len(messages))
+
+    return read
+
+
 def _plan(column: StructField, kind: pa.DataType, dialect: Dialect) -> tuple[pa.DataType, Restore]:
     """The type to parse a column as, and the way from there to the type wanted."""
     if pa.types.is_floating(kind):
         return kind, _finite
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
         return kind, _as_is
-    if pa.types.is_binary(kind):
-        return pa.string(), binaries
     if pa.types.is_nested(kind):
         return pa.string(), _one_by_one(column, kind, dialect)
-    restore = _from_text(kind)
-    return pa.string(), restore if dialect.null_literal is not None else _with_nulls(restore)
+    return pa.string(), _restore(kind, dialect)
 
 
-def _from_text(kind: pa.DataType) -> Restore:
+def _from_texts(kind: pa.DataType, dialect: Dialect) -> Restore | None:
+    """The way from texts to the type wanted, when there is one for all texts of a column at once."""
+    if pa.types.is_nested(kind):
+        return None
+    if pa.types.is_string(kind):
+        return _as_is
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _nulls_of(dialect, _numbers(kind))
+    if pa.types.is_boolean(kind):
+        return _nulls_of(dialect, _booleans)
+    return _restore(kind, dialect)
+
+
+def _restore(kind: pa.DataType, dialect: Dialect) -> Restore:
+    if pa.types.is_binary(kind):
+        return binaries
     if pa.types.is_timestamp(kind):
-        return _timestamps(zoned=kind.tz is not None)
-    if pa.types.is_decimal(kind):
-        return _decimals(kind)
-    return dates
+        return _nulls_of(dialect, _timestamps(zoned=kind.tz is not None))
+    return _nulls_of(dialect, _decimals(kind) if pa.types.is_decimal(kind) else dates)
 
 
 def _as_is(array: pa.Array) -> pa.Array:
@@ -98,8 +110,25 @@ def _finite(array: pa.Array) -> pa.Array:
     return array
 
 
-def _with_nulls(restore: Restore) -> Restore:
-    """The empty text is NULL; in a column of texts the parser does not see to that."""
+def _numbers(kind: pa.DataType) -> Restore:
+    def restore(texts: pa.Array) -> pa.Array:
+        check_no_hexadecimals(texts)
+        return _finite(pc.ascii_trim(texts, " \t").cast(kind))
+
+    return restore
+
+
+def _booleans(texts: pa.Array) -> pa.Array:
+    true = pc.is_in(texts, pa.array(TRUE))
+    if not pc.all(pc.or_(true, pc.is_in(texts, pa.array([*FALSE, None])))).as_py():
+        raise ValueError("a text is neither true nor false")
+    return pc.if_else(texts.is_valid(), true, pa.scalar(None, pa.bool_()))
+
+
+def _nulls_of(dialect: Dialect, restore: Restore) -> Restore:
+    """Without a null literal the empty text is NULL; in a column of texts the parser does not see to it."""
+    if dialect.null_literal is not None:
+        return restore
 
     def restored(texts: pa.Array) -> pa.Array:
         empty = pc.equal(texts, "")

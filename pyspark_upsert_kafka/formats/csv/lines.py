@@ -26,8 +26,13 @@ from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30
+# So many quote characters are looked at together: each takes some fifty bytes meanwhile.
+_MOST_QUOTES = 1 << 22
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_BREAK = ord("\n")
+
+TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+"""The spellings of booleans that are read as a batch."""
 
 Parser = Callable[[Sequence[bytes]], "list[pa.Array]"]
 """Messages to their columns; raises ValueError when it is not sure to be right about all of them."""
@@ -54,8 +59,8 @@ def line_parser(kinds: Sequence[pa.DataType], dialect: Dialect) -> Parser | None
         column_types=dict(zip(names, kinds, strict=True)),
         null_values=[dialect.null_literal or ""],
         strings_can_be_null=dialect.null_literal is not None,
-        true_values=["true", "True", "TRUE"],
-        false_values=["false", "False", "FALSE"],
+        true_values=TRUE,
+        false_values=FALSE,
     )
     whole = [name for name, kind in zip(names, kinds, strict=True) if pa.types.is_integer(kind)]
     as_text = pyarrow.csv.ConvertOptions(
@@ -76,7 +81,8 @@ def line_parser(kinds: Sequence[pa.DataType], dialect: Dialect) -> Parser | None
         if parsed.num_rows != len(messages):
             raise ValueError("a message is not exactly one record")
         if whole and _has_hexadecimals(text):
-            _check_no_hexadecimals(table(as_text))
+            for column in table(as_text).columns:
+                check_no_hexadecimals(column)
         return [_only_chunk(column) for column in parsed.columns]
 
     return parse
@@ -98,7 +104,10 @@ def _joined(messages: Sequence[bytes], dialect: Dialect) -> bytes:
     escape = dialect.escape
     if escape not in (None, dialect.quote) and escape.encode() in text:
         raise ValueError("a message has an escaped character")
-    if dialect.quote is not None and dialect.quote.encode() in text:
+    quotes = 0 if dialect.quote is None else text.count(dialect.quote.encode())
+    if quotes > _MOST_QUOTES:
+        raise ValueError("too many quote characters for one text")
+    if dialect.quote is not None and quotes:
         _check_quotes(text, dialect.quote, dialect.delimiter)
     return text
 
@@ -122,11 +131,10 @@ def _has_hexadecimals(text: bytes) -> bool:
     return (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
 
 
-def _check_no_hexadecimals(table: pa.Table) -> None:
-    """The parser takes 0x10 for 16."""
-    for column in table.columns:
-        if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
-            raise ValueError("a hexadecimal number")
+def check_no_hexadecimals(texts: pa.Array | pa.ChunkedArray) -> None:
+    """Raises ValueError for what Arrow takes for a number and nobody else does: 0x10 for 16."""
+    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
+        raise ValueError("a hexadecimal number")
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

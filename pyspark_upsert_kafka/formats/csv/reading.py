@@ -24,7 +24,8 @@ _SHOWN = 60
 
 def row_reader(columns: StructType, dialect: Dialect) -> Callable[[bytes], Sequence[Any]]:
     """Compiles the function from a message to its row; it raises UnreadableError."""
-    split = _counted(splitter(dialect), len(columns.fields), dialect)
+    count = len(columns.fields)
+    split = _counted(splitter(dialect, most=count + 1), count, dialect)
     readers = [field_reader(field, dialect) for field in columns.fields]
 
     def row(message: bytes) -> Sequence[Any]:
@@ -42,9 +43,7 @@ def _counted(split: Split, count: int, dialect: Dialect) -> Callable[[bytes], Se
         if len(found) == count + 1 and not found[-1].strip(BLANK):
             found.pop()
         if len(found) > count:
-            raise UnreadableError(
-                f"Too many entries: expected at most {count}, but was {len(found)}"
-            )
+            raise UnreadableError(f"Too many entries: expected at most {count}")
         if len(found) < count and not lenient:
             raise UnreadableError(_mismatch(count, len(found)))
         return [*found, *[None] * (count - len(found))]

@@ -8,6 +8,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import decode_in_pieces, exact_decoder
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
+from pyspark_upsert_kafka.formats.json.parsed import reader_by_columns
 from pyspark_upsert_kafka.formats.json.reading import row_reader
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS, settings_of
 from pyspark_upsert_kafka.formats.json.types import check_columns
@@ -30,8 +31,10 @@ def decoder(spec: CodecSpec) -> Decoder:
     if fast is None:
         return exact
 
+    by_columns = reader_by_columns(spec.schema, target, settings)
+
     def decode(messages: Sequence[bytes]) -> Decoded:
-        return decode_in_pieces(messages, fast, exact)
+        return decode_in_pieces(messages, fast, exact, by_columns)
 
     return decode
 

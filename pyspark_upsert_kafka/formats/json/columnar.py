@@ -8,23 +8,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.batches import Fast, batch_of, sparing_columns
+from pyspark_upsert_kafka.formats.batches import Fast, batch_of
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.json.ways import (
-    Way,
-    by_value,
-    fastest_way,
-    one_by_one,
-    together,
-)
+from pyspark_upsert_kafka.formats.json.ways import fastest_way, one_by_one, together
 
 
 def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) -> Fast | None:
     """Compiles the fast way; None when it can read no column.
 
     Each column goes the fastest way that its type has: parsed together, gathered when it holds maps,
-    or, as variants must, taken from each message by the exact way. When a batch is refused for values
-    that are odd in some columns all along, such as numbers in quotes, only those go a slower way.
+    or, as variants must, taken from each message by the exact way.
     """
     ways = [
         fastest_way(field.dataType, kind, settings)
@@ -32,22 +25,6 @@ def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) 
     ]
     if ways and {*ways} == {one_by_one}:
         return None
-    plain = _reader(columns, target, settings, ways)
-    alone = {
-        i: _reader(StructType([columns[i]]), pa.schema([target.field(i)]), settings, [together])
-        for i, way in enumerate(ways)
-        if way is together
-    }
-    slower = one_by_one if settings.fail_on_missing_field else by_value
-
-    def without(odd: frozenset[int]) -> Fast:
-        mixed = [slower if i in odd else way for i, way in enumerate(ways)]
-        return _reader(columns, target, settings, mixed)
-
-    return sparing_columns(plain, alone, without)
-
-
-def _reader(columns: StructType, target: pa.Schema, settings: Settings, ways: list[Way]) -> Fast:
     compiled = {
         way: way(
             StructType(_some(columns.fields, [each is way for each in ways])),

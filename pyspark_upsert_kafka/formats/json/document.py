@@ -11,9 +11,10 @@ import math
 import re
 from base64 import b64encode
 from decimal import Decimal
-from itertools import accumulate
 from json.encoder import encode_basestring
 from typing import Any, NoReturn, cast
+
+import numpy as np
 
 from pyspark_upsert_kafka.formats.batches import UnreadableError
 
@@ -21,12 +22,12 @@ DEEPEST = 250
 """How deep arrays and objects may nest; more is refused the same way on every Python."""
 
 _SHOWN = 100
-# Everything but brackets that are no part of a string; made so that it never backtracks.
-_NO_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.?)*(?:"|\Z)|[^\[\]{}"]+', re.DOTALL)
-# Escapes in the order in which they stand; the group is a surrogate without its other half.
-_ESCAPES = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|u([dD][89a-fA-F])|.)", re.DOTALL
+# An escaped surrogate without its other half, where no backslash is escaped itself.
+_HALF = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
+_QUOTE = ord('"')
 
 
 class Number(str):
@@ -71,7 +72,7 @@ def _parse(message: bytes) -> Any:
         raise UnreadableError(f"not JSON: {what}, in {_cut(text)}") from None
     except RecursionError:
         raise UnreadableError(_nested_too_deep()) from None
-    if "\\u" in text and any(escape[1] for escape in _ESCAPES.finditer(text)):
+    if "\\u" in text and _HALF.search(text.replace("\\\\", "  ")):
         raise UnreadableError("not JSON: a string holds half of a surrogate pair")
     return value
 
@@ -80,9 +81,17 @@ def too_deep(message: bytes) -> bool:
     """Whether arrays and objects nest deeper than DEEPEST; cheap for what is plainly flat."""
     if message.count(b"[") + message.count(b"{") <= DEEPEST:
         return False
-    brackets = _NO_BRACKETS.sub(b"", message)
-    depths = accumulate(1 if byte in b"[{" else -1 for byte in brackets)
-    return max(depths, default=0) > DEEPEST
+    # As arrays of bytes: a regular expression keeps too much for each character of a long string.
+    bare = message.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in message else message
+    characters = np.frombuffer(bare, np.uint8)
+    outside = ~np.logical_xor.accumulate(characters == _QUOTE)
+    opening, closing = (
+        ((characters == ord(square)) | (characters == ord(curly))) & outside
+        for square, curly in ("[{", "]}")
+    )
+    steps = opening.view(np.int8) - closing.view(np.int8)
+    depths = np.cumsum(steps[steps != 0], dtype=np.int32)
+    return bool(depths.max(initial=0) > DEEPEST)
 
 
 def _nested_too_deep() -> str:

@@ -19,17 +19,23 @@ _MINUS_ZERO = re.compile(rb"[:,\[][ \t\r\n]*-0(?![.0-9eE])")
 
 def fields_of(messages: Sequence[bytes], names: Sequence[str]) -> list[list[Any]]:
     """The values of some fields of each message; ValueError = a message needs the exact way."""
-    if not all(message.startswith(b"{") for message in messages):
-        raise ValueError("a message is not plainly an object")
-    if any(too_deep(m) for m in messages if len(m) > 2 * DEEPEST):
-        raise ValueError("a message is nested too deep")
-    if any(map(_MINUS_ZERO.search, messages)):
-        raise ValueError("a number may be -0")
     # Only what is needed is kept: the collector would walk through all documents again and again.
     if len(names) == 1:
-        return [[document.get(names[0]) for document in map(orjson.loads, messages)]]
-    rows = [tuple(map(document.get, names)) for document in map(orjson.loads, messages)]
+        return [[read.get(names[0]) for read in map(document, messages)]]
+    rows = [tuple(map(read.get, names)) for read in map(document, messages)]
     return [list(values) for values in zip(*rows, strict=True)]
+
+
+def document(message: bytes) -> dict[str, Any]:
+    """The object that a message is; ValueError = it needs the exact way."""
+    if not message.startswith(b"{"):
+        raise ValueError("the message is not plainly an object")
+    if len(message) > 2 * DEEPEST and too_deep(message):
+        raise ValueError("the message is nested too deep")
+    if b"-0" in message and _MINUS_ZERO.search(message):
+        raise ValueError("a number may be -0")
+    read: dict[str, Any] = orjson.loads(message)
+    return read
 
 
 def as_written(value: Any) -> Any:

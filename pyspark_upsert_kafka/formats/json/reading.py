@@ -29,7 +29,9 @@ def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Seq
 def object_reader(columns: StructType, settings: Settings, path: str = "") -> Reader:
     """Compiles the function from a parsed object to the values of its columns by their names."""
     fields = {
-        field.name: _field(field.dataType, settings, path + field.name, nullable=field.nullable)
+        field.name: field_reader(
+            field.dataType, settings, path + field.name, nullable=field.nullable
+        )
         for field in columns.fields
     }
 
@@ -48,7 +50,8 @@ def object_reader(columns: StructType, settings: Settings, path: str = "") -> Re
     return read_all if settings.fail_on_missing_field else read
 
 
-def _field(kind: DataType, settings: Settings, path: str, *, nullable: bool) -> Reader:
+def field_reader(kind: DataType, settings: Settings, path: str, *, nullable: bool) -> Reader:
+    """Compiles the function from a parsed value, or None for null and nothing, to that of a column."""
     read = _reader(kind, settings, path)
     lenient = settings.ignore_parse_errors
 
@@ -75,10 +78,12 @@ def _reader(kind: DataType, settings: Settings, path: str) -> Reader:
     if isinstance(kind, StructType):
         return object_reader(kind, settings, f"{path}.")
     if isinstance(kind, ArrayType):
-        return _array(_field(kind.elementType, settings, f"{path}[]", nullable=kind.containsNull))
+        return _array(
+            field_reader(kind.elementType, settings, f"{path}[]", nullable=kind.containsNull)
+        )
     if isinstance(kind, MapType):
         return _map(
-            _field(kind.valueType, settings, f"{path}{{}}", nullable=kind.valueContainsNull)
+            field_reader(kind.valueType, settings, f"{path}{{}}", nullable=kind.valueContainsNull)
         )
     return value_reader(kind, settings)
 

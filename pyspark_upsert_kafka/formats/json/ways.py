@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
-from pyspark_upsert_kafka.formats.json.fields import as_float, as_written, fields_of
+from pyspark_upsert_kafka.formats.json.fields import fields_of
 from pyspark_upsert_kafka.formats.json.lines import line_parser
 from pyspark_upsert_kafka.formats.json.maps import gatherer
 from pyspark_upsert_kafka.formats.json.plans import plan
-from pyspark_upsert_kafka.formats.json.reading import object_reader, row_reader
+from pyspark_upsert_kafka.formats.json.reading import row_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
 
 Columns = Callable[[Sequence[bytes]], "list[pa.Array]"]
@@ -96,22 +96,6 @@ def gathered(_: StructType, target: list[pa.Field], settings: Settings) -> Colum
         return _checked(gathered, target, target)
 
     return columns
-
-
-def by_value(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
-    """Messages parsed by orjson; the exact way reads each value."""
-    names = [field.name for field in target]
-    read = object_reader(columns, settings)
-    # The digits of a float are those of its column, or they are lost.
-    spelled = [as_float if pa.types.is_float64(f.type) else as_written for f in target]
-
-    def arrays(messages: Sequence[bytes]) -> list[pa.Array]:
-        fields = zip(fields_of(messages, names), spelled, strict=True)
-        values = zip(*[map(spell, column) for column, spell in fields], strict=True)
-        rows = [read(dict(zip(names, row, strict=True))) for row in values]
-        return [pa.array([row[field.name] for row in rows], field.type) for field in target]
-
-    return arrays
 
 
 def one_by_one(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
