@@ -38,6 +38,9 @@ from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 _NULL = Primitive("null")
 _MOST_DIGITS = 38
 
+MOST_COLUMNS = 100_000
+"""So many fields a schema may have in all: records within records multiply with each level."""
+
 _PLAIN: dict[str, type[DataType]] = {
     "boolean": BooleanType,
     "bytes": BinaryType,
@@ -70,7 +73,25 @@ def columns_of(schema: Source) -> StructType:
             "An Avro schema that gives the columns must be a record; this one is not. Give the "
             "columns by .schema(...)."
         )
+    if _count(top, {}) > MOST_COLUMNS:
+        raise SchemaError(
+            f"The Avro schema has more than {MOST_COLUMNS} fields in all, those of records within "
+            "records counted each time. Give the columns by .schema(...)."
+        )
     return _columns(top, "")
+
+
+def _count(avro: AvroType, known: dict[str, int]) -> int:
+    """How many types there are within a type; each record is counted once and kept."""
+    if isinstance(avro, Record):
+        if avro.name not in known:
+            known[avro.name] = 1 + sum(_count(field.type, known) for field in avro.fields)
+        return known[avro.name]
+    if isinstance(avro, Union):
+        return sum(_count(branch, known) for branch in avro.branches)
+    if isinstance(avro, Array | Map):
+        return 1 + _count(avro.items if isinstance(avro, Array) else avro.values, known)
+    return 1
 
 
 def _columns(record: Record, path: str) -> StructType:

@@ -24,13 +24,35 @@ from pyspark_upsert_kafka.formats.avro.model import (
 
 _BITS = {"int": 32, "long": 64}
 
+MOST_VALUES = 100_000
+"""So many values a default may be made of: records within records multiply with each level."""
+
 
 def default_datum(schema: Schema, kind: AvroType, value: Any) -> bytes:
     """A default in JSON as the bytes of its type.
 
     Raises:
-        ValueError: It is no value of the type.
+        ValueError: It is no value of the type, or one of too many parts.
     """
+    return _Defaults(schema).datum(kind, value)
+
+
+class _Defaults:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._values = 0
+
+    def datum(self, kind: AvroType, value: Any) -> bytes:
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise ValueError(f"it is made of more than {MOST_VALUES} values")
+        return _datum(self, kind, value)
+
+    def record(self, name: str) -> Record | None:
+        return self._schema.records.get(name)
+
+
+def _datum(defaults: _Defaults, kind: AvroType, value: Any) -> bytes:
     if isinstance(kind, Primitive):
         return _primitive(kind.kind, value)
     if isinstance(kind, Fixed) and isinstance(value, str) and len(value) == kind.size:
@@ -38,24 +60,24 @@ def default_datum(schema: Schema, kind: AvroType, value: Any) -> bytes:
     if isinstance(kind, Enum) and value in kind.symbols:
         return long(kind.symbols.index(value))
     if isinstance(kind, Union):
-        return _first_branch(schema, kind, value)
-    return _compound(schema, kind, value)
+        return _first_branch(defaults, kind, value)
+    return _compound(defaults, kind, value)
 
 
-def _compound(schema: Schema, kind: AvroType, value: Any) -> bytes:
+def _compound(defaults: _Defaults, kind: AvroType, value: Any) -> bytes:
     if isinstance(kind, Array) and isinstance(value, list):
-        return _blocks([default_datum(schema, kind.items, item) for item in value])
+        return _blocks([defaults.datum(kind.items, item) for item in value])
     if isinstance(kind, Map) and isinstance(value, dict):
         return _blocks(
             [
-                _primitive("string", key) + default_datum(schema, kind.values, item)
+                _primitive("string", key) + defaults.datum(kind.values, item)
                 for key, item in value.items()
             ]
         )
-    record = kind if isinstance(kind, Record) else schema.records.get(getattr(kind, "name", ""))
+    record = kind if isinstance(kind, Record) else defaults.record(getattr(kind, "name", ""))
     if record is not None and isinstance(value, dict):
         return b"".join(
-            default_datum(schema, field.type, value.get(field.name, field.default))
+            defaults.datum(field.type, value.get(field.name, field.default))
             for field in record.fields
         )
     raise _wrong(value)
@@ -83,11 +105,11 @@ def _floating(kind: str, value: float) -> bytes:
         raise _wrong(value) from None
 
 
-def _first_branch(schema: Schema, kind: Union, value: Any) -> bytes:
+def _first_branch(defaults: _Defaults, kind: Union, value: Any) -> bytes:
     """The first branch that the default is a value of, as of Avro 1.12; it was the first one before."""
     for number, branch in enumerate(kind.branches):
         try:
-            return long(number) + default_datum(schema, branch, value)
+            return long(number) + defaults.datum(branch, value)
         except ValueError:
             continue
     raise _wrong(value)

@@ -37,7 +37,11 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Union,
 )
 
+DEEPEST = 100
+"""How deep types may stand within each other, whether defined there or named."""
+
 _TOP = "the top level"
+_SHOWN = 60
 _LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
 Source = str | Mapping[str, Any] | list[Any]
 
@@ -50,12 +54,17 @@ def parse_schema(source: Source) -> Schema:
     """
     parser = _Parser()
     try:
-        declared = json.loads(source) if isinstance(source, str) else source
+        declared = _from_json(source) if isinstance(source, str) else source
         return Schema(parser.type(declared, "", _TOP), parser.records)
-    except ValueError as error:  # not JSON, or a number of thousands of digits
-        raise SchemaError(f"The Avro schema is not JSON: {error}.") from None
     except RecursionError:
         raise SchemaError("The Avro schema is nested too deep.") from None
+
+
+def _from_json(source: str) -> Json:
+    try:
+        return json.loads(source)
+    except ValueError as error:  # also of a number of thousands of digits
+        raise SchemaError(f"The Avro schema is not JSON: {error}.") from None
 
 
 class _Parser:
@@ -64,8 +73,25 @@ class _Parser:
     def __init__(self) -> None:
         self.known: dict[str, AvroType] = {}
         self.records: dict[str, Record] = {}
+        self.depths: dict[str, int] = {}
+        self.depth = self.deepest = 0
 
     def type(self, declared: Json, space: str, at: str) -> AvroType:
+        """A type; ``deepest`` is how deep the types in it go, those that it only names included."""
+        self.depth += 1
+        self._check_depth(self.depth, at)
+        kind = self._type(declared, space, at)
+        self.depth -= 1
+        return kind
+
+    def _check_depth(self, depth: int, at: str) -> None:
+        self.deepest = max(self.deepest, depth)
+        if depth > DEEPEST:
+            raise SchemaError(
+                f"The Avro schema is nested too deep: more than {DEEPEST} levels at {at[:_SHOWN]}."
+            )
+
+    def _type(self, declared: Json, space: str, at: str) -> AvroType:
         if isinstance(declared, str):
             return self._named(declared, space, at)
         if isinstance(declared, list):
@@ -94,6 +120,7 @@ class _Parser:
         full = name if "." in name else joined(space, name)
         if full not in self.known:
             raise wrong(at, f"no type {full!r} was defined before")
+        self._check_depth(self.depth + self.depths.get(full, 0), at)
         return self.known[full]
 
     def _union(self, declared: list[Json], space: str, at: str) -> Union:
@@ -119,7 +146,10 @@ class _Parser:
             self.known[name] = _fixed(declared, name, aliases, at)
         else:
             self.known[name] = Reference(name)
+            around, self.deepest = self.deepest, self.depth
             record = Record(name, self._fields(declared, space, at), aliases)
+            self.depths[name] = self.deepest - self.depth
+            self.deepest = max(around, self.deepest)
             self.known[name] = self.records[name] = record
         return self.known[name]
 

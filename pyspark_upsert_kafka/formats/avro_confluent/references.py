@@ -20,16 +20,19 @@ def with_definitions(schema: str, others: Sequence[str]) -> str:
     """The schema, with the types that it takes from the others in it.
 
     Raises:
-        SchemaError: One of them is not JSON.
+        SchemaError: One of them is not JSON, or the whole is nested too deep.
 
     >>> fixed = '{"type": "fixed", "name": "a.Id", "size": 4}'
     >>> with_definitions('{"type": "array", "items": "a.Id"}', [fixed])
     '{"type": "array", "items": {"type": "fixed", "name": "Id", "size": 4, "namespace": "a"}}'
     """
     definitions: dict[str, Any] = {}
-    for other in others:
-        _Walk(definitions, collecting=True).of(_parsed(other), "")
-    return json.dumps(_Walk(definitions).of(_parsed(schema), ""))
+    try:
+        for other in others:
+            _Walk(definitions, collecting=True).of(_parsed(other), "")
+        return json.dumps(_Walk(definitions).of(_parsed(schema), ""))
+    except RecursionError:
+        raise SchemaError("The Avro schema is nested too deep.") from None
 
 
 def _parsed(schema: str) -> Any:

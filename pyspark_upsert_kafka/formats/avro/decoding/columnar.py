@@ -14,10 +14,19 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.avro.decoding.block_columns import repeated
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import LEAVES, Read
-from pyspark_upsert_kafka.formats.avro.decoding.plan import Choice, Node, Parts, Plan, Repeated
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    Choice,
+    Node,
+    Parts,
+    Plan,
+    Repeated,
+    count_nodes,
+)
 from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions, positions_of
 from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
 from pyspark_upsert_kafka.formats.bytewise.octets import MOST
+
+_MOST_NODES = 20_000
 
 
 def columnar_reader(
@@ -31,9 +40,9 @@ def columnar_reader(
         skip: How many bytes stand before a datum.
 
     Returns:
-        None when the schema has records within themselves.
+        None when the schema has records within themselves, or is too large for what each node costs.
     """
-    if plan.records:
+    if plan.records or count_nodes(plan.row) > _MOST_NODES:
         return None
     read = _reader(plan.row)
 

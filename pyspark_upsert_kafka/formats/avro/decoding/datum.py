@@ -10,10 +10,11 @@ _TOO_LONG = "a number is longer than 64 bits"
 class Datum:
     """The bytes of a message, and how far they have been read."""
 
-    __slots__ = ("at", "data", "depth")
+    __slots__ = ("at", "data", "depth", "empty")
 
     def __init__(self, data: bytes, at: int) -> None:
-        self.data, self.at, self.depth = data, at, 0
+        self.data, self.at = data, at
+        self.depth = self.empty = 0
 
     @property
     def left(self) -> int:

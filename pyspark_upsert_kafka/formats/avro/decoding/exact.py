@@ -5,7 +5,7 @@ The plan is compiled into a tree of functions once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,12 +29,12 @@ DEEPEST = 100
 """How deep a record may stand within itself."""
 
 MOST_EMPTY = 10_000
-"""How many items that take no bytes an array may have: a few bytes must not fill the memory."""
+"""How many items that take no bytes a message may have: a few bytes must not fill the memory."""
 
 
 def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes], Any]:
     """Compiles the function from a message to what its datum is; it raises UnreadableError."""
-    readers = _Readers()
+    readers = _Readers(plan.records)
     readers.records.update((name, readers.reader(node)) for name, node in plan.records.items())
     read = readers.reader(plan.row)
 
@@ -54,13 +54,15 @@ def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes], Any]:
 
 @dataclass(frozen=True)
 class _Readers:
-    """Compiles nodes; ``records`` are the readers of records that stand within themselves."""
+    """Compiles nodes, a shared one once; ``records`` are those that stand within themselves."""
 
+    nodes: Mapping[str, Node]
     records: dict[str, Read] = field(default_factory=dict)
+    passed: dict[int, Read] = field(default_factory=dict)
 
     def reader(self, node: Node) -> Read:
         if isinstance(node, Parts):
-            return self._parts(node)
+            return self._parts(node) if node.arrow is not None else self._passed(node)
         if isinstance(node, Choice):
             return self._choice(node)
         if isinstance(node, Repeated):
@@ -69,8 +71,19 @@ class _Readers:
             return self._again(node)
         return LEAVES[type(node)](node)
 
+    def _passed(self, node: Parts) -> Read:
+        if id(node) not in self.passed:
+            parts = [self.reader(part) for part, _ in node.written]
+
+            def read(datum: Datum) -> None:
+                for part in parts:
+                    part(datum)
+
+            self.passed[id(node)] = read
+        return self.passed[id(node)]
+
     def _parts(self, node: Parts) -> Read:
-        names = [part.name for part in node.arrow] if node.arrow else []
+        names = [part.name for part in node.arrow or ()]
         parts = [
             (None if slot is None else names[slot], self.reader(part))
             for part, slot in node.written
@@ -99,7 +112,9 @@ class _Readers:
         return read
 
     def _repeated(self, node: Repeated) -> Read:
-        path, least, item = node.path, least_bytes(node.item), self.reader(node.item)
+        path, item = node.path, self.reader(node.item)
+        inner = self.nodes[node.item.name] if isinstance(node.item, Again) else node.item
+        least = least_bytes(inner)
         passed = node.arrow is None
 
         def read(datum: Datum) -> list[Any]:
@@ -114,11 +129,17 @@ class _Readers:
                     raise unreadable(
                         path, f"there are {count} items in {so_many_bytes(datum.left)}"
                     )
-                if not least and count + len(items) > MOST_EMPTY:
+                if not least:
+                    datum.empty += count
+                if datum.empty > MOST_EMPTY:
                     raise unreadable(
                         path, f"there are more than {MOST_EMPTY} items that take no bytes"
                     )
-                items += [item(datum) for _ in range(count)]
+                if passed:
+                    for _ in range(count):
+                        item(datum)
+                else:
+                    items += [item(datum) for _ in range(count)]
             return items
 
         if node.arrow is None or not pa.types.is_map(node.arrow):

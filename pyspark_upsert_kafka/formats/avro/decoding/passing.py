@@ -31,10 +31,14 @@ from pyspark_upsert_kafka.formats.avro.model import (
 
 @dataclass(frozen=True)
 class Passing:
-    """Makes nodes without a column; ``records`` collects those that stand within themselves."""
+    """Makes nodes without a column, one for each record, however often its name occurs.
+
+    ``records`` collects those that stand within themselves.
+    """
 
     writer: Schema
     records: dict[str, Node] = field(default_factory=dict)
+    made: dict[str, Parts] = field(default_factory=dict)
 
     def node(self, kind: AvroType, path: str) -> Node:
         """How to get past one type."""
@@ -55,14 +59,24 @@ class Passing:
             key, value = Sized(f"{path}{{}}", None), self.node(kind.values, f"{path}{{}}")
             return Repeated(path, Parts(((key, None), (value, None))))
         if isinstance(kind, Record):
-            return self._record(kind, path)
+            return self._record(kind)
         if kind.name not in self.records:
             self.records[kind.name] = Again(kind.name)
-            self.records[kind.name] = self._record(self.writer.records[kind.name], path)
+            self.records[kind.name] = self._record(self.writer.records[kind.name])
         return Again(kind.name)
 
-    def _record(self, kind: Record, path: str) -> Parts:
-        return Parts(tuple((self.node(f.type, f"{path}.{f.name}"), None) for f in kind.fields))
+    def _record(self, kind: Record) -> Parts:
+        """The fields that take bytes; errors name them by their record, which stands in many places."""
+        if kind.name not in self.made:
+            parts = [self.node(field.type, f"{kind.name}.{field.name}") for field in kind.fields]
+            self.made[kind.name] = Parts(tuple((p, None) for p in parts if not _takes_nothing(p)))
+        return self.made[kind.name]
+
+
+def _takes_nothing(node: Node) -> bool:
+    if isinstance(node, Parts):
+        return not node.written
+    return isinstance(node, Null) or (isinstance(node, Sized) and node.size == 0)
 
 
 def _primitive(kind: str, path: str) -> Node:

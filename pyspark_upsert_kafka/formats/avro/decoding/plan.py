@@ -94,11 +94,20 @@ class Parts:
         written: Each field as it is written, and which of the struct's fields it becomes.
         missing: The struct's fields that are not written, and their values as pyarrow takes them.
         arrow: Type of the struct.
+        least: See `least_bytes`; kept, since a node may be reached in very many ways.
+        nodes: See `count_nodes`.
     """
 
     written: tuple[tuple[Node, int | None], ...]
     missing: Mapping[int, Any] = field(default_factory=dict, hash=False)
     arrow: pa.DataType | None = None
+    least: int = field(init=False, repr=False, compare=False)
+    nodes: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = [part for part, _ in self.written]
+        object.__setattr__(self, "least", sum(map(least_bytes, parts)))
+        object.__setattr__(self, "nodes", 1 + sum(map(count_nodes, parts)))
 
 
 @dataclass(frozen=True)
@@ -151,5 +160,14 @@ def least_bytes(node: Node) -> int:
     if isinstance(node, Sized):
         return 1 if node.size is None else node.size
     if isinstance(node, Parts):
-        return sum(least_bytes(part) for part, _ in node.written)
+        return node.least
     return 0 if isinstance(node, Null | Misfit | Again) else 1
+
+
+def count_nodes(node: Node) -> int:
+    """How many nodes there are, each as often as it is reached."""
+    if isinstance(node, Parts):
+        return node.nodes
+    if isinstance(node, Repeated):
+        return 1 + count_nodes(node.item)
+    return 1 + sum(map(count_nodes, node.branches)) if isinstance(node, Choice) else 1

@@ -11,7 +11,15 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Choice, Misfit, Node, Null, Parts
-from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Primitive, Record, Union
+from pyspark_upsert_kafka.formats.avro.model import (
+    AvroType,
+    Enum,
+    Fixed,
+    Primitive,
+    Record,
+    Reference,
+    Union,
+)
 from pyspark_upsert_kafka.formats.avro.words import unresolved
 
 NULL = Primitive("null")
@@ -51,7 +59,8 @@ def first_fitting(
     """The reader's union: its branch of the writer's type, else the first one it promotes to."""
     same = [branch for branch in reader.branches if _same(writer, branch)]
     whys = []
-    for branch in (*same, *reader.branches):
+    others = [branch for branch in reader.branches if not _same(writer, branch)]
+    for branch in (*same, *others):
         try:
             return _as_branch(partial(resolve, writer, branch), reader, branch, column, path)
         except SchemaError as why:
@@ -69,13 +78,26 @@ def _as_branch(
     """A union of several types may be a struct of ``member0``, ``member1``, ..., as for Spark."""
     types = [kind for kind in union.branches if kind != NULL]
     members = list(column.type) if pa.types.is_struct(column.type) else []
-    wanted = [(f"member{number}", True) for number in range(len(types))]
-    if branch == NULL or [(member.name, member.nullable) for member in members] != wanted:
+    if branch == NULL or not _are_members(members, types):
         return resolve(column, path)
     at = types.index(branch)
     value = resolve(members[at], f"{path}.{members[at].name}")
     others = {number: None for number in range(len(types)) if number != at}
     return Parts(((value, at),), others, column.type)
+
+
+def _are_members(members: list[pa.Field], types: list[AvroType]) -> bool:
+    """Whether the fields of a struct are the branches of a union, and not the fields of a record in it."""
+    wanted = [(f"member{number}", True) for number in range(len(types))]
+    return (
+        len(types) > 1
+        and [(member.name, member.nullable) for member in members] == wanted
+        and all(
+            pa.types.is_struct(member.type)
+            for member, kind in zip(members, types, strict=True)
+            if isinstance(kind, Record | Reference)
+        )
+    )
 
 
 def _same(writer: AvroType, reader: AvroType) -> bool:

@@ -1,0 +1,238 @@
+"""Avro schemas and data made to hurt: what they cost is bounded, and what is bad is blamed alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructField, StructType
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.columns import columns_of
+from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
+from pyspark_upsert_kafka.formats.avro.decoding.exact import MOST_EMPTY
+from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+from pyspark_upsert_kafka.formats.avro.longs import long
+from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
+from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
+from tests.unit.avro_corpus import written
+from tests.unit.json_codecs import batch
+
+ENOUGH = 64  # messages that make a batch go the fast way
+A = StructType([StructField("a", LongType())])
+
+
+def record(name: str, **fields: Any) -> dict[str, Any]:
+    """A record; a field is its type, or its declaration without the name."""
+    declared = [
+        {
+            "name": field,
+            **(kind if isinstance(kind, dict) and "default" in kind else {"type": kind}),
+        }
+        for field, kind in fields.items()
+    ]
+    return {"type": "record", "name": name, "fields": declared}
+
+
+def doubling(levels: int, innermost: Any, **more: Any) -> dict[str, Any]:
+    """``a`` and a record of two records of the same kind, each of two, and so on."""
+
+    def field(kind: Any) -> Any:
+        return {"type": kind, **more} if more else kind
+
+    inner: Any = record("R0", x=innermost)
+    for level in range(1, levels + 1):
+        inner = record(f"R{level}", a=field(inner), b=field(f"R{level - 1}"))
+    return record("Top", a="long", r=field(inner))
+
+
+def calls(work: Any) -> int:
+    """How many functions are called meanwhile."""
+    count = 0
+
+    def called(_: Any, event: str, __: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("innermost", ["long", "null"])
+def test_a_schema_that_doubles_at_each_level_compiles_in_linear_work(innermost):
+    """A record that stands in many places is compiled once: twenty more levels cost what twenty did."""
+    half, whole = (
+        calls(lambda levels=levels: datum_decoder(json.dumps(doubling(levels, innermost)), A))
+        for levels in (20, 40)
+    )
+    assert whole < 3 * half < 100_000
+
+
+def test_records_of_nothing_take_no_time_to_pass():
+    """However many records without any bytes a message holds: they are not walked through."""
+    decode = datum_decoder(doubling(40, "null"), A)
+    assert calls(lambda: decode([long(7)])) < 10_000
+    assert decode([long(7)] * ENOUGH).rows.column(0).to_pylist() == [7] * ENOUGH
+
+
+def test_data_of_a_doubling_schema_are_read():
+    """What a record that is compiled once passes over is found in each of its places."""
+    schema = doubling(3, "string")
+
+    def value(level: int) -> Any:
+        return {"x": "é" * level} if not level else {"a": value(level - 1), "b": value(level - 1)}
+
+    message = written(schema, {"a": 7, "r": value(3)})
+    for many in (1, ENOUGH):
+        assert datum_decoder(schema, A)([message] * many).rows.column(0).to_pylist() == [7] * many
+    assert datum_decoder(schema, A)([message[:-1]]).errors
+
+
+def test_columns_of_a_doubling_schema_are_refused():
+    """A schema that means a trillion columns cannot give those of a table."""
+    with pytest.raises(SchemaError, match="more than 100000 fields"):
+        columns_of(doubling(40, "long"))
+
+
+def test_a_default_that_doubles_at_each_level_is_refused():
+    """Writing and reading, a default is made of so many values at most."""
+    schema = doubling(39, {"type": "long", "default": 1}, default={})
+    with pytest.raises(SchemaError, match="more than 100000 values"):
+        datum_encoder(schema, A)
+    table = StructType([*A, StructField("r", StructType([StructField("a", StructType())]))])
+    with pytest.raises(SchemaError, match="more than 100000 values"):
+        datum_decoder(record("Top", a="long"), table, reader=schema)
+
+
+def chain(levels: int, declare: Any) -> Any:
+    """A type within a type, so often."""
+    kind: Any = "long"
+    for level in range(levels):
+        kind = declare(level, kind)
+    return kind
+
+
+CHAINS = {
+    "arrays": lambda _, kind: {"type": "array", "items": kind},
+    "records": lambda level, kind: record(f"C{level}", f=kind),
+    "unions": lambda level, kind: ["null", record(f"C{level}", f=kind)],
+    "maps": lambda _, kind: {"type": "map", "values": kind},
+}
+
+
+@pytest.mark.parametrize("shape", CHAINS)
+def test_a_schema_nested_too_deep_is_refused(shape):
+    """One of 150, of 400 and of 10,000 levels is refused in words; one of 45 is read."""
+    for levels in (150, 400, 10_000):
+        with pytest.raises(SchemaError, match="nested too deep"):
+            datum_decoder(record("Top", a="long", f=chain(levels, CHAINS[shape])), A)
+    datum_decoder(record("Top", a="long", f=chain(45, CHAINS[shape])), A)
+
+
+def test_records_that_only_name_each_other_too_deep_are_refused():
+    """The text is flat, and the type is not."""
+    fields = [{"name": "r0", "type": record("R0", x="long")}]
+    fields += [
+        {"name": f"r{i}", "type": record(f"R{i}", x=f"R{i - 1}")} for i in range(1, 2 * DEEPEST)
+    ]
+    with pytest.raises(SchemaError, match=f"nested too deep: more than {DEEPEST} levels"):
+        parse_schema({"type": "record", "name": "Top", "fields": fields})
+    parse_schema({"type": "record", "name": "Top", "fields": fields[: DEEPEST // 2]})
+
+
+def test_data_that_stand_within_themselves_too_often_are_bad():
+    """A list of 100,000 records, one within the other, is a bad message among good ones."""
+    schema = record("Top", a="long", next=["null", record("N", next=["null", "N"])])
+    good, deep = long(7) + b"\0", long(7) + b"\2" * 100_000 + b"\0"
+    decoded = datum_decoder(schema, A)([good] * ENOUGH + [deep] + [good] * ENOUGH)
+    assert list(decoded.errors) == [ENOUGH]
+    assert decoded.rows.num_rows == 2 * ENOUGH
+
+
+def array(items: Any) -> Any:
+    """An array."""
+    return {"type": "array", "items": items}
+
+
+NOTHING = {
+    "null": "null",
+    "empty record": record("E"),
+    "record of nothing": record("E", n="null", e=record("F")),
+    "fixed of no bytes": {"type": "fixed", "name": "X", "size": 0},
+}
+BLOCK = long(MOST_EMPTY) + long(0)
+ARRAYS = {
+    "many arrays": long(4_000) + BLOCK * 4_000 + long(0),
+    "one array": long(1) + long(1 << 60) + long(0) + long(0),
+    "many blocks": long(1) + long(MOST_EMPTY) * 4_000 + long(0) + long(0),
+    "negative counts": long(4_000) + (long(-MOST_EMPTY) + long(0) + long(0)) * 4_000 + long(0),
+}
+
+
+@pytest.mark.parametrize("data", ARRAYS)
+@pytest.mark.parametrize("items", NOTHING)
+@pytest.mark.parametrize("is_read", [False, True])
+def test_items_without_bytes_are_few(items, data, is_read):
+    """A message may hold so many in all, and each message for itself; the others are read."""
+    schema = record("Top", a="long", c=array(array(NOTHING[items])))
+    inner = {"null": StringType(), "fixed of no bytes": BinaryType()}.get(items, StructType())
+    column = StructField("c", ArrayType(ArrayType(inner)))
+    decode = datum_decoder(schema, StructType([*A, column]) if is_read else A)
+    good, bad = long(7) + long(1) + long(3) + long(0) + long(0), long(7) + ARRAYS[data]
+    tracemalloc.start()
+    decoded = decode([good] * ENOUGH + [bad] + [good] * ENOUGH)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    passed_by_size = data == "negative counts" and not is_read
+    assert list(decoded.errors) == ([] if passed_by_size else [ENOUGH])
+    assert decoded.rows.num_rows == 2 * ENOUGH + passed_by_size
+    assert peak < 10_000_000
+
+
+def test_many_records_within_themselves_are_no_items_without_bytes():
+    """A tree of more nodes than that is passed over."""
+    schema = record("Top", a="long", t=record("N", children=array("N")))
+    wide = long(7) + long(3 * MOST_EMPTY) + long(0) * 3 * MOST_EMPTY + long(0)
+    assert datum_decoder(schema, A)([wide]).rows.column(0).to_pylist() == [7]
+
+
+def test_a_record_with_a_field_named_as_a_branch():
+    """The struct of a record with a field ``member0`` is that record, in a union with null too."""
+    inner = StructType([StructField("member0", LongType())])
+    schema = record("Top", c=["null", record("R", member0="long")])
+    table = StructType([StructField("c", inner)])
+    message = written(schema, {"c": {"member0": 5}})
+    for many in (1, ENOUGH):
+        rows = datum_decoder(schema, table)([message] * many).rows.to_pylist()
+        assert rows == [{"c": {"member0": 5}}] * many
+        rows = datum_decoder(schema, table, reader=schema)([message] * many).rows.to_pylist()
+        assert rows == [{"c": {"member0": 5}}] * many
+    assert datum_encoder(schema, table)(batch(table, ({"member0": 5},))) == [message]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{", "The Avro schema is not JSON: Expecting property name"),
+        ("5", "The Avro schema is wrong at the top level: expected a type, got 5"),
+        ('{"type": "record"}', "The Avro schema is wrong at the top level: 'name' is missing"),
+    ],
+)
+def test_what_is_wrong_with_a_schema_is_said_once(source, said):
+    """A text that is no JSON is told from one that is JSON and no schema."""
+    with pytest.raises(SchemaError) as error:
+        parse_schema(source)
+    assert str(error.value).startswith(said)
+
+
+def test_references_nested_too_deep_are_refused():
+    """A schema put together of many is refused as a whole one is."""
+    with pytest.raises(SchemaError, match="nested too deep"):
+        with_definitions("[" * 100_000, ['"long"'])
