@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
+from contextlib import closing, suppress
 
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
+from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from tests.conftest import broker_at
 from tests.kafka.conftest import eventually, messages, numbered, open_things
 
@@ -150,6 +153,25 @@ def test_one_refused_message_is_not_told_as_another(broker, edge):
     assert (error.value.topic, error.value.partition) == (topic, 0)
 
 
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_message_larger_than_the_queue(broker, edge, buffered):
+    """It would never fit in: an error that names the setting, once what is queued has been sent."""
+    topic = broker.topic()
+    small = edge.given({"queue.buffering.max.kbytes": 100}).all_properties()
+    sender = client_named(edge.client).sender(small, [topic], acknowledged=True)
+    if buffered:
+        sender = KeyedBuffer(sender, BufferFlush(51, 3600.0))
+    pairs = [*numbered(50), (b"large", os.urandom(200_000))]
+
+    with (
+        closing(sender),
+        pytest.raises(DeliveryError, match=r"200005 bytes.*buffer\.memory") as error,
+    ):
+        sender.send(messages(topic, *pairs))
+
+    assert (error.value.topic, error.value.key) == (topic, b"large")
+
+
 def test_a_topic_that_does_not_exist(broker, edge):
     """It is an error before anything is sent, and shows how to create it."""
     with pytest.raises(BrokerError, match=r"no-such-topic.*cleanup\.policy=compact"):
@@ -239,7 +261,7 @@ def test_a_topic_that_takes_larger_messages_now(broker, edge):
     edge.send(topic, *numbered(3))
     broker.configure(topic, max_message_bytes="3000000")
 
-    with contextlib.suppress(DeliveryError):
+    with suppress(DeliveryError):
         edge.send(topic, (b"large", os.urandom(2_000_000)))
     edge.send(topic, (b"large", os.urandom(2_000_000)))
 

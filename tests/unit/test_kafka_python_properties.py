@@ -10,7 +10,7 @@ from kafka import KafkaConsumer
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import client_named
-from pyspark_upsert_kafka.kafka.kafka_python import installed, sender
+from pyspark_upsert_kafka.kafka.kafka_python import installed, producer_config
 from pyspark_upsert_kafka.kafka.kafka_python import properties as kafka_python
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, opened
 
@@ -147,8 +147,8 @@ def test_a_missing_library_is_said_with_the_command_that_installs_it(monkeypatch
 
 def writer(monkeypatch, given, *, successor, acknowledged=True):
     """The producer's arguments."""
-    monkeypatch.setattr(sender, "SUCCESSOR", successor)
-    return sender._config(
+    monkeypatch.setattr(producer_config, "SUCCESSOR", successor)
+    return producer_config.producer_config(
         Properties({"bootstrap.servers": "a:1", **given}), acknowledged=acknowledged
     )
 

@@ -128,10 +128,10 @@ class PatientAsker(ABC):
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
 
-    def max_message_bytes(self, topics: Sequence[str]) -> int | None:
-        """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
+    def max_message_bytes(self, topics: Sequence[str]) -> list[int]:
+        """The ``max.message.bytes`` of each topic; a BrokerError when we may not know."""
         found = self.settings(topics, [_MAX_MESSAGE_BYTES])
-        return min((int(each[_MAX_MESSAGE_BYTES]) for each in found.values()), default=None)
+        return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
 
     @abstractmethod
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:

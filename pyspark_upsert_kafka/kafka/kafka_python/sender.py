@@ -12,40 +12,26 @@ from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.partitioner.default import murmur2
 
-from pyspark_upsert_kafka.core.confirmation import confirmation
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.properties import PREFIX, Properties
+from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_batch
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting, needs_successor, told
+from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting, told
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
-from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.producer_config import producer_config, with_sizes
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     QUEUED_MESSAGES,
-    client_config,
     create_no_topics,
     opened,
 )
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
+from pyspark_upsert_kafka.kafka.sizes import larger_than_queue
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts, timeouts
 from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
-
-_CONFIG = {
-    "linger_ms": 5,
-    "delivery_timeout_ms": 120_000,  # the Java client's default
-    "max_block_ms": 45_000,
-    "reconnect_backoff_max_ms": 1_000,
-    "buffer_memory": 32 * 1024 * 1024,
-    QUEUED_MESSAGES: 20_000,
-}
-
-_BATCH_BYTES = 128 * 1024
-_REQUEST_BYTES = 1024 * 1024
-_REQUEST_MS = 30_000
 
 
 def sender_for(
@@ -59,14 +45,14 @@ def sender_for(
     """
 
     def connect() -> _Connection:
-        config = _config(properties, acknowledged=acknowledged)
+        config = producer_config(properties, acknowledged=acknowledged)
         with pooled_asker(properties, "writer") as asker:
             AskedCluster(asker).topics(Topics(names=topics))
             try:
-                limit = asker.max_message_bytes(topics)
+                limits = asker.max_message_bytes(topics)
             except BrokerError:  # who may write may not always see the settings
-                limit = None
-        return _connected(_with_sizes(config, limit), timeouts(properties.resolved()))
+                limits = []
+        return _connected(with_sizes(config, limits), timeouts(properties.resolved()))
 
     return KafkaPythonSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
 
@@ -128,13 +114,15 @@ class KafkaPythonSender:
                 count = len(self._producer.partitions_for(topic))
                 partition = (murmur2(key) & 0x7FFFFFFF) % count
             _refuse_what_the_client_cannot(key, value, headers)
+            size = len(key or b"") + len(value or b"")
+            if size > self._most_bytes:
+                raise _UnsendableError(larger_than_queue(size))  # noqa: TRY301
             future = self._producer.send(
                 topic, value, key, list(headers or ()), partition, timestamp or None
             )
         except (kafka_errors.KafkaError, _UnsendableError) as error:
             self._fail(topic, partition, key, error)
             self._raise_first()
-        size = len(key or b"") + len(value or b"")
         self._waiting.append(_Waiting(future, topic, partition, key, size))
         self._waiting_bytes += size
 
@@ -236,46 +224,6 @@ def _refuse_what_the_client_cannot(
                 f"kafka-python sends no header without a value, and {name!r} has none; set "
                 "'kafka.client' to 'librdkafka'"
             )
-
-
-def _config(properties: Properties, *, acknowledged: bool) -> dict[str, Any]:
-    """The producer's arguments.
-
-    Raises:
-        OptionError: The properties contradict the guarantee, or the library cannot give it.
-    """
-    given = client_config(properties, "writer", _CONFIG)
-    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
-    given["acks"] = confirmed.acks if confirmed.acks == "all" else int(confirmed.acks)
-    given["enable_idempotence"] = confirmed.idempotent
-    if confirmed.idempotent and not SUCCESSOR:
-        raise needs_successor(
-            "cannot write idempotently, so that a lost answer may write a message twice",
-            f"accept that with '{PREFIX}enable.idempotence' = 'false'",
-        )
-    if not confirmed.idempotent:
-        # Without idempotence a second request in flight could overtake the first one's retry.
-        given.setdefault("max_in_flight_requests_per_connection", 1)
-    delivery_ms = given["delivery_timeout_ms"]
-    if SUCCESSOR:
-        # As in the Java client, the time for one request and for lingering must be less than for all.
-        request_ms = min(_REQUEST_MS, delivery_ms - given["linger_ms"] - 1)
-        given.setdefault("request_timeout_ms", max(1, request_ms))
-    else:
-        # It has one timeout for all: of a request, and of a message that waits to be tried again.
-        given.setdefault("request_timeout_ms", delivery_ms)
-        given.setdefault("retries", 2**31 - 1)
-    return given
-
-
-def _with_sizes(config: dict[str, Any], max_message_bytes: int | None) -> dict[str, Any]:
-    """A batch too large for the topic would have innocent messages refused with a large one."""
-    limit = max_message_bytes or _BATCH_BYTES
-    return {
-        "batch_size": min(_BATCH_BYTES, limit),
-        "max_request_size": max(_REQUEST_BYTES, limit),
-        **config,
-    }
 
 
 def _rows(

@@ -121,14 +121,14 @@ class LibrdkafkaAsker:
 
         return self._admin.ask("look up topic settings", question)
 
-    def max_message_bytes(self, topics: Sequence[str]) -> int | None:
-        """The smallest ``max.message.bytes`` of the topics; None when we may not know."""
+    def max_message_bytes(self, topics: Sequence[str]) -> list[int]:
+        """The ``max.message.bytes`` of each topic; nothing when we may not know."""
         try:
             found = self.settings(topics, [_MAX_MESSAGE_BYTES])
-            return min(int(each[_MAX_MESSAGE_BYTES]) for each in found.values())
+            return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
         except BrokerError as error:
             logger.info("Topic settings are not known: %s", error)
-            return None
+            return []
 
     def _offsets(
         self, partitions: Iterable[TopicPartition], asked: Sequence[tuple[OffsetSpec, bool]]

@@ -9,7 +9,6 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.confirmation import confirmation
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
@@ -19,24 +18,11 @@ from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
+from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
+from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
+from pyspark_upsert_kafka.kafka.sizes import larger_than_queue
 from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
-
-_CONFIG = {
-    # What the Java client does with a key, so that mixed writers agree where a key lives.
-    "partitioner": "murmur2_random",
-    "linger.ms": 5,
-    "delivery.timeout.ms": 120_000,  # the Java client's default
-    # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
-    "queue.buffering.max.messages": 50_000,
-    "queue.buffering.max.kbytes": 64 * 1024,
-    # A report for each delivered message would cost a Python call each; an error always comes.
-    "delivery.report.only.error": True,
-    "allow.auto.create.topics": False,
-}
-
-_BATCH_BYTES = 1_000_000
 
 
 def sender_for(
@@ -52,8 +38,8 @@ def sender_for(
     def connect() -> _Connection:
         with pooled_asker(properties, "writer") as asker:
             AskedCluster(asker).topics(Topics(names=topics))
-            limit = asker.max_message_bytes(topics)
-        return _connected(_config(properties, limit, acknowledged=acknowledged))
+            limits = asker.max_message_bytes(topics)
+        return _connected(producer_config(properties, limits, acknowledged=acknowledged))
 
     return LibrdkafkaSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
 
@@ -114,17 +100,20 @@ class LibrdkafkaSender:
 
     def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
         while True:
-            self._producer.poll(patience.REPORT_S)
-            self._failures.raise_first()
+            was_empty = not len(self._producer)
             try:
                 self._producer.produce(*message)
             except BufferError:
+                if was_empty:
+                    raise self._failures.too_large(message) from None
                 self._failures.raise_fatal()
-                continue
             except ck.KafkaException as error:
                 raise self._failures.refused(message, error) from None
-            self._failures.trouble.progress()
-            return
+            else:
+                self._failures.trouble.progress()
+                return
+            self._producer.poll(patience.REPORT_S)
+            self._failures.raise_first()
 
 
 @dataclass(frozen=True)
@@ -171,6 +160,14 @@ class _Failures:
         self._add(topic, None, key, exception.args[0])
         return self._described()
 
+    def too_large(self, message: tuple[Any, ...]) -> DeliveryError:
+        """The error for a message that does not even fit into an empty queue."""
+        topic, value, key, *_ = message
+        self._count += 1
+        reason = larger_than_queue(len(key or b"") + len(value or b""))
+        self.first = self.first or DeliveryError(topic, None, key, reason)
+        return self._described()
+
     def raise_first(self) -> None:
         """Raises the first failure, if there is any."""
         if self.first is not None:
@@ -198,31 +195,6 @@ class _Failures:
         if self._cause is not None and self._cause[2] in ONE_SPOILS_THE_BATCH:
             reason = in_a_batch(reason, self._with_that_cause)
         return DeliveryError(first.topic, first.partition, first.key, reason, self._count)
-
-
-def _config(
-    properties: Properties, max_message_bytes: int | None, *, acknowledged: bool
-) -> dict[str, Any]:
-    """The producer's configuration.
-
-    Raises:
-        OptionError: The properties contradict the guarantee.
-    """
-    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
-    given = client_config(properties, "writer", {})
-    limit = max_message_bytes or _BATCH_BYTES
-    return {
-        **_CONFIG,
-        # librdkafka never splits a batch that is too large for the topic, so one must not become
-        # so: else innocent messages would be refused with a large one.
-        "batch.size": min(_BATCH_BYTES, limit),
-        "message.max.bytes": max(_BATCH_BYTES, limit),
-        # Without idempotence a second request in flight could overtake the first one's retry.
-        **({} if confirmed.idempotent else {"max.in.flight.requests.per.connection": 1}),
-        **given,
-        "acks": confirmed.acks,
-        "enable.idempotence": confirmed.idempotent,
-    }
 
 
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:

@@ -1,0 +1,61 @@
+"""The configuration of librdkafka's producer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark_upsert_kafka.core.confirmation import confirmation
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
+
+_CONFIG = {
+    # What the Java client does with a key, so that mixed writers agree where a key lives.
+    "partitioner": "murmur2_random",
+    "linger.ms": 5,
+    "delivery.timeout.ms": 120_000,  # the Java client's default
+    # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
+    "queue.buffering.max.messages": 50_000,
+    # A report for each delivered message would cost a Python call each; an error always comes.
+    "delivery.report.only.error": True,
+    "allow.auto.create.topics": False,
+}
+
+_BATCH_BYTES = 1_000_000
+_QUEUE_KBYTES = 64 * 1024
+
+
+def producer_config(
+    properties: Properties, limits: Sequence[int], *, acknowledged: bool
+) -> dict[str, Any]:
+    """The producer's configuration.
+
+    Args:
+        properties: As the user gave them.
+        limits: The largest message that each topic takes, where that is known.
+        acknowledged: Whether every message is to be confirmed.
+
+    Raises:
+        OptionError: The properties contradict the guarantee.
+    """
+    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
+    given = client_config(properties, "writer", {})
+    largest = given.get("message.max.bytes", max([_BATCH_BYTES, *limits]))
+    return {
+        **_CONFIG,
+        # librdkafka never splits a batch that is too large for the topic, so one must not become
+        # so: else innocent messages would be refused with a large one.
+        "batch.size": min([_BATCH_BYTES, *limits]),
+        "message.max.bytes": largest,
+        "queue.buffering.max.kbytes": _queue_kbytes(str(largest)),
+        # Without idempotence a second request in flight could overtake the first one's retry.
+        **({} if confirmed.idempotent else {"max.in.flight.requests.per.connection": 1}),
+        **given,
+        "acks": confirmed.acks,
+        "enable.idempotence": confirmed.idempotent,
+    }
+
+
+def _queue_kbytes(largest: str) -> int:
+    """A queue that the largest message fits into; what is no number librdkafka refuses itself."""
+    return max(_QUEUE_KBYTES, int(largest) // 1024 + 1) if largest.isdigit() else _QUEUE_KBYTES
