@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from kafka import KafkaConsumer
 
@@ -20,6 +21,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 )
 from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
+from pyspark_upsert_kafka.kafka.sizes import FetchSizes
 from pyspark_upsert_kafka.kafka.timeouts import timeouts
 
 _CONFIG = {
@@ -27,8 +29,9 @@ _CONFIG = {
     "reconnect_backoff_max_ms": 1_000,
     # A fetch at the end of the log tells only after this that there is no more.
     "fetch_max_wait_ms": 20,
-    "max_partition_fetch_bytes": 1024 * 1024,
 }
+
+_SIZES = FetchSizes()
 
 POOL: Pool[KafkaConsumer] = Pool(lambda consumer: consumer.close(autocommit=False))
 
@@ -61,7 +64,9 @@ class KafkaPythonReader:
     def __call__(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
         # Whoever reads no further leaves fetches under way, and the pool closes the consumer.
-        with POOL.client(self._properties.resolved(), self._connect) as consumer:
+        fetch = _SIZES.choose(range_, self._properties)
+        settings = (self._properties.resolved(), fetch)
+        with POOL.client(settings, partial(self._connect, fetch)) as consumer:
             # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
             create_no_topics(consumer._client.cluster)  # noqa: SLF001
             reading = Reading(
@@ -73,9 +78,12 @@ class KafkaPythonReader:
             )
             yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
             consumer.unsubscribe()
+            if range_.size:
+                _SIZES.learn(range_, reading.bytes_taken)
 
-    def _connect(self) -> KafkaConsumer:
-        config = client_config(self._properties, "reader", _CONFIG)
+    def _connect(self, fetch: int) -> KafkaConsumer:
+        ours = {**_CONFIG, "max_partition_fetch_bytes": fetch}
+        config = client_config(self._properties, "reader", ours)
         servers = str(config["bootstrap_servers"])
         config |= {
             "auto_offset_reset": "none",

@@ -67,11 +67,13 @@ class Reading(RangeReading):
         self._tp = ClientPartition(range_.topic, range_.partition)
         self._heard = trouble_of(consumer)
         self._heard.begin()
+        self.bytes_taken = 0
         consumer.assign([self._tp])
 
     def _next(self) -> RawBatch:
         records = self._poll()
         details = records if self._details else []
+        self.bytes_taken += sum(len(record.value or b"") for record in records)
         return RawBatch(
             self._range.topic,
             self._range.partition,

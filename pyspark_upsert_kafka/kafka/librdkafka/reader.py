@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import confluent_kafka as ck
 
@@ -15,6 +16,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 from pyspark_upsert_kafka.kafka.librdkafka.reading import Connection, Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
+from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH, FetchSizes
 
 _CONFIG = {
     "group.id": "pyspark-upsert-kafka",  # librdkafka wants one; nothing is ever committed to it here
@@ -27,10 +29,17 @@ _CONFIG = {
     "fetch.queue.backoff.ms": 2,
     # A fetch at the end of the log holds the end-of-partition event back for this long.
     "fetch.wait.max.ms": 20,
-    "queued.max.messages.kbytes": 16 * 1024,
-    # What is fetched but not yet taken is better small enough for the processor's cache.
-    "max.partition.fetch.bytes": 1024 * 1024,
 }
+
+_FETCHES: dict[int, dict[str, Any]] = {
+    # One fetch is to be all: the next one is not sent before its messages were taken, and then a little later.
+    SMALL_FETCH: {"queued.min.messages": 1, "fetch.queue.backoff.ms": 10},
+    MEDIUM_FETCH: {"queued.max.messages.kbytes": 512},
+    # What is fetched but not yet taken is better small enough for the processor's cache.
+    LARGE_FETCH: {"queued.max.messages.kbytes": 16 * 1024},
+}
+
+_SIZES = FetchSizes()
 
 
 POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
@@ -57,7 +66,9 @@ class LibrdkafkaReader:
     def __call__(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
         # Whoever reads no further leaves fetches under way, and the pool closes the connection.
-        with POOL.client(self._properties.resolved(), self._connect) as connection:
+        fetch = _SIZES.choose(range_, self._properties)
+        settings = (self._properties.resolved(), fetch)
+        with POOL.client(settings, partial(self._connect, fetch)) as connection:
             connection.consumer.poll(0)  # trouble of before is no news
             connection.trouble.begin()
             reading = Reading(
@@ -69,9 +80,12 @@ class LibrdkafkaReader:
             )
             yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
             connection.consumer.unassign()
+            if range_.size:
+                _SIZES.learn(range_, reading.bytes_taken)
 
-    def _connect(self) -> Connection:
+    def _connect(self, fetch: int) -> Connection:
         trouble = ClientTrouble()
-        config = client_config(self._properties, "reader", {**_CONFIG, "error_cb": trouble})
+        ours = {**_CONFIG, "max.partition.fetch.bytes": fetch, **_FETCHES[fetch]}
+        config = client_config(self._properties, "reader", {**ours, "error_cb": trouble})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
         return Connection(opened(ck.Consumer, config), trouble)

@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.kafka.cluster import Asker
 from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, kind_of
 from pyspark_upsert_kafka.kafka.reading import RangeReading
+from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -28,7 +29,7 @@ _BATCH = 20_000
 """Messages in a batch at most: enough for columnar decoding, little enough for memory."""
 
 _BATCH_S = 0.05
-"""How long a batch is filled: bounds its bytes, whatever the size of a message, and its delay."""
+"""How long a batch is filled: bounds its delay."""
 
 _CHUNK = 2_000
 """Messages taken at once: few enough to stay in the processor's cache until they are columns."""
@@ -82,13 +83,16 @@ class Reading(RangeReading):
         super().__init__(range_, servers, asker)
         self._consumer, self._heard = connection.consumer, connection.trouble
         self._details = details
+        self.bytes_taken = 0
 
     def _next(self) -> RawBatch:
         """What comes within `_BATCH_S`; nothing after lost offsets."""
         batch = RawBatch(self._range.topic, self._range.partition, [], [], [])
         deadline = time.monotonic() + _BATCH_S
+        full = self.bytes_taken + BATCH_BYTES
         while (
             len(batch) < _BATCH
+            and self.bytes_taken < full
             and self._position < self._range.end
             and self._loss is None
             and time.monotonic() < deadline
@@ -113,6 +117,7 @@ class Reading(RangeReading):
                     self._event(message)
 
     def _take_out(self, messages: list[ck.Message], batch: RawBatch) -> None:
+        self.bytes_taken += sum(map(len, messages))
         batch.keys.extend(map(ck.Message.key, messages))
         batch.values.extend(map(ck.Message.value, messages))
         batch.offsets.extend(map(ck.Message.offset, messages))
