@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from pyspark_upsert_kafka.formats.texts import joined
+
 _INFINITIES = {"inf": "Infinity", "-inf": "-Infinity"}
 # The powers of ten that a number may have as its first digit's.
 _POWERS: dict[Any, tuple[int, Any]] = {
@@ -34,10 +36,13 @@ def float_texts(array: pa.Array) -> pl.Series:
     odd = ((sizes < 1e-3) & (sizes > 0)) | (sizes >= 1e7)  # NaN is the greatest of all
     if not odd.any():
         return texts
-    odd = odd & numbers.is_finite()
+    finite = numbers.is_finite()
+    odd = odd & finite
+    if odd.all() and not odd.null_count():
+        return _scientific(numbers, texts)
     at = odd.fill_null(value=False).arg_true()
     texts = texts.scatter(at, _scientific(numbers.gather(at), texts.gather(at)))
-    return texts.replace(_INFINITIES)
+    return texts if finite.all() else texts.replace(_INFINITIES)
 
 
 def _scientific(numbers: pl.Series, texts: pl.Series) -> pl.Series:
@@ -46,16 +51,19 @@ def _scientific(numbers: pl.Series, texts: pl.Series) -> pl.Series:
         texts = texts.str.split_exact("e", 1).struct.field("field_0")
     digits = texts.str.replace(".", "", literal=True).str.strip_chars_start("-0")
     digits = digits.str.strip_chars_end("0")
-    others = digits.str.slice(1)
-    made = pl.concat_str(
-        pl.when(numbers < 0).then(pl.lit("-")).otherwise(pl.lit("")),
-        digits.str.head(1),
-        pl.lit("."),
-        pl.when(others == "").then(pl.lit("0")).otherwise(others),
-        pl.lit("E"),
-        _exponents(numbers).cast(pl.String),
-    )
-    return _with_two_digits(numbers, pl.select(made).to_series(), others == "")
+    first, others = digits.str.head(1), digits.str.slice(1)
+    negative, lone = numbers < 0, others == ""
+    if negative.any():
+        first = _where(negative, "-" + first, first)
+    if lone.any():
+        others = _where(lone, "0", others)
+    made = joined([first, ".", others, "E", _exponents(numbers).cast(pl.String)], len(numbers))
+    return _with_two_digits(numbers, made, lone)
+
+
+def _where(condition: pl.Series, then: pl.Series | str, otherwise: pl.Series) -> pl.Series:
+    chosen = pl.lit(then) if isinstance(then, str) else then
+    return pl.select(pl.when(condition).then(chosen).otherwise(otherwise)).to_series()
 
 
 def _exponents(numbers: pl.Series) -> pl.Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     VariantType,
 )
 
@@ -104,6 +106,19 @@ def test_a_given_schema_is_written_as_it_stands(registry):
     assert registry.asked[0].body == {"schema": schema}
     with pytest.raises(EncodeError, match="name"):
         write(batch(ROW, (1, None)))
+
+
+def test_timestamps_of_a_derived_schema(registry):
+    """They are registered and written as Flink's milliseconds; a finer one is refused with the remedy."""
+    registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 1})]
+    schema = columns(at=TimestampNTZType())
+    write = encoder(registry.url, schema)
+    moment = dt.datetime(1970, 1, 1, 0, 0, 0, 7000)  # noqa: DTZ001 - a local one
+
+    assert write(batch(schema, (moment,))) == [b"\0\0\0\0\1\x02\x0e"]
+    assert '"logicalType":"timestamp-millis"' in registry.asked[0].body["schema"]
+    with pytest.raises(EncodeError, match=r"finer than milli.*'value.avro-confluent.schema', with"):
+        write(batch(schema, (moment.replace(microsecond=7001),)))
 
 
 def test_a_schema_that_must_be_registered(registry):
