@@ -166,6 +166,10 @@ def certified(
         yield kafka, good, bad, trusted
 
 
+of_kafka_python_ng = pytest.mark.filterwarnings("ignore:ssl.PROTOCOL_TLS is deprecated")
+
+
+@of_kafka_python_ng
 @pytest.mark.parametrize("client", CLIENTS)
 def test_one_bad_certificate_among_brokers_does_no_harm(certified, client):
     """Most of the addresses have a certificate that is not trusted: asking, writing and reading go on."""
@@ -180,6 +184,7 @@ def test_one_bad_certificate_among_brokers_does_no_harm(certified, client):
         assert edge.offsets(Range(topic, 0, number, number + 1)) == [number]
 
 
+@of_kafka_python_ng
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_certificate_that_nobody_trusts_is_told_soon(certified, client):
     """Where there is no other broker: what is wrong, and where to look."""
