@@ -45,3 +45,24 @@ def test_each_client_hears_of_its_own_connections():
 def test_what_is_about_security(text, expected):
     """A refused login or certificate; a broker may also just hang up in the middle of a login."""
     assert is_about_security(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("sasl", "failed", "text", "expected"),
+    [
+        (True, True, "socket disconnected", True),
+        (True, False, "socket disconnected", False),  # it was logged in: a restart
+        (False, True, "socket disconnected", False),
+        (True, True, "Connection refused", False),
+    ],
+)
+def test_a_broker_that_hangs_up_in_the_middle_of_a_login(sasl, failed, text, expected):
+    """kafka-python 3 says no more than that it is gone; its connection knows that it was no login yet."""
+    client_id = ClientId("driver")
+    lost = connection(client_id)
+    lost.sasl_enabled = sasl
+    lost.init_future = SimpleNamespace(failed=lambda: failed)
+
+    log.error("%s: Connection lost: %s", lost, OSError(text))
+
+    assert ("Lost during authentication" in client_id.trouble.describe()) == expected
