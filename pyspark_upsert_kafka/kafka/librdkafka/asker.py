@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.admin import Admin
 from pyspark_upsert_kafka.kafka.librdkafka.groups import Group
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
@@ -149,13 +150,24 @@ class LibrdkafkaAsker:
             ]
             return [
                 {
-                    TopicPartition(tp.topic, tp.partition): self._admin.result(future).offset
+                    TopicPartition(tp.topic, tp.partition): known(self._admin.result(future).offset)
                     for tp, future in answer.items()
                 }
                 for answer in answers
             ]
 
         return self._admin.ask("look up offsets", question)
+
+
+def known(offset: int) -> int:
+    """An offset that was answered.
+
+    Raises:
+        AttemptError: After a lost connection librdkafka may give none, and no error either.
+    """
+    if offset == ck.OFFSET_INVALID:
+        raise AttemptError(Failure(Kind.RETRIABLE, "no offset was answered"))
+    return offset
 
 
 def _level(committed: bool) -> ck.IsolationLevel:
