@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -195,6 +196,7 @@ def test_a_certificate_that_nobody_trusts_is_told_soon(certified, client):
     with edge.cluster() as cluster, pytest.raises(BrokerError) as error:
         cluster.topics(Topics(("t",)))
 
-    assert "certificate verify failed" in str(error.value)
+    # kafka-python-ng knows no more than that the handshake failed.
+    assert re.search("certificate verify failed|during handshake", str(error.value))
     assert "properties.ssl.*" in str(error.value)
     assert time.monotonic() - begin < 50
