@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
+from pyspark_upsert_kafka.formats.protobuf.moments import DURATIONS, TIMESTAMPS
 from tests.unit.children import run
 from tests.unit.protobuf_codecs import Proto, columns, seen, shown
+from tests.unit.protobuf_corpus import EVERYTHING, WHOLE, varint
 from tests.unit.protobuf_mutations import mutated
 
 MANY = 130
@@ -172,3 +176,65 @@ def test_a_message_reads_alike_alone_and_among_others():
     """However it was mutated; in a process of its own, for the runtime could end it."""
     child = run("from tests.unit.test_protobuf_hostile import law_of_every_way as law; law()")
     assert child.code == 0, child.wrong
+
+
+_SIZE = 1_000_000
+_MOST = 64
+"""So many times its size a message may take while it is read: a value has two bytes at least, eight in
+a column, and more as an object of Python on the way there."""
+
+
+def _nested(depth: int) -> bytes:
+    data = b""
+    for _ in range(depth):
+        data = b"\x92\x01" + varint(len(data)) + data  # 18: the message in itself
+    return data
+
+
+HUGE = {
+    "nested too deep": (_nested(20_000), True),
+    "nested as deep as may be": (_nested(99), False),
+    "groups that never end": (b"\x9b\x06" * (_SIZE // 2), True),
+    "groups side by side": (b"\x9b\x06\x9c\x06" * (_SIZE // 4), False),
+    "packed numbers": (b"\xb2\x01" + varint(_SIZE) + b"\x01" * _SIZE, False),
+    "a number without end": (b"\xb2\x01" + varint(_SIZE) + b"\xff" * _SIZE, True),
+    "empty messages": (b"\xda\x01\x00" * (_SIZE // 3), False),
+    "empty moments": (b"\xaa\x02\x00" * (_SIZE // 3), False),
+    "empty strings": (b"\xd2\x01\x00" * (_SIZE // 3), False),
+    "entries of a map": (b"\x82\x02\x02\x08\x01" * (_SIZE // 5), False),
+    "one string again and again": (b"\x72\x01a" * (_SIZE // 3), False),
+    "a length beyond the end": (b"\x72\xff\xff\xff\xff\x07", True),
+}
+"""Messages of a megabyte, and whether they are bad."""
+
+
+def read_huge() -> None:
+    """Reads each of `HUGE` alone and among others, and shows what it took."""
+    proto = EVERYTHING["proto3"]
+    decode, good = proto.decoder(WHOLE), [b""] * MANY
+    decode(good)
+    for name, (data, bad) in HUGE.items():
+        before = getrusage(RUSAGE_SELF).ru_maxrss
+        for many, at in (([data], 0), ([*good, data], MANY)):
+            assert list(decode(many).errors) == ([at] if bad else []), name
+        taken = (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1024
+        assert taken < _MOST * _SIZE, f"{name}: {taken} bytes"
+
+
+def test_huge_messages_take_no_more_than_a_multiple_of_their_size():
+    """Whatever they hold, each is a row or a bad message."""
+    child = run("from tests.unit.test_protobuf_hostile import read_huge; read_huge()")
+    assert child.code == 0, child.wrong
+
+
+@pytest.mark.parametrize("moments", [TIMESTAMPS, DURATIONS])
+@given(
+    seconds=st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5) | st.sampled_from(
+        [edge + off for edge in (-62135596800, 253402300799, 315576000000) for off in (-1, 0, 1)]
+    ),
+    nanos=st.integers(-(2**31), 2**31 - 1) | st.integers(-2000, 2000),
+)  # fmt: skip
+def test_one_moment_is_read_as_many_are(moments, seconds, nanos):
+    """The exact way reads one at a time, the fast way columns: the same microseconds, or none."""
+    micros, good = moments.micros(np.array([seconds]), np.array([nanos]))
+    assert moments.micros_of(seconds, nanos) == (int(micros[0]) if good[0] else None)

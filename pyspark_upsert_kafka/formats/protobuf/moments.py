@@ -40,6 +40,16 @@ class Moments:
         whole = np.where(good, seconds, 0) * _MICROS
         return whole + np.where(good, np.sign(nanos) * (np.abs(nanos) // 1000), 0), good
 
+    def micros_of(self, seconds: int, nanos: int) -> int | None:
+        """Microseconds of one moment; None where seconds or nanoseconds are out of range."""
+        lowest = -_NANOS + 1 if self.signed else 0
+        if not (self.first <= seconds <= self.last and lowest <= nanos < _NANOS):
+            return None
+        if self.signed and seconds * nanos < 0:
+            return None
+        micros = abs(nanos) // 1000
+        return seconds * _MICROS + (micros if nanos >= 0 else -micros)
+
     def split(self, micros: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Seconds, nanoseconds, and where they are in range."""
         if self.signed:
