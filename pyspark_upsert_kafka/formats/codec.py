@@ -54,8 +54,19 @@ class Decoded:
     skipped: frozenset[int] = frozenset()
 
 
+class TooManyMessagesError(Exception):
+    """The rows of so many messages would be too large together; ``most`` can be decoded at once."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"at most {most} messages can be decoded at once")
+        self.most = most
+
+
 Decoder = Callable[[Sequence[bytes]], Decoded]
-"""Messages (none of them null) to rows. Never raises for the sake of a message."""
+"""Messages (none of them null) to rows. Never raises for the sake of a message.
+
+Raises TooManyMessagesError where rows are much larger than their messages, as with long defaults.
+"""
 
 Encoder = Callable[["pa.RecordBatch"], list[bytes]]
 """Rows to messages, one each. Raises EncodeError naming the column; equal rows give equal bytes."""

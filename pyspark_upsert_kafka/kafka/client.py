@@ -52,6 +52,20 @@ class RawBatch:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def part(self, begin: int, end: int) -> RawBatch:
+        """Some of the messages, in their order."""
+        return RawBatch(
+            self.topic,
+            self.partition,
+            self.keys[begin:end],
+            self.values[begin:end],
+            self.offsets[begin:end],
+            self.timestamps[begin:end],
+            self.headers[begin:end],
+            self.leader_epochs[begin:end],
+            {at - begin: why for at, why in self.bad_headers.items() if begin <= at < end},
+        )
+
 
 class Cluster(Protocol):
     """Asks the brokers. Transient trouble is retried within; what remains is a BrokerError."""

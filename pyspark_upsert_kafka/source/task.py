@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.source.dead_letters import DeadLetters
@@ -41,8 +43,7 @@ def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa
         fail_on_data_loss=options.fail_on_data_loss,
         details=_wants_details(table, options),
     )
-    for batch in read(range_):
-        rows = decode(batch)
+    for batch, rows in chain.from_iterable(_decoded(decode, batch) for batch in read(range_)):
         if rows.bad:
             handle_bad(batch, rows.bad)
         if snapshot is not None:
@@ -52,6 +53,17 @@ def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa
     if snapshot is not None:
         for kept in snapshot.rows():
             yield pa.RecordBatch.from_arrays(kept.columns, schema=schema)
+
+
+def _decoded(decode: RowDecoder, batch: RawBatch) -> Iterator[tuple[RawBatch, Rows]]:
+    """The rows of a batch; where they would be too large together, those of its parts one by one."""
+    try:
+        rows = decode(batch)
+    except TooManyMessagesError as error:
+        for at in range(0, len(batch), error.most):
+            yield from _decoded(decode, batch.part(at, at + error.most))
+    else:
+        yield batch, rows
 
 
 def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:

@@ -18,6 +18,9 @@ from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
+from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
+from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.source.task import _decoded
 from tests.unit.avro_corpus import written
 from tests.unit.json_codecs import batch
 
@@ -236,3 +239,29 @@ def test_references_nested_too_deep_are_refused():
     """A schema put together of many is refused as a whole one is."""
     with pytest.raises(SchemaError, match="nested too deep"):
         with_definitions("[" * 100_000, ['"long"'])
+
+
+def test_long_defaults_limit_how_many_rows_are_decoded_at_once():
+    """30,000 rows of a default of 100 KB are 3 GB: their messages are decoded in parts, by their bytes."""
+    reader = record("Top", a="long", d={"type": "string", "default": "x" * 100_000})
+    table = StructType([*A, StructField("d", StringType())])
+    decode = datum_decoder(record("Top", a="long"), table, reader=reader)
+    with pytest.raises(TooManyMessagesError) as error:
+        decode([long(7)] * 30_000)
+    rows = decode([long(7)] * error.value.most).rows
+    assert error.value.most > 500
+    assert rows.nbytes < 80_000_000
+    assert rows.slice(rows.num_rows - 1).to_pylist() == [{"a": 7, "d": "x" * 100_000}]
+
+
+def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():
+    """Each part has its own messages, and what is known of them."""
+    batch_ = RawBatch("t", 0, [None] * 5, [b"v"] * 5, [3, 4, 6, 7, 9], bad_headers={4: "bad"})
+
+    def decode(part: RawBatch) -> Any:
+        if len(part) > 2:
+            raise TooManyMessagesError(2)
+        return part.offsets, part.bad_headers
+
+    seen = [rows for _, rows in _decoded(decode, batch_)]
+    assert seen == [([3, 4], {}), ([6, 7], {}), ([9], {0: "bad"})]

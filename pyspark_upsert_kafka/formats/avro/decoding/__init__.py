@@ -12,12 +12,15 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.decoding.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.avro.decoding.exact import value_reader
+from pyspark_upsert_kafka.formats.avro.decoding.plan import constant_bytes
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 from pyspark_upsert_kafka.formats.batches import UnreadableError, batch_of, exact_decoder
-from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 
+# Defaults of the reader's schema may add so much to the rows that are decoded at once.
+_MOST_BYTES = 64 * 1024 * 1024
 # The fast way costs some thirty microseconds a field, however few the messages are.
 _TOO_FEW = 64
 
@@ -61,7 +64,9 @@ def datum_decoder(
         values = read(message)
         return [values[name] for name in target.names]
 
-    exact = exact_decoder(row, target)
+    added = constant_bytes(plan.row)
+    most = max(1, _MOST_BYTES // added) if added else None
+    exact = _limited(exact_decoder(row, target), most)
     fast = columnar_reader(plan, pa.struct(list(target)), skip)
     if fast is None:
         return exact
@@ -79,7 +84,16 @@ def datum_decoder(
         read_late = np.delete(places, list(others.errors))
         return Decoded(_inserted(batch, np.flatnonzero(~left), others.rows, read_late), errors)
 
-    return decode
+    return _limited(decode, most)
+
+
+def _limited(decode: Decoder, most: int | None) -> Decoder:
+    def limited(messages: Sequence[bytes]) -> Decoded:
+        if most is not None and len(messages) > most:
+            raise TooManyMessagesError(most)
+        return decode(messages)
+
+    return limited if most is not None else decode
 
 
 def _inserted(rows: pa.RecordBatch, at: Any, others: pa.RecordBatch, others_at: Any) -> Any:

@@ -171,3 +171,14 @@ def count_nodes(node: Node) -> int:
     if isinstance(node, Repeated):
         return 1 + count_nodes(node.item)
     return 1 + sum(map(count_nodes, node.branches)) if isinstance(node, Choice) else 1
+
+
+def constant_bytes(node: Node) -> int:
+    """How many bytes each datum gets that it does not hold, but for items of arrays and maps."""
+    if isinstance(node, Choice):
+        return max(map(constant_bytes, node.branches))
+    if not isinstance(node, Parts) or node.arrow is None:
+        return 0
+    kind = node.arrow
+    missing = (int(pa.array([v], kind.field(s).type).nbytes) for s, v in node.missing.items())
+    return sum(missing) + sum(constant_bytes(part) for part, _ in node.written)
