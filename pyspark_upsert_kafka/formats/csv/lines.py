@@ -104,10 +104,7 @@ def _joined(messages: Sequence[bytes], dialect: Dialect) -> bytes:
     escape = dialect.escape
     if escape not in (None, dialect.quote) and escape.encode() in text:
         raise ValueError("a message has an escaped character")
-    quotes = 0 if dialect.quote is None else text.count(dialect.quote.encode())
-    if quotes > _MOST_QUOTES:
-        raise ValueError("too many quote characters for one text")
-    if dialect.quote is not None and quotes:
+    if dialect.quote is not None and dialect.quote.encode() in text:
         _check_quotes(text, dialect.quote, dialect.delimiter)
     return text
 
@@ -115,6 +112,8 @@ def _joined(messages: Sequence[bytes], dialect: Dialect) -> bytes:
 def _check_quotes(text: bytes, quote: str, delimiter: str) -> None:
     characters = np.frombuffer(b"\n" + text, np.uint8)
     quotes = np.flatnonzero(characters == ord(quote))
+    if len(quotes) > _MOST_QUOTES:
+        raise ValueError("too many quote characters for one text")
     if len(quotes) % 2:
         raise ValueError("a quoted field does not end")
     opening, closing = quotes[0::2], quotes[1::2]
