@@ -31,7 +31,7 @@ def use_until(done: threading.Event, edge: Edge, topic: str) -> int:
             last = Range(topic, 0, bounds.latest - 1, bounds.latest)
             assert edge.values(last) == [b"%d" % rounds]
             rounds += 1
-            time.sleep(0.2)
+            time.sleep(0.5)
     return rounds
 
 
