@@ -68,7 +68,12 @@ class Table:
         return StructType(list(self.value))
 
     def required(self, side: Literal["key", "value"]) -> frozenset[str]:
-        """The primary key's columns, under their names in the message key or value."""
+        """Columns that are never null, under their names in the message key or value.
+
+        They are those of the primary key, or in a table without one those that are declared NOT NULL.
+        """
+        if not self.key:
+            return frozenset(field.name for field in self.value if not field.nullable)
         return frozenset(self.key_message.names if side == "key" else self.key_names)
 
     def metadata_column(self, key: str) -> MetadataColumn | None:

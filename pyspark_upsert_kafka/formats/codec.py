@@ -27,8 +27,8 @@ class CodecSpec:
         side: ``key`` or ``value``.
         options: Parsed values of the format's own options, by their unprefixed names.
         topics: Topics of the table, for what depends on them (registry subjects).
-        required: Columns of the primary key, under their names in the message: never null, whatever
-            the schema says.
+        required: Columns that no writer leaves NULL, under their names in the message: those of the
+            primary key, never null whatever the schema says.
     """
 
     schema: StructType

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from pyspark.sql.types import (
@@ -27,8 +28,10 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro import FORMAT
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from pyspark_upsert_kafka.formats.codec import CodecSpec
 from tests.unit.avro_writing import decimal, logical
 from tests.unit.json_codecs import columns, required
 
@@ -173,6 +176,31 @@ def test_the_primary_key_is_never_null():
     assert fields[1]["type"][1]["fields"] == [
         {"name": "id", "type": ["null", "int"], "default": None}
     ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        (required(c=INT), "c"),
+        (columns(c=required(d=INT)), "c.d"),
+        (columns(c=ArrayType(INT, containsNull=False)), "c[]"),
+        (columns(c=MapType(TEXT, ArrayType(required(d=INT)))), "c{}[].d"),
+    ],
+)
+def test_a_reader_cannot_know_what_its_writer_took_for_not_null(schema, path):
+    """A message of a derived schema looks the same either way, so NOT NULL is refused rather than guessed."""
+    with pytest.raises(SchemaError, match=re.escape(f"Column '{path}' is NOT NULL")):
+        FORMAT.decoder(CodecSpec(schema, "value", {}))
+
+    FORMAT.encoder(CodecSpec(schema, "value", {}))
+    given = json.dumps(derived_schema(schema, frozenset(), legacy_timestamps=True))
+    FORMAT.decoder(CodecSpec(schema, "value", {"schema": given}))
+
+
+def test_what_no_writer_leaves_out_may_be_not_null():
+    """The primary key, or what a reader without one declares: every writer has it so."""
+    FORMAT.decoder(CodecSpec(required(c=INT), "value", {}, required=frozenset("c")))
+    FORMAT.decoder(CodecSpec(required(c=INT), "key", {}))
 
 
 def test_records_in_arrays_and_maps_bear_the_field_s_name():

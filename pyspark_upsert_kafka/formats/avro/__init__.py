@@ -6,6 +6,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.decoding.passing import Passing
 from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
+from pyspark_upsert_kafka.formats.avro.derive import refuse_not_null
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.options import OPTIONS, settings_of
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
@@ -20,6 +21,8 @@ def decoder(spec: CodecSpec) -> Decoder:
     """
     settings = settings_of(spec)
     _check_some_bytes(settings.schema)
+    if not spec.options.get("schema"):
+        refuse_not_null(spec.schema, spec.required, spec.side)
     return datum_decoder(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
 
 
