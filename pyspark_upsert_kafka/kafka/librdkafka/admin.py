@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYetError
@@ -25,6 +26,10 @@ _LEADER_S = 5.0
 """While some broker is out of reach, the first attempt lasts so long: the leader may have moved."""
 
 
+_REPLACED = 4
+"""So many clients that were replaced are kept, for what they were asked to come to its end."""
+
+
 class Admin:
     """An admin client, replaced when it cannot be helped.
 
@@ -43,7 +48,9 @@ class Admin:
         self._config = {**config, "error_cb": self._trouble}
         self._leader_s = _LEADER_S
         self._begin = time.monotonic()
-        self._reopen()
+        # A client that ends with a question under way may abort the process (librdkafka issue 4605).
+        self._replaced: deque[AdminClient] = deque(maxlen=_REPLACED)
+        self.client = opened(AdminClient, self._config)
 
     def ask(self, what: str, question: Callable[[float], T]) -> T:
         """The answer to a question, as `retrying` gets it."""
@@ -101,4 +108,5 @@ class Admin:
         self.all_topics(timeout)
 
     def _reopen(self) -> None:
+        self._replaced.append(self.client)
         self.client = opened(AdminClient, self._config)
