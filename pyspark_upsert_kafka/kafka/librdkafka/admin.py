@@ -26,6 +26,9 @@ _LEADER_S = 5.0
 """While some broker is out of reach, the first attempt lasts so long: the leader may have moved."""
 
 
+_METADATA_S = 5.0
+"""For the metadata of all topics."""
+
 _REPLACED = 4
 """So many clients that were replaced are kept, for what they were asked to come to its end."""
 
@@ -72,9 +75,8 @@ class Admin:
 
     def all_topics(self, timeout: float) -> list[str]:
         """Names of all topics; the client knows their leaders anew."""
-        # Unlike what follows, this can be given up when nobody listens.
-        self.result(self.client.describe_cluster(request_timeout=timeout))
-        return list(self.client.list_topics(timeout=timeout).topics)
+        # Trouble is not heard of meanwhile, so it does not last as long as an attempt may.
+        return list(self.client.list_topics(timeout=min(timeout, _METADATA_S)).topics)
 
     def result(self, future: Future[Any]) -> Any:
         """What a future gives, unless it becomes clear meanwhile that waiting is in vain.
@@ -103,9 +105,8 @@ class Admin:
             raise KafkaException(lost)
 
     def _refresh(self, timeout: float) -> None:
-        self._trouble.unreachable = None
-        self._begin = time.monotonic()
         self.all_topics(timeout)
+        self.client.poll(0)
 
     def _reopen(self) -> None:
         self._replaced.append(self.client)
