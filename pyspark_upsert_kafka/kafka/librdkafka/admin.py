@@ -105,8 +105,10 @@ class Admin:
             raise KafkaException(lost)
 
     def _refresh(self, timeout: float) -> None:
-        self.all_topics(timeout)
-        self.client.poll(0)
+        try:
+            self.all_topics(timeout)
+        finally:
+            self.client.poll(0)  # hears of what went wrong meanwhile
 
     def _reopen(self) -> None:
         self._replaced.append(self.client)
