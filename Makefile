@@ -74,7 +74,7 @@ test-wheel: $(READY)
 # Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
 # this project, and to make the tables of messages in tests/unit/flink (on Java 19 or newer).
 test-flink: $(READY) .venv-flink/.ready
-	$(BIN)/python -m pytest tests/flink $(ARGS)
+	$(BIN)/python -m pytest tests/flink/shared_topics.py $(ARGS)
 
 flink-tables: $(READY) .venv-flink/.ready
 	$(BIN)/python -m tools.flink.tables
