@@ -40,6 +40,7 @@ class RangeReading(ABC):
         self._position = range_.begin
         self._loss: DataLossError | None = None
         self._progress = self._looked = time.monotonic()
+        self._no_answer = ""
 
     @abstractmethod
     def _next(self) -> RawBatch:
@@ -57,8 +58,12 @@ class RangeReading(ABC):
     def _trouble(self) -> tuple[bool, str]:
         """Whether waiting is hopeless, and what the client says went wrong."""
 
-    def batches(self, *, fail_on_data_loss: bool) -> Iterator[RawBatch]:
+    def batches(self, *, fail_on_data_loss: bool, timeout_s: float) -> Iterator[RawBatch]:
         """The messages of the range.
+
+        Args:
+            fail_on_data_loss: Whether lost offsets are an error; else they are a warning.
+            timeout_s: How long the next message is waited for.
 
         Raises:
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
@@ -73,7 +78,7 @@ class RangeReading(ABC):
                 yield batch
                 self._progress = time.monotonic()  # the time spent downstream is not ours
             elif self._loss is None:
-                self._look_closer()
+                self._look_closer(timeout_s)
             if self._is_lost(self._loss, fail_on_data_loss=fail_on_data_loss):
                 return
         self._is_lost(self._topic.loss_after(), fail_on_data_loss=fail_on_data_loss)
@@ -96,7 +101,7 @@ class RangeReading(ABC):
             self._position = position
             self._progress = time.monotonic()
 
-    def _look_closer(self) -> None:
+    def _look_closer(self, timeout_s: float) -> None:
         """When nothing came for long: is it the broker's trouble, or is there no more to come?"""
         now = time.monotonic()
         if now - max(self._progress, self._looked) < patience.LOOK_S:
@@ -104,9 +109,10 @@ class RangeReading(ABC):
         self._loss = look_until_certain(self._loss_now(), _any, self._loss_now)
         self._looked = now = time.monotonic()
         hopeless, trouble = self._trouble()
-        if self._loss is None and (hopeless or now - self._progress > patience.MESSAGE_S):
+        if self._loss is None and (hopeless or now - self._progress > timeout_s):
             raise BrokerError(
                 f"{self._where()}: nothing arrived for {now - self._progress:.0f} seconds.{trouble}"
+                f"{self._no_answer}"
             )
 
     def _out_of_range(self) -> None:
@@ -128,7 +134,9 @@ class RangeReading(ABC):
             loss = self._topic.loss_by_one_look(self._position)
         except BrokerError as error:
             logger.info("The topic of %s is not known: %s", self._where(), error)
+            self._no_answer = f" {error}"
             return None
+        self._no_answer = ""
         if loss is not None:
             return loss
         bounds = self._bounds()

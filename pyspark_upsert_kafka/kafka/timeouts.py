@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX
+from pyspark_upsert_kafka.kafka import patience
 
 _REQUEST = "request.timeout.ms"
 _API = "default.api.timeout.ms"
@@ -43,6 +44,11 @@ def timeouts(properties: Mapping[str, str]) -> Timeouts:
             f"than '{PREFIX}{_REQUEST}' = '{request_ms}', the time for one."
         )
     return Timeouts(request_ms / 1000, api_ms / 1000)
+
+
+def message_timeout_s(properties: Mapping[str, str]) -> float:
+    """How long the next message of a range is waited for: as long as for an answer, where that is given."""
+    return timeouts(properties).api_s if _API in properties else patience.MESSAGE_S
 
 
 def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -88,7 +88,7 @@ class OneByOne(RangeReading):
 
 def read(broker: Broker, range_: Range = RANGE, *, fail: bool = True) -> list[int]:
     """The offsets that reading the range gives."""
-    batches = OneByOne(range_, broker).batches(fail_on_data_loss=fail)
+    batches = OneByOne(range_, broker).batches(fail_on_data_loss=fail, timeout_s=120.0)
     return [offset for batch in batches for offset in batch.offsets]
 
 
@@ -135,7 +135,9 @@ def test_a_stale_answer_about_the_topic_is_no_loss(clock, stale, looks, before, 
 )
 def test_a_topic_created_again_in_the_middle_fails_the_task(clock, answer, reason):
     """After the last message of the range, so that the batch is not done: some rows may be of the other."""
-    batches = OneByOne(RANGE, Broker(clock, [SAME, answer])).batches(fail_on_data_loss=True)
+    batches = OneByOne(RANGE, Broker(clock, [SAME, answer])).batches(
+        fail_on_data_loss=True, timeout_s=120.0
+    )
     offsets = [next(batches).offsets[0] for _ in range(4)]
 
     with pytest.raises(DataLossError, match=f"topic 't', partition 0, wanted offset 0.*{reason}"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts, timeouts
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts, message_timeout_s, timeouts
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,16 @@ def test_timeouts_that_make_no_sense_are_refused(given, said):
     """One attempt cannot be longer than all, and a time is a positive number."""
     with pytest.raises(OptionError, match=said):
         timeouts(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, 120.0),
+        ({"request.timeout.ms": "2000"}, 120.0),
+        ({"request.timeout.ms": "2000", "default.api.timeout.ms": "6000"}, 6.0),
+    ],
+)
+def test_the_next_message_is_waited_for_as_an_answer_where_that_is_given(given, seconds):
+    """Else for two minutes, as Spark's own source waits."""
+    assert message_timeout_s(given) == seconds

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.sizes import FetchSizes
-from pyspark_upsert_kafka.kafka.timeouts import timeouts
+from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s, timeouts
 
 _CONFIG = {
     "request_timeout_ms": 30_000,
@@ -63,9 +63,10 @@ class KafkaPythonReader:
 
     def __call__(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
+        properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the consumer.
         fetch = _SIZES.choose(range_, self._properties)
-        settings = (self._properties.resolved(), fetch)
+        settings = (properties, fetch)
         with POOL.client(settings, partial(self._connect, fetch)) as consumer:
             # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
             create_no_topics(consumer._client.cluster)  # noqa: SLF001
@@ -76,7 +77,10 @@ class KafkaPythonReader:
                 range_,
                 details=self._details,
             )
-            yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
+            yield from reading.batches(
+                fail_on_data_loss=self._fail_on_data_loss,
+                timeout_s=message_timeout_s(properties),
+            )
             consumer.unsubscribe()
             if range_.size:
                 _SIZES.learn(range_, reading.bytes_taken)

@@ -131,7 +131,7 @@ class Reading(RangeReading):
 
 def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:
     """The protocol has 0 for CreateTime and 1 for LogAppendTime, and -1 ms for none."""
-    return (kind + 1, ms) if ms is not None and ms >= 0 else (0, -1)
+    return (kind + 1, ms) if ms not in (None, -1) else (0, -1)
 
 
 def _leader_epoch(record: Any) -> int | None:

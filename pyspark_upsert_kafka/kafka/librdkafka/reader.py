@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open
 from pyspark_upsert_kafka.kafka.librdkafka.reading import Connection, Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH, FetchSizes
+from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s
 
 _CONFIG = {
     "group.id": "pyspark-upsert-kafka",  # librdkafka wants one; nothing is ever committed to it here
@@ -65,9 +66,10 @@ class LibrdkafkaReader:
 
     def __call__(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
+        properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the connection.
         fetch = _SIZES.choose(range_, self._properties)
-        settings = (self._properties.resolved(), fetch)
+        settings = (properties, fetch)
         with POOL.client(settings, partial(self._connect, fetch)) as connection:
             connection.consumer.poll(0)  # trouble of before is no news
             connection.trouble.begin()
@@ -78,7 +80,10 @@ class LibrdkafkaReader:
                 range_,
                 details=self._details,
             )
-            yield from reading.batches(fail_on_data_loss=self._fail_on_data_loss)
+            yield from reading.batches(
+                fail_on_data_loss=self._fail_on_data_loss,
+                timeout_s=message_timeout_s(properties),
+            )
             connection.consumer.unassign()
             if range_.size:
                 _SIZES.learn(range_, reading.bytes_taken)
