@@ -8,13 +8,14 @@ READY := $(VENV)/.ready
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
+.PHONY: demo test lint bench soak docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
 
+# Two processes: tests with Spark wait much, and the others run beside them.
 test: $(READY)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -23,6 +24,13 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+# A table is copied while its broker restarts every minute; the last line is the verdict.
+SECONDS ?= 600
+CHANGES ?= 1000000
+
+soak: $(READY)
+	$(BIN)/python tools/soak.py $(SECONDS) $(CHANGES)
 
 docs: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka.docs docs/options.md

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import hypothesis
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -20,6 +21,18 @@ from confluent_kafka.admin import (
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
+
+# An example may take its time on a busy machine.
+hypothesis.settings.register_profile("busy machine", deadline=None)
+hypothesis.settings.load_profile("busy machine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In two processes (``make test``), tests that share a broker or a Spark session stay together."""
+    for item in items:
+        folder = item.path.parent.name
+        group = item.path.stem if folder == "unit" else folder
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @dataclass(frozen=True)

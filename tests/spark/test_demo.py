@@ -10,7 +10,10 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from pyspark.sql import SparkSession
 
+from pyspark_upsert_kafka.demo import _topics
+from pyspark_upsert_kafka.demo.story import tell
 from pyspark_upsert_kafka.demo.web_site import REGIONS
 from tests.conftest import Broker
 
@@ -18,14 +21,11 @@ PROGRAM = (sys.executable, "-m", "pyspark_upsert_kafka", "demo")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("where", ["a broker of its own", "the cluster that runs"])
-def test_demo_runs_and_checks_itself(where: str, broker: Broker, tmp_path: Path) -> None:
+def test_demo_runs_and_checks_itself(tmp_path: Path) -> None:
     """It counts, copies, compares both tables with a recomputation, and draws; nothing is in the way."""
     environment = {
         name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP_SERVERS"
     }
-    if where == "the cluster that runs":
-        environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.servers
     run = subprocess.run(
         [*PROGRAM, "--messages", "6000", "--folder", str(tmp_path / "demo")],
         capture_output=True,
@@ -37,10 +37,33 @@ def test_demo_runs_and_checks_itself(where: str, broker: Broker, tmp_path: Path)
 
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
-    assert re.search(r"pageviews_per_region\S*: 6 rows, all equal", run.stdout)
-    assert re.search(r"users_copy\S*: [1-9]\d* rows, all equal", run.stdout)
-    assert "→ null   a tombstone" in run.stdout
-    assert len(lines_of(tmp_path / "demo" / "page_views_per_region.svg")) == len(REGIONS)
+    check(run.stdout, tmp_path / "demo" / "page_views_per_region.svg")
+
+
+def test_demo_on_the_cluster_that_runs(
+    spark: SparkSession,
+    broker: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The same with topics of its own on that cluster, which remain."""
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.servers)
+    with _topics() as topics:
+        tell(spark, topics, 6000, tmp_path / "picture.svg")
+    printed = capsys.readouterr().out
+
+    assert f"Using the Kafka at {broker.servers}" in printed
+    check(printed, tmp_path / "picture.svg")
+    assert broker.messages(topics.named("users_copy"))
+
+
+def check(printed: str, picture: Path) -> None:
+    """The demo says that all is equal, and shows it."""
+    assert re.search(r"pageviews_per_region\S*: 6 rows, all equal", printed)
+    assert re.search(r"users_copy\S*: [1-9]\d* rows, all equal", printed)
+    assert "→ null   a tombstone" in printed
+    assert len(lines_of(picture)) == len(REGIONS)
 
 
 def lines_of(picture: Path) -> list[ET.Element]:
