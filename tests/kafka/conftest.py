@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -156,7 +157,7 @@ def numbered(count: int, start: int = 0) -> list[tuple[bytes, bytes]]:
     return [(b"key %d" % n, b"value %d" % n) for n in range(start, start + count)]
 
 
-def eventually(condition: Callable[[], object], seconds: float = 120.0) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = 300.0) -> bool:
     """Whether the condition becomes true within a limit that nothing should need."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -183,6 +184,11 @@ def received() -> dict[int, int]:
     return found
 
 
+def no_more_than(before: tuple[int, int], spare: int = 4) -> bool:
+    """Whether there are as few threads and descriptors; clients of other tests may connect anew."""
+    return all(now <= then + spare for now, then in zip(open_things(), before, strict=True))
+
+
 def own_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the connector itself has logged; a client may log too."""
     return [each.getMessage() for each in caplog.records if each.name == "pyspark_upsert_kafka"]
@@ -192,6 +198,17 @@ def delete_before(broker: Broker, topic: str, offset: int, partition: int = 0) -
     """Deletes the records of a partition before an offset, as retention does."""
     (future,) = broker.admin.delete_records([ClientPartition(topic, partition, offset)]).values()
     future.result()
+
+
+@contextmanager
+def hung(kafka: LocalKafka) -> Iterator[None]:
+    """While it lasts, the broker keeps its connections and says nothing on them."""
+    (broker,) = psutil.Process(kafka._node.guard.process.pid).children()
+    broker.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        broker.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture(scope="package", autouse=True)

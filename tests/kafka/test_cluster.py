@@ -19,7 +19,14 @@ from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import Broker
-from tests.kafka.conftest import delete_before, eventually, numbered, open_things, own_messages
+from tests.kafka.conftest import (
+    delete_before,
+    eventually,
+    no_more_than,
+    numbered,
+    open_things,
+    own_messages,
+)
 
 SHORT = {"request.timeout.ms": 2_000, "default.api.timeout.ms": 4_000}
 """Timeouts of those who know that nobody will answer."""
@@ -480,4 +487,4 @@ def test_connections_do_not_leak(broker, edge):
     for _ in range(30):
         open_and_close()
 
-    assert eventually(lambda: open_things() <= before)
+    assert eventually(lambda: no_more_than(before))

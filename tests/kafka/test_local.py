@@ -40,7 +40,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 300.0) -> bool:
     """Whether the condition becomes true within the limit."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:

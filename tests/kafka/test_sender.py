@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import client_named
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from tests.conftest import broker_at
-from tests.kafka.conftest import eventually, messages, numbered, open_things
+from tests.kafka.conftest import eventually, messages, no_more_than, numbered, open_things
 
 
 def murmur2(data: bytes) -> int:
@@ -230,7 +230,7 @@ def test_nothing_leaks(broker, edge):
     """Senders are kept for the next task; those that failed are thrown away with their threads."""
     topic = broker.topic(max_message_bytes="10000")
     edge.send(topic, *numbered(10))
-    threads, files = open_things()
+    before = open_things()
 
     for number in range(30):
         edge.send(topic, *numbered(10))
@@ -238,7 +238,7 @@ def test_nothing_leaks(broker, edge):
             with pytest.raises(DeliveryError):
                 edge.send(topic, (b"large", os.urandom(20_000)))
 
-    assert eventually(lambda: open_things() <= (threads + 15, files + 15))
+    assert eventually(lambda: no_more_than(before, spare=15))
     assert len(broker.pairs(topic)) == 310
 
 

@@ -1,4 +1,4 @@
-"""A program that tests start, kill and start again: ``python -m tests.spark.pipelines ...``.
+"""A program that tests start and kill: ``python -m tests.spark.pipelines ...``.
 
 It reads a topic in small batches, slowly enough to be killed in one.
 """
@@ -12,6 +12,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQuery
 
 from pyspark_upsert_kafka import upsert_sink
 from tests.spark.streams import KNOWS_LIMITS
@@ -31,14 +32,10 @@ def table(servers: str, topic: str) -> dict[str, str]:
     }
 
 
-def main(servers: str, source: str, copied: str, counted: str, checkpoints: str) -> None:
+def start(
+    spark: SparkSession, servers: str, source: str, copied: str, counted: str, checkpoints: str
+) -> list[StreamingQuery]:
     """Copies the changes of a table and counts those of each key, up to the end of the source."""
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .getOrCreate()
-    )
     limits = {"maxOffsetsPerTrigger": "700"} if KNOWS_LIMITS else {}
     changes = (
         spark.readStream.format("upsert-kafka")
@@ -53,13 +50,23 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
         "copy": changes.writeStream.format("upsert-kafka").options(**table(servers, copied)),
         "count": counts.writeStream.outputMode("update").foreachBatch(sink),
     }
-    queries = [
+    return [
         writer.option("checkpointLocation", f"{checkpoints}/{name}")
         .trigger(availableNow=True)
         .start()
         for name, writer in writers.items()
     ]
-    for query in queries:
+
+
+def main(*arguments: str) -> None:
+    """Runs both to their end, in a session of their own."""
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .getOrCreate()
+    )
+    for query in start(spark, *arguments):
         query.awaitTermination()
 
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+_TEST = re.compile(r"`(\S+\.py)::(\w+)`")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -60,6 +61,20 @@ def test_every_page_can_be_found_from_the_readme() -> None:
 
     for page in (ROOT / "docs").glob("*.md"):
         assert f"(docs/{page.name})" in readme
+
+
+def test_every_fault_names_a_test_that_exists() -> None:
+    """Each row of docs/reliability.md names the tests that prove it."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and "| test |" not in line]
+
+    assert len(rows) > 40
+    for row in rows:
+        named = _TEST.findall(row.split("|")[-2])
+        assert named, row
+        for file, test in named:
+            source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert f"\ndef {test}(" in source, f"{file}::{test}"
 
 
 def anchors(file: Path) -> set[str]:

@@ -1,0 +1,77 @@
+"""A partition changes its leader: reading, writing and asking follow it, each offset once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pyspark_upsert_kafka.core.offsets import Range
+from tests.conftest import Broker, broker_at
+from tests.kafka.conftest import Edge, messages, numbered
+from tests.kafka.two_brokers import TwoBrokers
+
+COUNT = 40_000
+
+
+@pytest.fixture(scope="module")
+def _two() -> Iterator[TwoBrokers]:
+    brokers = TwoBrokers.started()
+    yield brokers
+    brokers.close()
+
+
+@pytest.fixture
+def two(_two: TwoBrokers) -> TwoBrokers:
+    """Two brokers, both up."""
+    _two.start(2)
+    return _two
+
+
+def filled(two: TwoBrokers) -> tuple[Broker, str]:
+    """A topic that takes several fetches, led by the broker that may stop."""
+    broker, topic = broker_at(two.servers), two.topic()
+    broker.produce(topic, *[(b"k", b"x" * 500)] * COUNT)
+    return broker, topic
+
+
+def test_reading_follows_the_leader(two: TwoBrokers, edge: Edge) -> None:
+    """Its broker stops in the middle of a range, comes back, and leads again in the middle of another."""
+    _, topic = filled(two)
+    edge = edge.at(two.servers)
+    batches = edge.batches(Range(topic, 0, 0, COUNT), details=False)
+    offsets = list(next(batches).offsets)
+    two.stop(2)
+    offsets += [offset for batch in batches for offset in batch.offsets]
+
+    assert offsets == list(range(COUNT))
+    assert two.leader_and_replicas(topic)[0] == 1
+    batches = edge.batches(Range(topic, 0, 0, COUNT), details=False)
+    offsets = list(next(batches).offsets)
+    two.start(2)
+    two.lead_by_second_again(topic)
+    offsets += [offset for batch in batches for offset in batch.offsets]
+
+    assert offsets == list(range(COUNT))
+
+
+def test_writing_and_asking_follow_the_leader(two: TwoBrokers, edge: Edge) -> None:
+    """Every message is there in order, and once where the client can; the bounds are true all the time."""
+    broker, topic = broker_at(two.servers), two.topic()
+    edge = edge.at(two.servers)
+    with edge.sender(topic) as sender, edge.cluster() as cluster:
+        sender.send(messages(topic, *numbered(1_000)))
+        two.stop(2)
+        sender.send(messages(topic, *numbered(1_000, 1_000)))
+        sender.flush()
+        assert edge.view(cluster, topic).bounds.popitem()[1].latest >= 2_000
+        two.start(2)
+        sender.send(messages(topic, *numbered(1_000, 2_000)))
+        two.lead_by_second_again(topic)
+        sender.send(messages(topic, *numbered(1_000, 3_000)))
+        sender.flush()
+        assert edge.view(cluster, topic).bounds.popitem()[1].latest >= 4_000
+
+    found = broker.pairs(topic)
+    assert list(dict.fromkeys(found)) == numbered(4_000)
+    assert len(found) == 4_000 or not edge.has_transactions
