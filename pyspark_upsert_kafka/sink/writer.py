@@ -10,8 +10,9 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
 
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -31,9 +32,6 @@ from pyspark_upsert_kafka.sink.messages import RowEncoder
 from pyspark_upsert_kafka.sink.preimages import preimages_in
 from pyspark_upsert_kafka.time_zone import session_time_zone
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
 except ImportError:  # PySpark 4.0 hands Arrow to a stream writer that is a batch writer too
@@ -45,6 +43,9 @@ except ImportError:  # PySpark 4.0 hands Arrow to a stream writer that is a batc
 
 
 logger = logging.getLogger("pyspark_upsert_kafka")
+
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of rows that are encoded together; their messages, and the texts on the way, take several times that."""
 
 
 @dataclass
@@ -115,12 +116,12 @@ def write_rows(
     rows = 0
     sender: Sender | None = None
     try:
-        for batch in batches:
-            messages = preimages.settle(encode(batch))
+        for part in chain.from_iterable(map(_parts, batches)):
+            messages = preimages.settle(encode(part))
             if sender is None:  # a task without rows, of which a shuffle makes many, opens nothing
                 sender = _sender(options)
             sender.send(messages)
-            rows += batch.num_rows
+            rows += part.num_rows
         if sender is not None:
             rest = preimages.rest()
             if rest is not None:
@@ -132,6 +133,18 @@ def write_rows(
     if sender is not None:
         sender.close()
     return Written(rows)
+
+
+def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in parts that are not too large to be encoded together."""
+    if rows.nbytes <= _MOST_BYTES or rows.num_rows < 2:
+        # A copy: Arrow converts the whole of what a slice is a part of, or refuses it beyond 2 GiB.
+        is_slice = rows.get_total_buffer_size() > _MOST_BYTES
+        yield rows.take(pa.array(range(rows.num_rows))) if is_slice else rows
+        return
+    half = rows.num_rows // 2
+    yield from _parts(rows.slice(0, half))
+    yield from _parts(rows.slice(half))
 
 
 def _close_after_failure(sender: Sender | None) -> None:

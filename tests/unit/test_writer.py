@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
@@ -30,10 +31,12 @@ class FakeSender:
     def __init__(self, *, closing_fails: bool = False) -> None:
         self.closing_fails = closing_fails
         self.sent = self.closed = 0
+        self.sizes: list[int] = []
 
     def send(self, messages: Messages) -> None:
         """Counts."""
         self.sent += len(messages)
+        self.sizes.append(sum(len(value or b"") for value in messages.values))
 
     def flush(self) -> None:
         """Nothing to wait for."""
@@ -147,3 +150,39 @@ def test_speculation_is_told_by_the_first_task(
     assert (
         len([each for each in caplog.records if "spark.speculation" in each.getMessage()]) == times
     )
+
+
+LARGE = StructType().add("id", LongType()).add("text", StringType())
+
+
+def write_texts(monkeypatch: pytest.MonkeyPatch, sender: FakeSender, texts: pa.Array) -> None:
+    """Writes a batch of these texts, as Spark hands it over."""
+    monkeypatch.setattr(writer, "_sender", lambda options: sender)
+    options = write_options({**OPTIONS, "value.fields-include": "ALL"}, format_options)
+    ids = pa.array(range(len(texts)), pa.int64())
+    batch = pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])
+    writer.write_rows(iter([batch]), table_to_write(LARGE, options), options)
+
+
+def test_a_batch_is_encoded_in_parts_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many large rows Spark hands over together: memory grows with a part, not with the batch."""
+    monkeypatch.setattr(writer, "_MOST_BYTES", 1 << 20)
+    sender = FakeSender()
+    write_texts(monkeypatch, sender, pa.array(["x" * 100_000] * 40 + ["y" * 3_000_000, "z"] * 2))
+    assert sender.sent == 44
+    assert sum(sender.sizes) > 10_000_000
+    assert max(sender.sizes) < 3_100_000
+    assert sorted(sender.sizes)[-3] <= 1 << 20
+
+
+def test_texts_beyond_two_gibibytes_of_one_column_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With Spark's large types a column may hold more bytes than Arrow's ordinary texts can."""
+    memory = np.zeros((1 << 31) + 1000, np.uint8)  # pages that nobody writes to cost nothing
+    memory[-4:] = np.frombuffer(b"abcd", np.uint8)
+    offsets = np.arange(memory.size - 4, memory.size + 1, dtype=np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(memory)]
+    sender = FakeSender()
+    write_texts(monkeypatch, sender, pa.Array.from_buffers(pa.large_string(), 4, buffers))
+    assert sender.sizes == [4 * len(b'{"id":0,"text":"a"}')]
