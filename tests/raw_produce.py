@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Sequence
 
 _PRODUCE, _VERSION = 0, 3
@@ -48,7 +49,7 @@ def _record(
 
 
 def _batch(record: bytes) -> bytes:
-    now = 1_700_000_000_000
+    now = time.time_ns() // 1_000_000  # an older message is one that retention takes away
     checked = struct.pack(">hiqqqhii", 0, 0, now, now, _NONE, _NONE, _NONE, 1) + record
     behind = struct.pack(">ibI", _NONE, 2, _crc32c(checked)) + checked
     return struct.pack(">qi", 0, len(behind)) + behind

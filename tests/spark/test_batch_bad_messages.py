@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.conftest import Broker, options
+from tests.raw_produce import produce_raw
 from tests.spark.batches import load, refused
 from tests.spark.conftest import rows
 
@@ -178,3 +179,30 @@ def test_ignore_parse_errors_of_a_format_acts_first(
     )  # fmt: skip
     assert len(load(spark, SCHEMA, given).collect()) == 5, "a field of the wrong type is NULL"
     assert [key for key, _ in broker.pairs(letters)] == [None]
+
+
+HEADERS = "_headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _offset BIGINT"
+
+
+def test_headers_that_are_not_utf_8_are_a_bad_message(spark: SparkSession, broker: Broker) -> None:
+    """In all four modes, where headers are shown or sent on; elsewhere nothing is wrong with the message."""
+    topic, letters = broker.topic(1), broker.topic(1)
+    produce_raw(broker.servers, topic, b'{"id":1}', GOOD, [(b"mine", b"1"), (b"\xff\xfe", b"2")])
+    produce_raw(broker.servers, topic, b'{"id":2}', b'{"id":2,"name":"b"}', [(b"\xc3\xa9", None)])
+    given = options(broker, topic, **CHANGELOG)
+    assert rows(load(spark, SCHEMA, given)) == [(1, "a", "upsert"), (2, "b", "upsert")]
+
+    def table(mode: str, schema: str = f"{SCHEMA}, {HEADERS}", **more: str) -> DataFrame:
+        return load(spark, schema, {**given, "error-handling.mode": mode, **more})
+
+    text = refused(table("fail").collect)
+    assert f"topic '{topic}', partition 0, offset 0 cannot be decoded (stage: headers)" in text
+    assert [(row.id, row["_headers"]) for row in table("ignore").collect()] == [(2, [("é", None)])]
+    shown = {
+        row["_offset"]: row for row in table("column", f"{SCHEMA}, {HEADERS}, {ERROR}").collect()
+    }
+    assert (shown[0].id, shown[0]["_error"]["stage"], shown[1].id) == (None, "headers", 2)
+    assert shown[0]["_error"]["value"] == GOOD
+    log = table("log", SCHEMA, **{"error-handling.log.target": letters})
+    assert rows(log) == [(2, "b", "upsert")]
+    assert broker.pairs(letters) == [(b'{"id":1}', GOOD)]

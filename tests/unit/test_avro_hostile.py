@@ -8,12 +8,21 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
-from pyspark_upsert_kafka.formats.avro.decoding.exact import MOST_EMPTY
+from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolution
+from pyspark_upsert_kafka.formats.avro.decoding.exact import MOST_ADDED
+from pyspark_upsert_kafka.formats.avro.decoding.plan import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
@@ -150,6 +159,32 @@ def test_records_that_only_name_each_other_too_deep_are_refused():
     parse_schema({"type": "record", "name": "Top", "fields": fields[: DEEPEST // 2]})
 
 
+def unions(levels: int) -> Any:
+    """A union of ten records, of each of which the field is such a union, and so on."""
+    if not levels:
+        return "long"
+    first, *others = (f"R{levels}_{at}" for at in range(10))
+    again = [f"R{levels - 1}_{at}" for at in range(10)] if levels > 1 else ["long"]
+    declared = [record(name, f=["null", *again]) for name in others]
+    return ["null", record(first, f=unions(levels - 1)), *declared]
+
+
+def test_unions_that_multiply_at_each_level_of_the_columns_are_refused(monkeypatch):
+    """A schema of 10 KB that means a hundred million ways to read a column is refused in words."""
+    monkeypatch.setattr(resolution, "_MOST_STEPS", 1_000)
+
+    def decode(levels: int) -> Any:
+        column: Any = LongType()
+        for _ in range(levels):
+            column = StructType([StructField("f", column)])
+        schema = record("Top", a="long", c=unions(levels))
+        return datum_decoder(schema, StructType([*A, StructField("c", column)]))
+
+    assert decode(2)([long(7) + long(0)]).rows.num_rows == 1
+    with pytest.raises(SchemaError, match="can be read from in more than 1000 ways"):
+        decode(8)
+
+
 def test_data_that_stand_within_themselves_too_often_are_bad():
     """A list of 100,000 records, one within the other, is a bad message among good ones."""
     schema = record("Top", a="long", next=["null", record("N", next=["null", "N"])])
@@ -252,6 +287,40 @@ def test_long_defaults_limit_how_many_rows_are_decoded_at_once():
     assert error.value.most > 500
     assert rows.nbytes < 80_000_000
     assert rows.slice(rows.num_rows - 1).to_pylist() == [{"a": 7, "d": "x" * 100_000}]
+
+
+ITEM = StructType([StructField("x", LongType()), StructField("d", StringType())])
+ITEMS = {
+    "array": (array, ArrayType(ITEM), b""),
+    "map": (
+        lambda items: {"type": "map", "values": items},
+        MapType(StringType(), ITEM),
+        long(1) + b"k",
+    ),
+    "array in a union": (lambda items: ["null", array(items)], ArrayType(ITEM), b""),
+}
+
+
+@pytest.mark.parametrize("shape", ITEMS)
+def test_long_defaults_of_items_are_counted(shape):
+    """A few bytes for each item do not become 10 KB each without end, in one message or in many."""
+    around, kind, name = ITEMS[shape]
+    branch = long(1) if "union" in shape else b""
+    default = {"type": "string", "default": "x" * 10_000}
+    writer = record("Top", a="long", c=around(record("I", x="long")))
+    reader = record("Top", a="long", c=around(record("I", x="long", d=default)))
+    decode = datum_decoder(writer, StructType([*A, StructField("c", kind)]), reader=reader)
+
+    def message(count: int) -> bytes:
+        return long(7) + branch + long(count) + (name + long(1)) * count + long(0)
+
+    small, large = message(20), message(MOST_ADDED // 10_000 + 1)
+    with pytest.raises(TooManyMessagesError) as error:
+        decode([small] * 5_000)
+    assert 100 < error.value.most < 1_000
+    assert decode([small] * error.value.most).rows.nbytes < 2 * MOST_ADDED
+    assert decode([small]).rows.num_rows == 1
+    assert "the reader's defaults add more than 64 MiB" in decode([large]).errors[0]
 
 
 def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():

@@ -11,16 +11,18 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.decoding.columnar import columnar_reader
-from pyspark_upsert_kafka.formats.avro.decoding.exact import value_reader
-from pyspark_upsert_kafka.formats.avro.decoding.plan import constant_bytes
+from pyspark_upsert_kafka.formats.avro.decoding.exact import MOST_ADDED, value_reader
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    Plan,
+    constant_bytes,
+    item_constant_bytes,
+)
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 from pyspark_upsert_kafka.formats.batches import UnreadableError, batch_of, exact_decoder
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 
-# Defaults of the reader's schema may add so much to the rows that are decoded at once.
-_MOST_BYTES = 64 * 1024 * 1024
 # The fast way costs some thirty microseconds a field, however few the messages are.
 _TOO_FEW = 64
 
@@ -64,12 +66,10 @@ def datum_decoder(
         values = read(message)
         return [values[name] for name in target.names]
 
-    added = constant_bytes(plan.row)
-    most = max(1, _MOST_BYTES // added) if added else None
-    exact = _limited(exact_decoder(row, target), most)
+    exact = exact_decoder(row, target)
     fast = columnar_reader(plan, pa.struct(list(target)), skip)
     if fast is None:
-        return exact
+        return _limited(exact, plan)
 
     def decode(messages: Sequence[bytes]) -> Decoded:
         if len(messages) < _TOO_FEW:
@@ -84,16 +84,23 @@ def datum_decoder(
         read_late = np.delete(places, list(others.errors))
         return Decoded(_inserted(batch, np.flatnonzero(~left), others.rows, read_late), errors)
 
-    return _limited(decode, most)
+    return _limited(decode, plan)
 
 
-def _limited(decode: Decoder, most: int | None) -> Decoder:
+def _limited(decode: Decoder, plan: Plan) -> Decoder:
+    """Refuses messages to whose rows the reader's defaults may add too much together."""
+    for_each, for_each_byte = constant_bytes(plan.row), item_constant_bytes(plan.row)
+    if not for_each and not for_each_byte:
+        return decode
+
     def limited(messages: Sequence[bytes]) -> Decoded:
-        if most is not None and len(messages) > most:
-            raise TooManyMessagesError(most)
+        count = len(messages)
+        added = for_each * count + for_each_byte * sum(map(len, messages))
+        if added > MOST_ADDED and count > 1:
+            raise TooManyMessagesError(max(1, int(count * MOST_ADDED / added)))
         return decode(messages)
 
-    return limited if most is not None else decode
+    return limited
 
 
 def _inserted(rows: pa.RecordBatch, at: Any, others: pa.RecordBatch, others_at: Any) -> Any:

@@ -10,11 +10,11 @@ _TOO_LONG = "a number is longer than 64 bits"
 class Datum:
     """The bytes of a message, and how far they have been read."""
 
-    __slots__ = ("at", "data", "depth", "empty")
+    __slots__ = ("added", "at", "data", "depth", "empty")
 
     def __init__(self, data: bytes, at: int) -> None:
         self.data, self.at = data, at
-        self.depth = self.empty = 0
+        self.depth = self.empty = self.added = 0
 
     @property
     def left(self) -> int:

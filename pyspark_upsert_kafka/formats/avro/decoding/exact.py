@@ -14,12 +14,14 @@ import pyarrow as pa
 from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    MOST_EMPTY,
     Again,
     Choice,
     Node,
     Parts,
     Plan,
     Repeated,
+    constant_bytes,
     least_bytes,
 )
 from pyspark_upsert_kafka.formats.avro.words import so_many_bytes, unreadable
@@ -28,8 +30,8 @@ from pyspark_upsert_kafka.formats.batches import UnreadableError
 DEEPEST = 100
 """How deep a record may stand within itself."""
 
-MOST_EMPTY = 10_000
-"""How many items that take no bytes a message may have: a few bytes must not fill the memory."""
+MOST_ADDED = 64 * 1024 * 1024
+"""How many bytes the reader's defaults may add to the items of a message."""
 
 
 def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes], Any]:
@@ -116,6 +118,7 @@ class _Readers:
         inner = self.nodes[node.item.name] if isinstance(node.item, Again) else node.item
         least = least_bytes(inner)
         passed = node.arrow is None
+        added = 0 if passed else constant_bytes(node.item)
 
         def read(datum: Datum) -> list[Any]:
             items: list[Any] = []
@@ -125,16 +128,7 @@ class _Readers:
                     datum.take(size, path, "block")
                     continue
                 count = abs(count)
-                if least and count * least > datum.left:
-                    raise unreadable(
-                        path, f"there are {count} items in {so_many_bytes(datum.left)}"
-                    )
-                if not least:
-                    datum.empty += count
-                if datum.empty > MOST_EMPTY:
-                    raise unreadable(
-                        path, f"there are more than {MOST_EMPTY} items that take no bytes"
-                    )
+                _check_items(datum, count, path, least, added)
                 if passed:
                     for _ in range(count):
                         item(datum)
@@ -157,3 +151,17 @@ class _Readers:
             datum.depth -= 1
 
         return read
+
+
+def _check_items(datum: Datum, count: int, path: str, least: int, added: int) -> None:
+    """Whether a block may have so many items, which take and get so many bytes each."""
+    if least and count * least > datum.left:
+        raise unreadable(path, f"there are {count} items in {so_many_bytes(datum.left)}")
+    datum.empty += 0 if least else count
+    if datum.empty > MOST_EMPTY:
+        raise unreadable(path, f"there are more than {MOST_EMPTY} items that take no bytes")
+    datum.added += count * added
+    if datum.added > MOST_ADDED:
+        raise unreadable(
+            path, f"the reader's defaults add more than {MOST_ADDED >> 20} MiB to its items"
+        )

@@ -7,11 +7,14 @@ column wants. Both ways to read, the columnar and the exact one, are compiled fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+
+MOST_EMPTY = 10_000
+"""How many items that take no bytes a message may have: a few bytes must not fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -182,3 +185,17 @@ def constant_bytes(node: Node) -> int:
     kind = node.arrow
     missing = (int(pa.array([v], kind.field(s).type).nbytes) for s, v in node.missing.items())
     return sum(missing) + sum(constant_bytes(part) for part, _ in node.written)
+
+
+def item_constant_bytes(node: Node) -> float:
+    """How many such bytes the items of arrays and maps can get at most, for each byte of a datum."""
+    if isinstance(node, Repeated) and node.arrow is not None:
+        least = least_bytes(node.item) or 1 / MOST_EMPTY
+        return constant_bytes(node.item) / least + item_constant_bytes(node.item)
+    inner: Iterable[Node] = ()
+    if isinstance(node, Choice):
+        inner = node.branches
+    elif isinstance(node, Parts) and node.arrow is not None:
+        inner = (part for part, _ in node.written)
+    # No byte is part of two of these.
+    return max(map(item_constant_bytes, inner), default=0)

@@ -6,7 +6,9 @@ alias in the writer's; else in the writer's own. The records' own names do not m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -44,6 +46,9 @@ from pyspark_upsert_kafka.formats.avro.words import described, misfit, place, un
 _STRING = Primitive("string")
 _T = TypeVar("_T", Array, Map, Record)
 
+_MOST_STEPS = 50_000
+"""Of resolving: unions of records within unions of records multiply with each level of the columns."""
+
 
 def resolved(
     writer: Schema, reader: Schema | None, columns: pa.Schema, *, strict_zones: bool
@@ -56,22 +61,36 @@ def resolved(
         SchemaError: A column does not fit, or nothing is there for it.
     """
     resolution = _Resolution(writer, reader, strict_zones, Passing(writer))
+    try:
+        row = _row(resolution, columns)
+    except _TooManyStepsError:
+        raise SchemaError(
+            "The Avro schema has unions within unions that the columns can be read from in more than "
+            f"{_MOST_STEPS} ways."
+        ) from None
+    return Plan(row, resolution.passing.records)
+
+
+def _row(resolution: _Resolution, columns: pa.Schema) -> Node:
+    writer, reader = resolution.writer, resolution.reader
     wanted = reader.type if reader else None
     seen = wanted or writer.type
     branches = seen.branches if isinstance(seen, Union) else (seen,)
     target = pa.struct(list(columns))
     if any(isinstance(branch, Record) for branch in branches):
-        row = resolution.node(writer.type, wanted, pa.field("", target, nullable=False), "")
-    elif len(columns) == 1:
+        return resolution.node(writer.type, wanted, pa.field("", target, nullable=False), "")
+    if len(columns) == 1:
         only = columns.field(0)
         value = resolution.node(writer.type, wanted, only, only.name)
-        row = Parts(((value, 0),), {}, target)
-    else:
-        raise SchemaError(
-            f"The Avro schema is a single {described(seen)} and no record: it can be read into one "
-            f"column, not into {len(columns)}."
-        )
-    return Plan(row, resolution.passing.records)
+        return Parts(((value, 0),), {}, target)
+    raise SchemaError(
+        f"The Avro schema is a single {described(seen)} and no record: it can be read into one "
+        f"column, not into {len(columns)}."
+    )
+
+
+class _TooManyStepsError(Exception):
+    """No SchemaError, which would only be the fault of a union's branch."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +99,12 @@ class _Resolution:
     reader: Schema | None
     strict_zones: bool
     passing: Passing
+    steps: Iterator[int] = field(default_factory=count)
 
     def node(self, writer: AvroType, reader: AvroType | None, column: pa.Field, path: str) -> Node:
         """How the writer's type is read as the reader's, when there is one, into the column."""
+        if next(self.steps) > _MOST_STEPS:
+            raise _TooManyStepsError
         if isinstance(writer, Union):
             return choice(self.node, writer, reader, column, path)
         if isinstance(reader, Union):
