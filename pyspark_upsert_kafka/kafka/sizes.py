@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.cluster import Asker
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 BATCH_BYTES = 16 * 1024 * 1024
 """A batch of messages takes no more messages in when it has so many bytes."""
@@ -21,6 +26,7 @@ _OVERHEAD = 16
 _MEDIUM_RANGE = 8 * MEDIUM_FETCH
 
 _GIVEN = "max.partition.fetch.bytes"
+_MAX_MESSAGE_BYTES = "max.message.bytes"
 
 
 class FetchSizes:
@@ -42,6 +48,16 @@ class FetchSizes:
         if expected > _MEDIUM_RANGE or _GIVEN in properties:
             return LARGE_FETCH
         return SMALL_FETCH if expected <= SMALL_FETCH else MEDIUM_FETCH
+
+
+def max_message_bytes(asker: Asker, topics: Sequence[str]) -> list[int]:
+    """The ``max.message.bytes`` of each topic; nothing when we may not know, as not all who write may."""
+    try:
+        found = asker.settings(topics, [_MAX_MESSAGE_BYTES])
+    except BrokerError as error:
+        logger.info("Topic settings are not known: %s", error)
+        return []
+    return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
 
 
 def larger_than_queue(size: int) -> str:

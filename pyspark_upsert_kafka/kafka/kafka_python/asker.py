@@ -23,8 +23,6 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 T = TypeVar("T")
 
-_MAX_MESSAGE_BYTES = "max.message.bytes"
-
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
 
@@ -127,11 +125,6 @@ class PatientAsker(ABC):
     @abstractmethod
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
-
-    def max_message_bytes(self, topics: Sequence[str]) -> list[int]:
-        """The ``max.message.bytes`` of each topic; a BrokerError when we may not know."""
-        found = self.settings(topics, [_MAX_MESSAGE_BYTES])
-        return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
 
     @abstractmethod
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -12,11 +12,10 @@ from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.partitioner.default import murmur2
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_batch
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
@@ -29,9 +28,10 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     opened,
 )
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
-from pyspark_upsert_kafka.kafka.sizes import larger_than_queue
+from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts, timeouts
 from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
+from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
 def sender_for(
@@ -48,10 +48,7 @@ def sender_for(
         config = producer_config(properties, acknowledged=acknowledged)
         with pooled_asker(properties, "writer") as asker:
             AskedCluster(asker).topics(Topics(names=topics))
-            try:
-                limits = asker.max_message_bytes(topics)
-            except BrokerError:  # who may write may not always see the settings
-                limits = []
+            limits = max_message_bytes(asker, topics)
         return _connected(with_sizes(config, limits), timeouts(properties.resolved()))
 
     return KafkaPythonSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
@@ -72,10 +69,7 @@ class KafkaPythonSender:
         self._trouble.begin()
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
-        self._first: DeliveryError | None = None
-        self._failed = 0
-        self._cause: tuple[str, int | None, int | None] = ("", None, None)
-        self._with_that_cause = 0
+        self._undelivered = Undelivered()
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while too many are unconfirmed."""
@@ -85,17 +79,17 @@ class KafkaPythonSender:
             self._hand_over(topic, key, value, timestamp, headers)
         while self._waiting and self._waiting[0].future.is_done:
             self._wait_for_one()
-        self._raise_first()
+        self._undelivered.raise_first()
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
         while self._waiting:
             self._wait_for_one()
-        self._raise_first()
+        self._undelivered.raise_first()
 
     def close(self) -> None:
         """Gives the producer back for the next task, or ends it when anything is unsent."""
-        if self._waiting or self._first:
+        if self._waiting or self._undelivered:
             POOL.discard(self._lease)
         else:
             POOL.give_back(self._lease)
@@ -122,7 +116,7 @@ class KafkaPythonSender:
             )
         except (kafka_errors.KafkaError, _UnsendableError) as error:
             self._fail(topic, partition, key, error)
-            self._raise_first()
+            self._undelivered.raise_first()
         self._waiting.append(_Waiting(future, topic, partition, key, size))
         self._waiting_bytes += size
 
@@ -130,7 +124,7 @@ class KafkaPythonSender:
         """Waits for the report of the oldest message; after the first failure nothing is waited for."""
         waiting, done = self._waiting[0], 0
         while not waiting.future.is_done:
-            self._raise_first()
+            self._undelivered.raise_first()
             try:
                 waiting.future.get(patience.REPORT_S)
             except kafka_errors.KafkaError:
@@ -149,20 +143,8 @@ class KafkaPythonSender:
             self._fail(waiting.topic, waiting.partition, waiting.key, waiting.future.exception)
 
     def _fail(self, topic: str, partition: int | None, key: bytes | None, error: Exception) -> None:
-        self._failed += 1
-        cause = (topic, partition, getattr(error, "errno", None))
-        if self._first is None:
-            reason = _reason(error, self._trouble.describe())
-            self._first = DeliveryError(topic, partition, key, reason)
-            self._cause = cause
-        self._with_that_cause += cause == self._cause
-
-    def _raise_first(self) -> None:
-        if self._first is not None:
-            first, reason = self._first, self._first.reason
-            if self._cause[2] in ONE_SPOILS_THE_BATCH:
-                reason = in_a_batch(reason, self._with_that_cause)
-            raise DeliveryError(first.topic, first.partition, first.key, reason, self._failed)
+        reason = _reason(error, self._trouble.describe())
+        self._undelivered.add(topic, partition, key, reason, getattr(error, "errno", None))
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import confluent_kafka as ck
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
-from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.core.properties import Properties
@@ -19,10 +17,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.groups import Group
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 from pyspark_upsert_kafka.kafka.timeouts import timeouts
 
-logger = logging.getLogger("pyspark_upsert_kafka")
-
 _AUTO_CREATE = "allow.auto.create.topics"
-_MAX_MESSAGE_BYTES = "max.message.bytes"
 
 
 class LibrdkafkaAsker:
@@ -121,15 +116,6 @@ class LibrdkafkaAsker:
             }
 
         return self._admin.ask("look up topic settings", question)
-
-    def max_message_bytes(self, topics: Sequence[str]) -> list[int]:
-        """The ``max.message.bytes`` of each topic; nothing when we may not know."""
-        try:
-            found = self.settings(topics, [_MAX_MESSAGE_BYTES])
-            return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
-        except BrokerError as error:
-            logger.info("Topic settings are not known: %s", error)
-            return []
 
     def _offsets(
         self, partitions: Iterable[TopicPartition], asked: Sequence[tuple[OffsetSpec, bool]]

@@ -9,11 +9,10 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.batch_errors import ONE_SPOILS_THE_BATCH, in_a_batch
 from pyspark_upsert_kafka.kafka.client import Headers, Messages
 from pyspark_upsert_kafka.kafka.cluster import AskedCluster
 from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
@@ -21,8 +20,9 @@ from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
 from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
 from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
-from pyspark_upsert_kafka.kafka.sizes import larger_than_queue
+from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
 from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
+from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
 def sender_for(
@@ -38,7 +38,7 @@ def sender_for(
     def connect() -> _Connection:
         with pooled_asker(properties, "writer") as asker:
             AskedCluster(asker).topics(Topics(names=topics))
-            limits = asker.max_message_bytes(topics)
+            limits = max_message_bytes(asker, topics)
         return _connected(producer_config(properties, limits, acknowledged=acknowledged))
 
     return LibrdkafkaSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
@@ -56,10 +56,10 @@ class LibrdkafkaSender:
 
     def __init__(self, lease: Lease[_Connection]) -> None:
         self._lease = lease
-        self._producer, self._failures = lease.client.producer, lease.client.failures
+        self._producer, self._reports = lease.client.producer, lease.client.reports
         self._handed_over = self._gone_through = 0
         self._producer.poll(0)  # trouble of before is no news
-        self._failures.trouble.begin()
+        self._reports.trouble.begin()
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
@@ -70,22 +70,22 @@ class LibrdkafkaSender:
             except BufferError:
                 self._produce_when_there_is_room(message)
             except ck.KafkaException as error:
-                raise self._failures.refused(message, error) from None
+                self._reports.raise_refused(message, error)
         self._handed_over += len(messages)
         self._producer.poll(0)
         self._note_progress()
-        self._failures.raise_first()
+        self._reports.undelivered.raise_first()
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        while not self._failures.first and self._producer.flush(patience.REPORT_S):
+        while not self._reports.undelivered and self._producer.flush(patience.REPORT_S):
             self._note_progress()
-            self._failures.raise_fatal()
-        self._failures.raise_first()
+            self._reports.raise_fatal()
+        self._reports.undelivered.raise_first()
 
     def close(self) -> None:
         """Gives the producer back for the next task, or ends it when anything is unsent."""
-        if len(self._producer) or self._failures.first:
+        if len(self._producer) or self._reports.undelivered:
             POOL.discard(self._lease)
         else:
             POOL.give_back(self._lease)
@@ -96,7 +96,7 @@ class LibrdkafkaSender:
         gone_through = self._handed_over - len(self._producer)
         if gone_through > self._gone_through:
             self._gone_through = gone_through
-            self._failures.trouble.progress()
+            self._reports.trouble.progress()
 
     def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
         while True:
@@ -105,15 +105,15 @@ class LibrdkafkaSender:
                 self._producer.produce(*message)
             except BufferError:
                 if was_empty:
-                    raise self._failures.too_large(message) from None
-                self._failures.raise_fatal()
+                    self._reports.raise_too_large(message)
+                self._reports.raise_fatal()
             except ck.KafkaException as error:
-                raise self._failures.refused(message, error) from None
+                self._reports.raise_refused(message, error)
             else:
-                self._failures.trouble.progress()
+                self._reports.trouble.progress()
                 return
             self._producer.poll(patience.REPORT_S)
-            self._failures.raise_first()
+            self._reports.undelivered.raise_first()
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ class _Connection:
     """A producer, and what it reports."""
 
     producer: ck.Producer
-    failures: _Failures
+    reports: _Reports
 
 
 def _connected(config: Mapping[str, Any]) -> _Connection:
-    failures = _Failures()
-    callbacks = {"on_delivery": failures.report, "error_cb": failures.trouble}
-    return _Connection(opened(ck.Producer, {**config, **callbacks}), failures)
+    reports = _Reports()
+    callbacks = {"on_delivery": reports.report, "error_cb": reports.trouble}
+    return _Connection(opened(ck.Producer, {**config, **callbacks}), reports)
 
 
 def _end(connection: _Connection) -> None:
@@ -139,42 +139,33 @@ def _end(connection: _Connection) -> None:
 POOL: Pool[_Connection] = Pool(_end)
 
 
-class _Failures:
-    """What a producer reports: the first message that failed, how many did, and other trouble."""
+class _Reports:
+    """What a producer reports: messages that were not delivered, and other trouble."""
 
     def __init__(self) -> None:
-        self.first: DeliveryError | None = None
+        self.undelivered = Undelivered()
         self.trouble = ClientTrouble()
-        self._count = 0
-        self._cause: tuple[str, int | None, int] | None = None
-        self._with_that_cause = 0
 
     def report(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         """Takes note of a message that was not delivered."""
         if error is not None:
             self._add(message.topic(), message.partition(), message.key(), error)
 
-    def refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> DeliveryError:
-        """The error for a message that the client did not even take."""
+    def raise_refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> None:
+        """Raises a DeliveryError for a message that the client did not even take."""
         topic, _, key, *_ = message
         self._add(topic, None, key, exception.args[0])
-        return self._described()
+        self.undelivered.raise_first()
 
-    def too_large(self, message: tuple[Any, ...]) -> DeliveryError:
-        """The error for a message that does not even fit into an empty queue."""
+    def raise_too_large(self, message: tuple[Any, ...]) -> None:
+        """Raises a DeliveryError for a message that does not even fit into an empty queue."""
         topic, value, key, *_ = message
-        self._count += 1
         reason = larger_than_queue(len(key or b"") + len(value or b""))
-        self.first = self.first or DeliveryError(topic, None, key, reason)
-        return self._described()
-
-    def raise_first(self) -> None:
-        """Raises the first failure, if there is any."""
-        if self.first is not None:
-            raise self._described()
+        self.undelivered.add(topic, None, key, reason, None)
+        self.undelivered.raise_first()
 
     def raise_fatal(self) -> None:
-        """Raises what waiting does not mend, if there is such trouble."""
+        """Raises a BrokerError for what waiting does not mend, if there is such trouble."""
         fatal = self.trouble.fatal
         if fatal is not None:
             raise BrokerError(f"Nothing can be written: {fatal}.{CHECK_SECURITY}")
@@ -182,19 +173,8 @@ class _Failures:
     def _add(
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
     ) -> None:
-        self._count += 1
-        cause = (topic, partition, error.code())
-        if self.first is None:
-            self.first = DeliveryError(topic, partition, key, _reason(error, self.trouble))
-            self._cause = cause
-        self._with_that_cause += cause == self._cause
-
-    def _described(self) -> DeliveryError:
-        first: Any = self.first
-        reason = first.reason
-        if self._cause is not None and self._cause[2] in ONE_SPOILS_THE_BATCH:
-            reason = in_a_batch(reason, self._with_that_cause)
-        return DeliveryError(first.topic, first.partition, first.key, reason, self._count)
+        reason = _reason(error, self.trouble)
+        self.undelivered.add(topic, partition, key, reason, error.code())
 
 
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:

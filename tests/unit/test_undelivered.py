@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import pytest
 
-import confluent_kafka as ck
-
-from pyspark_upsert_kafka.kafka.librdkafka.sender import _Failures
+from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 INVALID_TIMESTAMP, TIMED_OUT = 32, -192
 
 
-@dataclass(frozen=True)
-class Report:
-    """A message as librdkafka reports it."""
-
-    name: bytes
-    place: int = 0
-
-    def topic(self) -> str:
-        """The topic."""
-        return "t"
-
-    def partition(self) -> int:
-        """The partition."""
-        return self.place
-
-    def key(self) -> bytes:
-        """The key."""
-        return self.name
-
-
 def failed(*reports: tuple[int, bytes, int]) -> str:
     """What is told of messages with these error codes, keys and partitions."""
-    failures = _Failures()
+    undelivered = Undelivered()
     for code, key, partition in reports:
-        failures.report(ck.KafkaError(code), Report(key, partition))
-    return str(failures._described())
+        undelivered.add("t", partition, key, "refused", code)
+    with pytest.raises(DeliveryError) as error:
+        undelivered.raise_first()
+    return str(error.value)
+
+
+def test_nothing_is_told_when_all_was_delivered() -> None:
+    """There is no error to raise."""
+    undelivered = Undelivered()
+    undelivered.raise_first()
+    assert not undelivered
 
 
 def test_a_batch_refused_for_one_message_is_told_as_a_batch() -> None:
