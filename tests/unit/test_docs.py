@@ -63,6 +63,21 @@ def test_every_page_can_be_found_from_the_readme() -> None:
         assert f"(docs/{page.name})" in readme
 
 
+@pytest.mark.parametrize("folder", ["", "core", "formats", "kafka", "sink", "source"])
+def test_the_map_of_the_package_is_whole(folder: str) -> None:
+    """docs/architecture.md has a place for each module and each folder."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    map_ = page.partition("pyspark_upsert_kafka/\n")[2].partition("\ntests/")[0]
+    if folder:
+        found = re.search(rf"^  {folder}/.*\n((?:    .*\n)*)", map_ + "\n", re.MULTILINE)
+        map_ = found[1] if found else ""
+    parts = (ROOT / "pyspark_upsert_kafka" / folder).glob("[a-z]*")
+    there = {part.stem for part in parts if part.is_dir() or part.suffix == ".py"}
+
+    assert there
+    assert {name for name in there if not re.search(rf"\b{name}\b", map_)} == set()
+
+
 def test_every_fault_names_a_test_that_exists() -> None:
     """Each row of docs/reliability.md names the tests that prove it."""
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
