@@ -39,9 +39,11 @@ def timeouts(properties: Mapping[str, str]) -> Timeouts:
     request_ms = _milliseconds(properties, _REQUEST, _REQUEST_MS)
     api_ms = _milliseconds(properties, _API, max(_API_MS, request_ms))
     if api_ms < request_ms:
+        by_default = "" if _REQUEST in properties else " (its default)"
         raise OptionError(
             f"Option '{PREFIX}{_API}' = '{api_ms}' is the time for all attempts and must not be less "
-            f"than '{PREFIX}{_REQUEST}' = '{request_ms}', the time for one."
+            f"than '{PREFIX}{_REQUEST}' = '{request_ms}'{by_default}, the time for one: raise the first, "
+            "or lower the second."
         )
     return Timeouts(request_ms / 1000, api_ms / 1000)
 

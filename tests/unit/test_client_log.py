@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_log
+from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,23 @@ def test_the_clients_log_tells_only_what_matters(caplog, text, is_told):
     client_log.warning(text)
 
     assert bool(caplog.records) == is_told
+
+
+def failed(client: str, port: int, ms: int) -> str:
+    """How librdkafka tells that nobody listens."""
+    return (
+        f"FAIL [app#{client}] [thrd:b:{port}/bootstrap]: b:{port}/bootstrap: Connect to "
+        f"ipv4#10.0.0.1:{port} failed: Connection refused (after {ms}ms in state CONNECT)"
+    )
+
+
+def test_a_broker_that_is_away_is_told_once(caplog):
+    """Not at each of twenty attempts a second; of another broker it is told too."""
+    for attempt in range(100):
+        client_log.error(failed(f"producer-{attempt}", 9091, attempt))
+    client_log.error(failed("producer-1", 9092, 0))
+
+    assert [record.getMessage() for record in caplog.records] == [
+        failed("producer-0", 9091, 0),
+        failed("producer-1", 9092, 0),
+    ]

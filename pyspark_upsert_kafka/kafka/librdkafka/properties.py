@@ -14,17 +14,10 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import is_secret
 from pyspark_upsert_kafka.kafka import jaas
+from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
-_NOISE = (
-    # A consumer's tuning is no mistake though a producer is opened with it too, and the other way round.
-    "will be ignored by this",
-    # The first idempotent producer of a new broker waits a moment for its turn.
-    "Coordinator load in progress: retrying",
-)
-client_log.addFilter(lambda record: not any(noise in record.getMessage() for noise in _NOISE))
 
 T = TypeVar("T")
 
