@@ -107,6 +107,7 @@ class Asking:
         return BrokerError(
             f"Could not {what}: no Kafka broker at {self.servers!r} answered within "
             f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''} "
-            "Check 'properties.bootstrap.servers', and that the broker runs and can be reached from "
-            "here. Where a broker needs longer, raise 'properties.default.api.timeout.ms'."
+            "Check 'properties.bootstrap.servers' and 'properties.security.protocol', and that the broker "
+            "runs and can be reached from here. Where a broker needs longer, raise "
+            "'properties.default.api.timeout.ms'."
         )

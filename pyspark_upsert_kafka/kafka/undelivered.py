@@ -10,32 +10,32 @@ INVALID_RECORD: for one message a broker refuses all that came in a batch with i
 
 
 class Undelivered:
-    """Counts the messages that were not delivered; the first of them is told."""
+    """Counts the messages that were not delivered; the first of them is told.
+
+    One that is known to have failed only for the sake of another gives way to that one.
+    """
 
     def __init__(self) -> None:
         self._first: DeliveryError | None = None
+        self._first_is_innocent = False
         self._first_cause: tuple[str, int | None, int | None] | None = None
         self._count = self._with_first_cause = 0
 
     def __bool__(self) -> bool:
         return self._first is not None
 
-    def add(
-        self, topic: str, partition: int | None, key: bytes | None, reason: str, code: int | None
-    ) -> None:
+    def add(self, error: DeliveryError, code: int | None, *, innocent: bool = False) -> None:
         """Takes note of a message that was not delivered.
 
         Args:
-            topic: The topic.
-            partition: The partition; None = not known.
-            key: The message's key.
-            reason: What is wrong, in words.
+            error: What is to be told of it.
             code: The error's code in Kafka's protocol; None = it has none.
+            innocent: Whether nothing is wrong with it, but with another message of its batch.
         """
-        cause = (topic, partition, code)
-        if self._first is None:
-            self._first = DeliveryError(topic, partition, key, reason)
-            self._first_cause = cause
+        cause = (error.topic, error.partition, code)
+        if self._first is None or (self._first_is_innocent and not innocent):
+            self._first, self._first_cause = error, cause
+            self._first_is_innocent = innocent
         self._count += 1
         self._with_first_cause += cause == self._first_cause
 

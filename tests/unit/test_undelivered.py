@@ -14,7 +14,7 @@ def failed(*reports: tuple[int, bytes, int]) -> str:
     """What is told of messages with these error codes, keys and partitions."""
     undelivered = Undelivered()
     for code, key, partition in reports:
-        undelivered.add("t", partition, key, "refused", code)
+        undelivered.add(DeliveryError("t", partition, key, "refused"), code)
     with pytest.raises(DeliveryError) as error:
         undelivered.raise_first()
     return str(error.value)
@@ -41,3 +41,14 @@ def test_a_message_that_fails_on_its_own_is_the_one_at_fault() -> None:
     """One message alone in its batch, and messages that time out, need no such words."""
     assert "at least one" not in failed((INVALID_TIMESTAMP, b"k", 0))
     assert "at least one" not in failed(*[(TIMED_OUT, b"k%d" % n, 0) for n in range(3)])
+
+
+def test_a_message_that_failed_for_the_sake_of_another_is_not_told() -> None:
+    """Where the client knows which message was at fault, that one is told, and all are counted."""
+    undelivered = Undelivered()
+    for key in (b"before", b"culprit", b"after"):
+        innocent = key != b"culprit"
+        undelivered.add(DeliveryError("t", 0, key, "refused"), None, innocent=innocent)
+
+    with pytest.raises(DeliveryError, match=r"key culprit was not delivered.*3 messages"):
+        undelivered.raise_first()

@@ -10,6 +10,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource
 
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
 from pyspark_upsert_kafka.kafka.kafka_python.asking import connecting
 from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
@@ -71,14 +72,12 @@ class SuccessorAsker(PatientAsker):
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         """Settings of topics, by topic and name; a BrokerError when we may not know."""
         resources = [ConfigResource("TOPIC", topic, list(names)) for topic in topics]
-        found = self._ask(
-            "look up topic settings",
-            lambda admin, _: admin.describe_configs(resources, config_filter="all"),
-        )
-        return {
-            topic: {name: str(config[name]["value"]) for name in names if name in config}
-            for topic, config in found.get("topic", {}).items()
-        }
+
+        def question(admin: Any, _: float) -> dict[str, dict[str, str]]:
+            found = admin.describe_configs(resources, config_filter="all").get("topic", {})
+            return {topic: _values(topic, found.get(topic, {}), names) for topic in topics}
+
+        return self._ask("look up topic settings", question)
 
     def _open(self, timeout: float) -> Any:
         return opened(KafkaAdminClient, {**self._config, **connecting(timeout)})
@@ -108,6 +107,18 @@ class SuccessorAsker(PatientAsker):
                     raise error
 
         self._ask("commit", question)
+
+
+def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """The values of these settings; the library keeps to itself what a broker says instead of them.
+
+    Raises:
+        AttemptError: There are none.
+    """
+    if not config.keys() >= set(names):
+        text = f"topic {topic!r} does not exist, or the right to describe its settings is missing"
+        raise AttemptError(Failure(Kind.FATAL, text))
+    return {name: str(config[name]["value"]) for name in names}
 
 
 def _topic_id(topic: Any) -> str:

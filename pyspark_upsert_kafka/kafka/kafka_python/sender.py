@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.partitioner.default import murmur2
 
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
@@ -144,7 +144,11 @@ class KafkaPythonSender:
 
     def _fail(self, topic: str, partition: int | None, key: bytes | None, error: Exception) -> None:
         reason = _reason(error, self._trouble.describe())
-        self._undelivered.add(topic, partition, key, reason, getattr(error, "errno", None))
+        # kafka-python 3 tells of each message what was wrong with it, and of its neighbours so.
+        innocent = type(error) is kafka_errors.KafkaError and "part of a batch" in str(error)
+        code = getattr(error, "errno", None)
+        failed = DeliveryError(topic, partition, key, reason)
+        self._undelivered.add(failed, code, innocent=innocent)
 
 
 @dataclass(frozen=True)

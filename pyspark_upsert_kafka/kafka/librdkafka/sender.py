@@ -9,7 +9,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import patience
@@ -161,7 +161,7 @@ class _Reports:
         """Raises a DeliveryError for a message that does not even fit into an empty queue."""
         topic, value, key, *_ = message
         reason = larger_than_queue(len(key or b"") + len(value or b""))
-        self.undelivered.add(topic, None, key, reason, None)
+        self.undelivered.add(DeliveryError(topic, None, key, reason), None)
         self.undelivered.raise_first()
 
     def raise_fatal(self) -> None:
@@ -174,7 +174,7 @@ class _Reports:
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
     ) -> None:
         reason = _reason(error, self.trouble)
-        self.undelivered.add(topic, partition, key, reason, error.code())
+        self.undelivered.add(DeliveryError(topic, partition, key, reason), error.code())
 
 
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:
