@@ -130,10 +130,14 @@ class DataLossError(UpsertKafkaError):
         where = f"topic {self.topic!r}"
         if self.partition is not None:
             where += f", partition {self.partition}"
+        if self.wanted is not None:
+            where += f", wanted offset {self.wanted}"
+        if self.earliest is not None:
+            where += f", earliest available offset {self.earliest}"
+        end = "" if self.reason.endswith("?") else "."
         return (
-            f"Some data may have been lost: {where}, wanted offset {self.wanted}, earliest available "
-            f"offset {self.earliest}: {self.reason}. To go on from what is there, set "
-            "'failOnDataLoss' to 'false'."
+            f"Some data may have been lost: {where}: {self.reason}{end} To go on from what is there, "
+            "set 'failOnDataLoss' to 'false'."
         )
 
 

@@ -66,9 +66,16 @@ TEXTS = [
     (
         DataLossError("orders", None, None, None, "the topic was deleted"),
         (
-            "Some data may have been lost: topic 'orders', wanted offset None, earliest available "
-            "offset None: the topic was deleted. To go on from what is there, set 'failOnDataLoss' to "
-            "'false'."
+            "Some data may have been lost: topic 'orders': the topic was deleted. To go on from what is "
+            "there, set 'failOnDataLoss' to 'false'."
+        ),
+    ),
+    (
+        DataLossError("orders", 3, 42, 0, "it ends at offset 7; was it truncated?"),
+        (
+            "Some data may have been lost: topic 'orders', partition 3, wanted offset 42, earliest "
+            "available offset 0: it ends at offset 7; was it truncated? To go on from what is there, set "
+            "'failOnDataLoss' to 'false'."
         ),
     ),
 ]
