@@ -28,7 +28,8 @@ _PROPERTIES = """
 ## `properties.*`: the Kafka client
 
 Every other `properties.<name>` goes to the Kafka client (librdkafka, or [kafka-python](kafka-python.md)) as
-`<name>`. Both the Java client's names and librdkafka's are understood: see [security](security.md). What the connector sees to itself is
+`<name>`. Both the Java client's names and librdkafka's are understood: see [security](security.md), and for timeouts
+[errors](errors.md#brokers-that-do-not-answer). What the connector sees to itself is
 refused: (de)serializers, `enable.auto.commit`, `partitioner`, `transactional.id`,
 `enable.partition.eof`.
 
