@@ -60,9 +60,10 @@ test-pyspark-4.0: .venv-4.0/.ready
 test-kafka-python-3: .venv-kafka-python-3/.ready
 	.venv-kafka-python-3/bin/python -m pytest tests/kafka -k kafka-python $(ARGS)
 
+# Made anew each time: the two libraries own the same files.
 .venv-kafka-python-3/.ready: pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
-	"$(PYTHON)" -m venv .venv-kafka-python-3
+	"$(PYTHON)" -m venv --clear .venv-kafka-python-3
 	.venv-kafka-python-3/bin/pip install --quiet --upgrade "pip>=25.1"
 	.venv-kafka-python-3/bin/pip install --quiet --editable . --group test
 	.venv-kafka-python-3/bin/pip uninstall --quiet --yes kafka-python-ng

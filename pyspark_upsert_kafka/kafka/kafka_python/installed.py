@@ -16,7 +16,7 @@ except ImportError:
 
 _CHOICE = (
     "'kafka.client' = 'kafka-python' works with kafka-python 3 and with kafka-python-ng 2.2: "
-    "pip install 'kafka-python>=3', or set 'kafka.client' to 'librdkafka'."
+    "pip install --force-reinstall 'kafka-python>=3', or set 'kafka.client' to 'librdkafka'."
 )
 
 
@@ -45,5 +45,6 @@ def _version_of_ng() -> str | None:
         return None
 
 
-SUCCESSOR = is_successor(kafka.__version__, _version_of_ng())
+# One library uninstalled takes the files of the other with it, and leaves a package without a version.
+SUCCESSOR = is_successor(getattr(kafka, "__version__", "unknown"), _version_of_ng())
 """Whether the library knows read_committed and idempotence."""
