@@ -29,3 +29,8 @@ def look_until_certain(
             return found
         time.sleep(LOOK_AGAIN_S)
         found = look()
+
+
+def whether_lost(loss: object | None) -> list[str]:
+    """What a look misses that gives the loss which it has found: ``missing`` of `look_until_certain`."""
+    return [] if loss is None else ["lost"]

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.data_loss import is_other_topic
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka.cluster import Asker
-from pyspark_upsert_kafka.kafka.looking import look_until_certain
+from pyspark_upsert_kafka.kafka.looking import look_until_certain, whether_lost
 
 _RECENT_S = 1.0
 """How new an answer must be for the comparison before the first message; the one after the last is always asked."""
@@ -60,7 +60,7 @@ class PlannedTopic:
         def look() -> DataLossError | None:
             return self.loss_by_one_look(self._range.begin)
 
-        loss = look_until_certain(look(), lambda loss: [] if loss is None else ["lost"], look)
+        loss = look_until_certain(look(), whether_lost, look)
         if loss is None:
             if len(_confirmed) >= _MANY:
                 _confirmed.clear()

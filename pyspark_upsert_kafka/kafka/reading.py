@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import patience
 from pyspark_upsert_kafka.kafka.client import RawBatch
 from pyspark_upsert_kafka.kafka.cluster import Asker
-from pyspark_upsert_kafka.kafka.looking import look_until_certain
+from pyspark_upsert_kafka.kafka.looking import look_until_certain, whether_lost
 from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -106,7 +106,7 @@ class RangeReading(ABC):
         now = time.monotonic()
         if now - max(self._progress, self._looked) < patience.LOOK_S:
             return
-        self._loss = look_until_certain(self._loss_now(), _any, self._loss_now)
+        self._loss = look_until_certain(self._loss_now(), whether_lost, self._loss_now)
         self._looked = now = time.monotonic()
         hopeless, trouble = self._trouble()
         if self._loss is None and (hopeless or now - self._progress > timeout_s):
@@ -166,7 +166,3 @@ class RangeReading(ABC):
             f"Topic {range_.topic!r}, partition {range_.partition}, offset {self._position} (reading "
             f"{range_.begin} to {range_.end}) at {self._servers!r}"
         )
-
-
-def _any(loss: DataLossError | None) -> list[str]:
-    return [] if loss is None else ["lost"]

@@ -27,9 +27,8 @@ class KeyedBuffer:
     def __init__(self, sender: Sender, when: BufferFlush) -> None:
         self._sender, self._when = sender, when
         self._last: dict[Any, tuple[Any, ...]] = {}
-        self._bytes = (
-            0  # at most so many; what was overwritten is counted until they are counted anew
-        )
+        # At most so many: what was overwritten is counted until all are counted anew.
+        self._bytes = 0
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._sender_is_open = True

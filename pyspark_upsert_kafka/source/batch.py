@@ -35,9 +35,8 @@ class BatchReader(DataSourceReader):
     def __init__(self, table: Table, options: ReadOptions) -> None:
         self._table = table
         self._options = options
-        RowDecoder(
-            table, options, "UTC"
-        )  # refuses, while planning, types that a format cannot read
+        # Refuses, while planning, types that a format cannot read.
+        RowDecoder(table, options, "UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each Kafka partition that holds anything to read, or more with minPartitions."""
