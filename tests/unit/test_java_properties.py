@@ -120,6 +120,16 @@ def test_what_the_client_does_not_take_is_told(properties, message):
         opened(ck.Producer, client_config(Properties(properties), "writer", {}))
 
 
+def test_a_mechanism_that_is_not_given_is_no_call_to_recompile():
+    """Kerberos is the default, which the wheels of librdkafka lack: the mechanism is named."""
+
+    def without_kerberos(_: dict[str, object]) -> None:
+        raise ValueError("No provider for SASL mechanism GSSAPI: recompile librdkafka")
+
+    with pytest.raises(OptionError, match=r"'properties\.sasl\.mechanism' = 'GSSAPI', its default"):
+        opened(without_kerberos, {})
+
+
 def test_a_refused_secret_is_not_shown():
     """Even where librdkafka repeats it."""
     given = Properties({"ssl.key.pem": "geheim", "ssl.certificate.pem": "geheim"})

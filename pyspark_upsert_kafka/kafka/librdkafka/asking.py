@@ -54,6 +54,8 @@ class ClientTrouble(Trouble):
 
     def __call__(self, error: KafkaError) -> None:
         """Takes note of an error."""
-        self.error(error.str(), security=kind_of(error) is Kind.SECURITY)
+        # That all brokers are down says no more than what was told of each.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.describe():  # noqa: SLF001
+            self.error(error.str(), security=kind_of(error) is Kind.SECURITY)
         if error.code() in UNREACHABLE:
             self.unreachable = error

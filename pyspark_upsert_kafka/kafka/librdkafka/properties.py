@@ -32,6 +32,7 @@ _JAAS_REMEDY = {
 }
 _ANY_REMEDY = "set 'properties.sasl.username' and 'properties.sasl.password'"
 
+_NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
 
 _dropped_before: set[str] = set()
@@ -73,6 +74,12 @@ def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
     for name, value in config.items():
         if is_secret(name) and value:
             text = text.replace(str(value), "***")
+    if _NO_KERBEROS in text:
+        return OptionError(
+            "The installed librdkafka has no Kerberos, which is what "
+            f"'{PREFIX}sasl.mechanism' = 'GSSAPI', its default, asks for: set it to 'PLAIN', "
+            "'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', or install a librdkafka with Kerberos."
+        )
     unknown = _UNKNOWN.search(text)
     if unknown:
         return OptionError(f"Unknown option '{PREFIX}{unknown[1]}'.{_did_you_mean(unknown[1])}")
