@@ -206,6 +206,8 @@ def test_no_confirmation_is_an_error(stoppable, edge):
             sender.flush()
 
     assert (error.value.topic, error.value.key) == (topic, b"lost")
+    if edge.client == "librdkafka":
+        assert "within the time of 'properties.delivery.timeout.ms'" in str(error.value)
 
 
 def test_a_broker_that_restarts_in_the_middle(stoppable, edge):

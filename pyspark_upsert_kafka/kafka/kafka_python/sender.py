@@ -237,4 +237,4 @@ def _reason(error: Exception, trouble: str) -> str:
             "the message is too large (see the topic's 'max.message.bytes' and "
             "'properties.max.request.size')"
         )
-    return f"{told(error)}{trouble}"
+    return f"{told(error)}.{trouble}" if trouble else told(error)

@@ -204,4 +204,7 @@ def _reason(error: ck.KafkaError, trouble: ClientTrouble) -> str:
     text = error.str()
     if error.code() == ck.KafkaError.MSG_SIZE_TOO_LARGE:
         return f"{text} (see the topic's 'max.message.bytes' and 'properties.max.request.size')"
-    return f"{text}{trouble.describe()}"
+    if error.code() == ck.KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
+        text = "no broker confirmed it within the time of 'properties.delivery.timeout.ms'"
+    seen = trouble.describe()
+    return f"{text}.{seen}" if seen else text
