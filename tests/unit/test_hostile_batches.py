@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow.csv
 import pyarrow.json
 import pytest
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from tests.unit import csv_codecs, json_codecs
 
@@ -113,3 +114,50 @@ def test_a_csv_message_of_too_many_fields_is_bad_soon():
         sys.setprofile(None)
     assert dict(decoded.errors) == {1: "Too many entries: expected at most 2"}
     assert calls < 1_000
+
+
+SIZE = 300_000
+TEXTS = StructType([StructField("a", StringType()), StructField("b", StringType())])
+ESCAPE = {"escape_character": "\\"}
+PAIRS = SIZE // 2
+
+GIANTS: dict[str, tuple[str, bytes, dict[str, str]]] = {
+    "quotes": ("csv", b'"' * SIZE, {}),
+    "doubled quotes": ("csv", b'"' + b'""' * PAIRS + b'",b', {}),
+    "a quote that never ends": ("csv", b'"' + b"a" * SIZE, {}),
+    "blanks behind a quote": ("csv", b'"a"' + b" " * SIZE + b",b", {}),
+    "delimiters": ("csv", b"," * SIZE, {}),
+    "line breaks": ("csv", b"\n" * SIZE, {}),
+    "escaped quotes": ("csv", b'"' + b'\\"' * PAIRS + b'",b', ESCAPE),
+    "escaped escapes": ("csv", b"\\" * SIZE + b",b", ESCAPE),
+    "doubled quotes beside escapes": ("csv", b'"' + b'""' * PAIRS + b'",b', ESCAPE),
+    "an escape at the end": ("csv", b'"' + b"\\n" * PAIRS + b"\\", ESCAPE),
+    "brackets": ("json", b'{"a":' + b"[" * SIZE, {}),
+    "brackets in a text": ("json", b'{"a":"' + b"[{" * PAIRS + b'"}', {}),
+    "brackets and quotes in a text": ("json", b'{"a":"' + b'{\\"' * (SIZE // 3) + b'"}', {}),
+    "escapes": ("json", b'{"a":"' + b"\\\\" * PAIRS + b'"}', {}),
+    "surrogates": ("json", b'{"a":"' + b"\\ud83d\\ude00" * (SIZE // 12) + b'"}', {}),
+    "halves of surrogates": ("json", b'{"a":"' + b"\\ud800" * (SIZE // 6) + b'"}', {}),
+    "blanks": ("json", b'{"a":' + b" " * SIZE + b"1}", {}),
+    "digits": ("json", b'{"a":' + b"1" * SIZE + b"}", {}),
+}
+
+
+@pytest.mark.parametrize("giant", GIANTS)
+def test_a_giant_text_takes_few_times_its_size(giant):
+    """Whatever characters it consists of, alone and among others, which it leaves as they are."""
+    form, text, options = GIANTS[giant]
+    good = {"csv": b"1,2", "json": b'{"a":"1","b":"2"}'}[form]
+    decode = CODECS[form].decoder(TEXTS, **options)
+    alone = decode([text])
+    decode([good] * MESSAGES)
+    for neighbours in (0, MESSAGES):
+        tracemalloc.start()
+        decoded = decode([good] * neighbours + [text] + [good] * neighbours)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 25 * len(text)
+        assert [*decoded.errors.values()] == [*alone.errors.values()]
+        first = decoded.rows.column(0).to_pylist()
+        assert first[:neighbours] == first[len(first) - neighbours :] == ["1"] * neighbours
+        assert first[neighbours : len(first) - neighbours] == alone.rows.column(0).to_pylist()
