@@ -127,10 +127,10 @@ def test_an_error_of_before_or_of_another_broker_fails_no_write(broker):
     refused = ck.KafkaError(ck.KafkaError._SSL)
     for number in range(2):
         with edge.sender(topic) as sender:
-            sender._failures.trouble(refused)
+            sender._reports.trouble(refused)
             sender.send(messages(topic, *numbered(1, number)))
             sender.flush()
-            sender._failures.trouble(refused)
+            sender._reports.trouble(refused)
 
     assert broker.pairs(topic) == numbered(2)
 
