@@ -5,6 +5,8 @@ An offset here is always the next one to read: a range ends before its ``end``.
 
 from __future__ import annotations
 
+import base64
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +19,10 @@ INITIAL: dict[str, Any] = {"version": VERSION, "initial": True}
 """The offset before a query's first batch. It names no position: the real start stands in the
 ``begins`` of the first batch's end, since Spark asks for the initial offset again after a crash and
 would get another answer from a topic that has moved on."""
+
+
+_HEXADECIMAL = 36
+"""Characters of an id in hexadecimal digits with hyphens; in base64 it has 22."""
 
 
 class TopicPartition(NamedTuple):
@@ -108,8 +114,23 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
         positions=_positions(topics, "positions"),
         begins=_positions(topics, "begins"),
         stop=_positions(topics, "stop") if json.get("bounded") else None,
-        topic_ids={topic: block.get("id", "") for topic, block in topics.items()},
+        topic_ids={topic: spelt_by_kafka(block.get("id", "")) for topic, block in topics.items()},
     )
+
+
+def spelt_by_kafka(topic_id: str) -> str:
+    """A topic's id as Kafka spells it, whichever client gave it: one that is spelt in another way is another.
+
+    kafka-python spells it in hexadecimal digits, and so do checkpoints of version 0.1.0 that were written with it.
+
+    >>> spelt_by_kafka("06ac4ecc-72c4-4a94-b374-3c6903ce57f3")
+    'BqxOzHLESpSzdDxpA85X8w'
+    >>> spelt_by_kafka("BqxOzHLESpSzdDxpA85X8w")
+    'BqxOzHLESpSzdDxpA85X8w'
+    """
+    if len(topic_id) != _HEXADECIMAL:
+        return topic_id
+    return base64.urlsafe_b64encode(uuid.UUID(topic_id).bytes).decode().rstrip("=")
 
 
 def _put(positions: Positions, name: str, topics: dict[str, Any]) -> None:

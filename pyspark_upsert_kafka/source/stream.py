@@ -127,15 +127,17 @@ class StreamReader(DataSourceStreamReader):
         """Where a new query starts: the same place until its first batch is planned."""
         if self._first is None:
             self._first = self._observer.begin()
-            self._resumed = True
-        return self._first, self._observer.view(self._first)
+        view = self._observer.view(self._first)
+        self._resume(self._first, view)
+        return self._first, view
 
     def _current(self, before: StreamOffset) -> tuple[StreamOffset, ClusterView]:
         """Where reading is: partitions that are lost or new since the last batch included."""
         discovers = before.stop is None and self._observer.discovery_is_due
         view = self._observer.discover(before) if discovers else self._observer.view(before)
         if not self._resumed:
-            self._resume(before, view)
+            _tell_of_another_end(before, self._options)
+        self._resume(before, view)
         now = accept_loss(replace(before, begins={}), view, self._options)
         if before.stop is None and (discovers or now.begins):
             now = with_new_partitions(now, view)
@@ -153,14 +155,13 @@ class StreamReader(DataSourceStreamReader):
         """``availableNow``: what is there at this moment is all that this run reads."""
         self._target = self._observer.everything().latest
 
-    def _resume(self, before: StreamOffset, view: ClusterView) -> None:
-        """What a query looks at once, when it goes on from a checkpoint."""
-        self._resumed = True
-        _tell_of_another_end(before, self._options)
-        if self._target is not None:
-            # The look that fixed the end may have missed what the checkpoint knows.
-            missed = {tp: at for tp, at in view.latest.items() if tp in before.positions}
+    def _resume(self, start: StreamOffset, view: ClusterView) -> None:
+        """What is done once, where this run starts: at a new query's beginning, or at the checkpoint."""
+        if not self._resumed and self._target is not None:
+            # The look that fixed the end may have missed what is known here.
+            missed = {tp: at for tp, at in view.latest.items() if tp in start.positions}
             self._target = {**missed, **self._target}
+        self._resumed = True
 
 
 def _tell_of_another_end(before: StreamOffset, options: ReadOptions) -> None:

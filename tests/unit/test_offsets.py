@@ -295,3 +295,15 @@ def test_ranges_that_hold_nothing_are_left_out():
 def test_a_partition_in_a_sentence():
     """Its text can stand in an error."""
     assert str(TopicPartition("orders", 3)) == "topic 'orders', partition 3"
+
+
+def test_a_topic_keeps_its_id_whichever_client_gave_it():
+    """Version 0.1.0 kept kafka-python 3's spelling; another client must not take the topic for another one."""
+    block = {"id": "06ac4ecc-72c4-4a94-b374-3c6903ce57f3", "positions": {"0": 5}}
+
+    offset = stream_offset({"version": 1, "topics": {"t": block}})
+
+    assert offset is not None
+    assert offset.topic_ids == {"t": "BqxOzHLESpSzdDxpA85X8w"}
+    again = stream_offset(offset.to_json())
+    assert again == offset

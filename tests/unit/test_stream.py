@@ -471,6 +471,7 @@ def test_available_now_fixes_the_end_once(there):
     query = Query(stream_options(maxOffsetsPerTrigger=10, minOffsetsPerTrigger=8))
     query.start(available_now=True)
     there.cluster.produce("t", 0, 5)
+    query.trigger()
     there.cluster.add_partition("t")
     there.cluster.produce("t", 2, 5)
     while query.trigger():
@@ -720,6 +721,23 @@ def test_a_stale_answer_to_available_now_leaves_nothing_out(there, what, named):
 
     read_to = 10 if what in ("an earlier end", "the topic that had this name before") else 15
     assert query.offsets_read() == {A: (0, read_to)}
+
+
+@needs_limits
+@pytest.mark.parametrize("what", ["no such topic", "fewer partitions", "no partition"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stale_answer_to_a_first_available_now_leaves_nothing_out(there, what, named):
+    """A new query reads every partition that it starts with, though the look that fixed the end missed it."""
+    there.cluster.produce("t", 0, 10)
+    there.cluster.produce("t", 1, 5)
+    wanted = {} if named else {"topic": None, "topic_pattern": "t.*"}
+    query = Query(stream_options(**wanted))
+    there.cluster.stale = [stale_answers(there)[what]]
+    query.start(available_now=True)
+    while query.trigger():
+        there.clock.now += 1
+
+    assert query.offsets_read() == {A: (0, 10), TopicPartition("t", 1): (0, 5)}
 
 
 def test_a_loss_is_certain_after_ten_seconds(there, protocol):

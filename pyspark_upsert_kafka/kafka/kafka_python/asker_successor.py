@@ -9,7 +9,7 @@ from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetAndMeta
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource
 
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition, spelt_by_kafka
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
 from pyspark_upsert_kafka.kafka.kafka_python.asking import connecting
@@ -122,5 +122,5 @@ def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[st
 
 
 def _topic_id(topic: Any) -> str:
-    id_ = topic.get("topic_id")
-    return str(id_) if id_ else ""  # brokers before Kafka 2.8 know no ids
+    id_ = str(topic.get("topic_id") or "")
+    return spelt_by_kafka(id_) if id_.strip("0-") else ""  # brokers before Kafka 2.8 know no ids

@@ -104,6 +104,8 @@ class Reading(RangeReading):
                 raise BrokerError(f"{self._where()} cannot be read: {told(error)}.") from None
             self._heard.error(told(error), security=kind is Kind.SECURITY)
             logger.info("%s: reading goes on after %s", self._where(), told(error))
+            # The client may have passed messages that it had no more time to give.
+            self._go_to(self._position)
             return []
         if position > self._position:
             self._heard.progress()
