@@ -429,7 +429,7 @@ def test_readers_of_many_settings_leave_few_connections(broker, edge):
 
     full = found[10]  # the pool has as many as it keeps
 
-    assert eventually(lambda: open_things() <= full), found
+    assert eventually(lambda: no_more_than(full)), found
 
 
 def test_a_reader_that_stops_early_breaks_nothing(broker, edge):

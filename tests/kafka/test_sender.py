@@ -254,7 +254,7 @@ def test_senders_to_many_topics_leave_few_connections(broker, edge):
 
     full = found[9]  # the pool has as many as it keeps
 
-    assert eventually(lambda: open_things() <= full), found
+    assert eventually(lambda: no_more_than(full)), found
 
 
 def test_a_topic_that_takes_larger_messages_now(broker, edge):
