@@ -6,7 +6,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from confluent_kafka import ElectionType, TopicCollection, TopicPartition
+from confluent_kafka import (
+    ElectionType,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyspark_upsert_kafka.kafka.local import ports
@@ -87,10 +93,15 @@ class TwoBrokers:
         return name
 
     def leader_and_replicas(self, topic: str) -> tuple[int, set[int]]:
-        """Who leads the partition, and who holds all of it."""
+        """Who leads the partition, and who holds all of it; nobody while the topic is not known yet."""
         admin = self.new_admin()
         (described,) = admin.describe_topics(TopicCollection([topic])).values()
-        (partition,) = described.result().partitions
+        try:
+            (partition,) = described.result().partitions
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return -1, set()
         return partition.leader.id if partition.leader else -1, {each.id for each in partition.isr}
 
     def lead_by_second_again(self, topic: str) -> None:
