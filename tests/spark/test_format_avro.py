@@ -47,7 +47,8 @@ def test_spark_and_this_read_each_other(spark: SparkSession, legacy: bool, copie
         cut = {name: F.date_trunc("MILLISECOND", name) for name in ("at", "local")}
         frame = frame.withColumns(cut)
     schema = json.dumps(derived_schema(frame.schema, frozenset(), legacy_timestamps=legacy))
-    spec = CodecSpec(frame.schema, "value", {"timestamp_mapping.legacy": legacy})
+    given = {"timestamp_mapping.legacy": legacy}
+    spec = CodecSpec(frame.schema, "value", given, required=frozenset({"id"}))
     theirs = [row[0] for row in frame.select(to_avro(F.struct("*"), schema)).collect()]
     wanted = arrow_rows(frame)
 
