@@ -87,6 +87,8 @@ def test_decimals_are_spelled_as_by_java(spark: SparkSession, scale: int) -> Non
     exact = jackson.DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS
     mapper = jackson.ObjectMapper().enable(exact)
     plain = ",".join(f"{number:f}" for number in given.to_pylist())
-    theirs = str(mapper.readTree(f"[{plain}]").toString())[1:-1].split(",")
+    # Not readTree, which py4j once called by the form for another type of argument.
+    tree = spark._jvm.java.lang.Class.forName("com.fasterxml.jackson.databind.JsonNode")
+    theirs = str(mapper.readValue(f"[{plain}]", tree).toString())[1:-1].split(",")
 
     assert [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]] == []
