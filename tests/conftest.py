@@ -27,6 +27,7 @@ hypothesis.settings.register_profile("busy machine", deadline=None)
 hypothesis.settings.load_profile("busy machine")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in this hook too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In two processes (``make test``), tests that share a broker or a Spark session stay together."""
     for item in items:

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 _PRODUCE, _VERSION = 0, 3
 _NONE = -1
 
+_NOT_YET = (3, 5, 6)
+"""A broker's answers about a topic that is new: unknown, without a leader, led by another."""
+
 
 def produce_raw(
     servers: str,
@@ -30,13 +33,20 @@ def produce_raw(
     )  # no transaction; every replica acknowledges
     body += struct.pack(">h", len(topic)) + topic.encode()
     body += struct.pack(">iii", 1, 0, len(batch)) + batch
+    deadline = time.monotonic() + 120
     with socket.create_connection((host, int(port)), timeout=60) as broker:
-        broker.sendall(struct.pack(">i", len(body)) + body)
-        answer = broker.makefile("rb")
+        while (error := _answer(broker, body, topic)) in _NOT_YET and time.monotonic() < deadline:
+            time.sleep(0.1)
+    assert error == 0, f"Kafka's error code {error}"
+
+
+def _answer(broker: socket.socket, body: bytes, topic: str) -> int:
+    broker.sendall(struct.pack(">i", len(body)) + body)
+    with broker.makefile("rb") as answer:
         (size,) = struct.unpack(">i", answer.read(4))
         data = answer.read(size)
     (error,) = struct.unpack_from(">h", data, 4 + 4 + 2 + len(topic) + 4 + 4)
-    assert error == 0, f"Kafka's error code {error}"
+    return int(error)
 
 
 def _record(

@@ -65,7 +65,8 @@ class Trouble:
             return self._security if self._lasted_s >= FATAL_AFTER_S else None
 
     def describe(self) -> str:
-        """What went wrong, as text to append to a sentence."""
+        """What went wrong, and where to look when it is about security: to append to a sentence."""
         with self._lock:
-            text = self._security or self._last
-        return f" Last seen: {text}" if text else ""
+            if self._security:
+                return f" Last seen: {self._security}.{CHECK_SECURITY.removesuffix('.')}"
+            return f" Last seen: {self._last}" if self._last else ""

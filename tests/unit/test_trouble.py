@@ -54,7 +54,9 @@ def test_what_went_wrong_is_told():
 
     trouble.error(REFUSED, security=True)
     trouble.error(LOST)
-    assert trouble.describe() == " Last seen: refused"
+    assert trouble.describe().startswith(
+        " Last seen: refused. Check 'properties.security.protocol'"
+    )
 
     trouble.begin()
     assert trouble.describe() == ""
