@@ -1,7 +1,7 @@
 """``python -m pyspark_upsert_kafka {demo, local-kafka, show}``.
 
-Each command declares its arguments and runs; errors of ours, which say everything in a sentence, are
-printed as that sentence. Anything else is a bug and keeps its traceback.
+Each command is a module or package with a docstring (its help), ``add_arguments`` and ``run``. An error
+that the user can act on is printed as its message; anything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import sys
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.cli import demo, local_kafka, show
-from pyspark_upsert_kafka.cli.trouble import sentence
+from pyspark_upsert_kafka.cli.user_message import user_message
 
 _COMMANDS = {"demo": demo, "local-kafka": local_kafka, "show": show}
 
 _INTERRUPTED = 130
-"""What shells say of a program that Ctrl-C ended."""
+"""The exit code that shells use for a program that Ctrl-C ended."""
 
 
-class _Layout(argparse.RawDescriptionHelpFormatter):
-    """Descriptions as they are written, and room for names."""
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of descriptions and leaves room for long option names."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
@@ -35,32 +35,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\nStopped.\n")
         return _INTERRUPTED
     except Exception as error:
-        told = sentence(error)
-        if told is None:
+        message = user_message(error)
+        if message is None:
             raise
-        sys.stderr.write(f"{told}\n")
+        sys.stderr.write(f"{message}\n")
         return 1
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line may say."""
-    whole = argparse.ArgumentParser(
+    """The parser of the whole command line."""
+    root = argparse.ArgumentParser(
         prog="python -m pyspark_upsert_kafka",
         description="Kafka topics as tables for PySpark. Try it, run a Kafka, look into a topic.",
-        formatter_class=_Layout,
+        formatter_class=_HelpFormatter,
         epilog="'python -m pyspark_upsert_kafka COMMAND --help' tells more about a command.",
     )
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, command in _COMMANDS.items():
-        about = command.__doc__ or ""
-        summary = about.splitlines()[0]
-        one = commands.add_parser(
+        description = command.__doc__ or ""
+        summary = description.splitlines()[0]
+        subparser = commands.add_parser(
             name,
             help=summary[0].lower() + summary[1:].rstrip("."),
-            description=about,
-            formatter_class=_Layout,
+            description=description,
+            formatter_class=_HelpFormatter,
         )
-        command.add_arguments(one)
-        one.set_defaults(run=command.run)
-    return whole
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    return root

@@ -10,7 +10,7 @@ import argparse
 import signal
 import threading
 
-from pyspark_upsert_kafka.cli.say import say
+from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.kafka.local import LocalKafka
 
 _WELCOME = """\
@@ -35,18 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Runs a broker until it is told to stop."""
-    stopped = _told_to_stop()
-    say("Starting Apache Kafka; the first time it is downloaded, 44 MB ...")
+    """Runs a broker until Ctrl-C or SIGTERM."""
+    stop_requested = _on_stop_signals()
+    echo("Starting Apache Kafka; the first time it is downloaded, 44 MB ...")
     with LocalKafka(port=given.port or None) as kafka:
-        say(_WELCOME.format(servers=kafka.bootstrap_servers))
-        stopped.wait()
-        say("\nStopping Apache Kafka ...")
+        echo(_WELCOME.format(servers=kafka.bootstrap_servers))
+        stop_requested.wait()
+        echo("\nStopping Apache Kafka ...")
 
 
-def _told_to_stop() -> threading.Event:
-    """Set by Ctrl-C and by SIGTERM, which end the broker in good order."""
-    told = threading.Event()
+def _on_stop_signals() -> threading.Event:
+    """An event that Ctrl-C and SIGTERM set, so that the broker is shut down in good order."""
+    requested = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    return told
+        signal.signal(number, lambda *_: requested.set())
+    return requested

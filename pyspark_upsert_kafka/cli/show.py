@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_upsert_kafka.cli.raw import raw_messages
+from pyspark_upsert_kafka.cli.raw_messages import raw_messages
 from pyspark_upsert_kafka.cli.spark import local_spark
 from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.options import read_options
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CHANGE = "_change_type STRING"
-_PLACE = "_timestamp TIMESTAMP, _partition INT, _offset BIGINT"
+_POSITION = "_timestamp TIMESTAMP, _partition INT, _offset BIGINT"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         default=Path(os.devnull),
-        help="file for Spark's own log (default: thrown away)",
+        help="file for Spark's own log (default: discarded)",
     )
 
 
@@ -77,14 +77,14 @@ def run(given: argparse.Namespace) -> None:
         OptionError: The schema or the key is missing; the first message is shown as a hint.
     """
     options = _options(given)
-    if sys.stderr.isatty():  # a broker that does not answer is waited for
+    if sys.stderr.isatty():  # it may have to wait for a broker
         sys.stderr.write(f"Reading topic {given.topic!r} at {given.bootstrap_servers} ...\n")
     if not given.schema or not (given.primary_key or given.append):
-        raise OptionError(_what_is_missing(given.topic, options))
+        raise OptionError(_missing_schema_message(given.topic, options))
     plan = read_options(options, format_options, stream=False)
     with local_spark(given.spark_log) as spark:
         table, order = _table(spark, given, options)
-        # The connector's words on a wrong key, before Spark's on what it cannot sort by.
+        # A wrong key is reported by the connector, before Spark complains that it cannot sort by it.
         table_to_read(table.schema, plan)
         table.orderBy(*order).show(given.limit, truncate=False)
 
@@ -114,19 +114,19 @@ def _options(given: argparse.Namespace) -> dict[str, str]:
 def _table(
     spark: SparkSession, given: argparse.Namespace, options: dict[str, str]
 ) -> tuple[DataFrame, list[str]]:
-    """The table to be sorted by its key, or messages to be sorted by their places."""
+    """The table and the columns to sort it by: its key, or the position of messages."""
     schema, order = given.schema, ["_partition", "_offset"]
     if given.changelog:
-        schema = f"{_CHANGE}, {schema}, {_PLACE}"
+        schema = f"{_CHANGE}, {schema}, {_POSITION}"
     elif given.append:
-        schema = f"{schema}, {_PLACE}"
+        schema = f"{schema}, {_POSITION}"
     else:
         order = [f"`{name.strip()}`" for name in given.primary_key.split(",")]
     return spark.read.format("upsert-kafka").schema(schema).options(**options).load(), order
 
 
-def _what_is_missing(topic: str, options: dict[str, str]) -> str:
-    """How to say what the columns are, with the first message of the topic to look at."""
+def _missing_schema_message(topic: str, options: dict[str, str]) -> str:
+    """Says that schema and key are needed, with the first message of the topic as a hint."""
     properties = client_properties(
         {name.lower(): value for name, value in options.items()}, group_start=False
     )

@@ -1,4 +1,4 @@
-"""A small local Spark session that keeps its log out of the person's sight."""
+"""A small local Spark session whose log goes to a file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     Args:
         log: File that gets what Spark and its workers print.
     """
-    # The workers run here, so the Python that runs this has all they need, whatever is set.
+    # The workers run on this machine: this Python has all that they need, whatever the environment says.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # py4j prints a traceback of all that it raises anyway, Ctrl-C included.
+    # py4j logs a traceback of every exception that it also raises, Ctrl-C included.
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger("pyspark_upsert_kafka").setLevel(logging.WARNING)
     builder = SparkSession.builder.master("local[2]").appName("pyspark_upsert_kafka")
@@ -36,7 +36,7 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
         builder = builder.config(name, value)
     with _stderr_to(log):
         session = builder.getOrCreate()
-    # Not Spark's, which asks the JVM in the middle of another question to it.
+    # Spark's own handler calls the JVM, perhaps in the middle of another call to it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield session
@@ -46,9 +46,9 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Processes started within the block print their errors to the file, for as long as they live.
+    """Redirects the stderr of processes that are started within the block, for their whole life.
 
-    A setting of log4j would not do: the JVM and the launch script print before they read any.
+    A log4j setting is not enough: the JVM and the launch script print before they read it.
     """
     sys.stderr.flush()
     terminal = os.dup(2)

@@ -1,1 +1,1 @@
-"""Spark's face of writing."""
+"""Spark data source: writing."""

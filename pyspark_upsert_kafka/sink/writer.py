@@ -1,4 +1,4 @@
-"""Spark's face of writing: a writer per query, a sender per task.
+"""Spark data source writers: a writer per query, a sender per task.
 
 At least once: `write` returns only when the broker has confirmed every message of the task, and a task
 that runs again sends them again, which leaves the table as it was.

@@ -1,1 +1,1 @@
-"""Spark's face of reading."""
+"""Spark data source: reading."""

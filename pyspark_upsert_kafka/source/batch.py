@@ -1,4 +1,4 @@
-"""Spark's face of a batch read."""
+"""Spark data source reader for batch reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's face of a streaming read.
+"""Spark data source reader for streaming reads.
 
 Nothing but the checkpoint says where a query is: positions derive from ``start``, the broker and the
 options. What is kept on the instance saves questions to the broker, and is made anew after a restart.

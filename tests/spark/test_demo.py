@@ -12,9 +12,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.demo import _topics
-from pyspark_upsert_kafka.demo.story import tell
-from pyspark_upsert_kafka.demo.web_site import REGIONS
+from pyspark_upsert_kafka.cli.demo.runner import demo_topics
+from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS
+from pyspark_upsert_kafka.cli.demo.scenario import run_scenario
 from tests.conftest import Broker
 
 PROGRAM = (sys.executable, "-m", "pyspark_upsert_kafka", "demo")
@@ -49,8 +49,8 @@ def test_demo_on_the_cluster_that_runs(
 ) -> None:
     """The same with topics of its own on that cluster, which remain."""
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.servers)
-    with _topics() as topics:
-        tell(spark, topics, 6000, tmp_path / "picture.svg")
+    with demo_topics() as topics:
+        run_scenario(spark, topics, 6000, tmp_path / "picture.svg")
     printed = capsys.readouterr().out
 
     assert f"Using the Kafka at {broker.servers}" in printed

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "formats": {"formats", "core"},
     "kafka": {"kafka", "core"},
 }
-"""The inner rings and what of the package each may import; Spark's faces may import everything."""
+"""The inner rings and what of the package each may import; the Spark data source and the command line may import everything."""
 
 CLIENTS = {"confluent_kafka", "kafka"}
 ENGINES = {"confluent_kafka", "kafka", "numpy", "pandas", "polars", "pyarrow", "orjson"}
@@ -62,7 +62,7 @@ def shown(file: Path) -> str:
     ("ring", "file"), [(ring, file) for ring in MAY_IMPORT for file in modules(ring)], ids=str
 )
 def test_imports_point_inwards(ring, file):
-    """The core knows nobody, formats and the Kafka edge know the core, and nobody knows Spark's faces."""
+    """The core knows nobody, formats and the Kafka edge know the core, and nobody knows the Spark data source."""
     assert imported_parts(file) <= MAY_IMPORT[ring]
 
 

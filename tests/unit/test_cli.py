@@ -12,11 +12,11 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from pyspark_upsert_kafka.cli import main, parser
-from pyspark_upsert_kafka.cli.trouble import sentence
+from pyspark_upsert_kafka.cli.demo import page_views, scenario, users
+from pyspark_upsert_kafka.cli.demo.chart import Chart, ticks
+from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS, generate_waves
+from pyspark_upsert_kafka.cli.user_message import user_message
 from pyspark_upsert_kafka.core.errors import BrokerError, UpsertKafkaError
-from pyspark_upsert_kafka.demo import page_views, story, users
-from pyspark_upsert_kafka.demo.chart import Chart, ticks
-from pyspark_upsert_kafka.demo.web_site import REGIONS, waves
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -116,7 +116,7 @@ def test_a_bad_port_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_error_of_ours_is_its_text() -> None:
     """What this package raises on purpose says everything itself."""
-    assert sentence(BrokerError("No topic.")) == "No topic."
+    assert user_message(BrokerError("No topic.")) == "No topic."
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,14 @@ def test_an_error_from_a_worker_is_found_in_what_spark_says(end: str) -> None:
         "pyspark_upsert_kafka.core.errors.OptionError: Missing.\n\nThese:\n\nvalue.format"
     )
 
-    assert sentence(AnalysisException(text + end)) == "Missing.\n\nThese:\n\nvalue.format"
+    assert user_message(AnalysisException(text + end)) == "Missing.\n\nThese:\n\nvalue.format"
 
 
 def test_what_spark_itself_refuses_is_told_in_its_words() -> None:
     """A type that does not exist is the user's mistake, not a bug."""
     text = '\n[UNSUPPORTED_DATATYPE] Unsupported data type "BIGNT". SQLSTATE: 0A000 (line 1)\n\n== SQL =='
 
-    assert sentence(AnalysisException(text)) == 'Unsupported data type "BIGNT".'
+    assert user_message(AnalysisException(text)) == 'Unsupported data type "BIGNT".'
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_spark_itself_refuses_is_told_in_its_words() -> None:
 )
 def test_a_bug_keeps_its_traceback(error: Exception) -> None:
     """What nobody raised on purpose is not made into a sentence."""
-    assert sentence(error) is None
+    assert user_message(error) is None
 
 
 def test_chart_has_a_line_and_a_name_for_each_region() -> None:
@@ -195,14 +195,14 @@ def test_a_batch_ends_where_a_region_is_seen_again() -> None:
 
 def test_the_web_site_is_the_same_each_time() -> None:
     """The demo's data does not change from run to run."""
-    assert list(waves(600)) == list(waves(600))
+    assert list(generate_waves(600)) == list(generate_waves(600))
 
 
 def test_who_left_views_no_page_and_nobody_changes_twice_in_a_wave() -> None:
     """Views agree with the table of users, and the changes of a wave need no order."""
     regions: dict[int, str | None] = {}
     last = None
-    found = list(waves(6_000))
+    found = list(generate_waves(6_000))
     for wave in found:
         changed = [change.user_id for change in wave.changes]
         assert len(set(changed)) == len(changed)
@@ -215,10 +215,10 @@ def test_who_left_views_no_page_and_nobody_changes_twice_in_a_wave() -> None:
     assert {change.kind for wave in found for change in wave.changes} == {"upsert", "delete"}
 
 
-def test_the_most_restless_user_has_left_once() -> None:
+def test_the_user_with_most_changes_user_has_left_once() -> None:
     """The demo shows a key that has a tombstone among its messages."""
-    changes = [change for wave in waves(6_000) for change in wave.changes]
-    user = users.most_restless(changes)
+    changes = [change for wave in generate_waves(6_000) for change in wave.changes]
+    user = users.user_with_most_changes(changes)
 
     assert "delete" in {change.kind for change in changes if change.user_id == user}
 
@@ -226,7 +226,7 @@ def test_the_most_restless_user_has_left_once() -> None:
 def test_a_table_that_is_not_what_it_should_be_ends_the_demo() -> None:
     """A mismatch is an error that names the table, the key and both rows."""
     with pytest.raises(UpsertKafkaError, match=r"Table 't' has None for 2, where .* has 'b'"):
-        story.compare("t", {1: "a"}, {1: "a", 2: "b"})
+        scenario.compare("t", {1: "a"}, {1: "a", 2: "b"})
 
 
 def test_the_demo_writes_where_it_is_told(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_the_demo_writes_where_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("messages", "count"), [(6, 3), (6_000, 3), (100_000, 4), (300_000, 12)])
 def test_data_arrives_in_several_waves(messages: int, count: int) -> None:
     """However much there is, it comes bit by bit, and about as much of it as was asked for."""
-    found = list(waves(messages))
+    found = list(generate_waves(messages))
 
     assert len(found) == count
     assert sum(len(wave.views) for wave in found) == messages // count * count

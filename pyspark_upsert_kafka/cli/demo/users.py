@@ -1,4 +1,4 @@
-"""Users move, leave and come back; a query copies their table from topic to topic, deletes included."""
+"""The table of users: a query copies its changes from topic to topic, deletes included."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.raw import RawMessage, raw_messages
+from pyspark_upsert_kafka.cli.demo.sample_data import UserChange
+from pyspark_upsert_kafka.cli.demo.topics import Topics
+from pyspark_upsert_kafka.cli.raw_messages import RawMessage, raw_messages
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.demo.topics import Topics
-from pyspark_upsert_kafka.demo.web_site import UserChange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ Table = dict[int, tuple[str | None, str | None]]
 
 
 def write_changes(spark: SparkSession, topics: Topics, changes: Sequence[UserChange]) -> None:
-    """Users change; a row whose ``_change_type`` is ``delete`` becomes a tombstone."""
+    """Writes changes of users; a row whose ``_change_type`` is ``delete`` becomes a tombstone."""
     columns = [pa.array(column) for column in zip(*changes, strict=True)]
     names = ["user_id", "user_name", "user_region", "_change_type"]
     rows = spark.createDataFrame(pa.table(columns, names), _CHANGE)
@@ -35,7 +35,7 @@ def write_changes(spark: SparkSession, topics: Topics, changes: Sequence[UserCha
 
 
 def start_copying(spark: SparkSession, topics: Topics, checkpoint: str) -> StreamingQuery:
-    """Each change of a user goes from one topic to the other."""
+    """Starts the query that copies each change from one topic to the other."""
     changes = (
         spark.readStream.format("upsert-kafka")
         .schema(_CHANGE)
@@ -50,15 +50,15 @@ def start_copying(spark: SparkSession, topics: Topics, checkpoint: str) -> Strea
     )
 
 
-def copy_now(spark: SparkSession, topics: Topics) -> Table:
-    """User -> name and region, read back from the copy."""
+def read_copy(spark: SparkSession, topics: Topics) -> Table:
+    """User -> name and region, read from the copy."""
     options = topics.table(COPY, "user_id")
     rows = spark.read.format("upsert-kafka").schema(_USER).options(**options).load().collect()
     return {row.user_id: (row.user_name, row.user_region) for row in rows}
 
 
-def recomputed(changes: Iterable[UserChange]) -> Table:
-    """The same, from the changes themselves in plain Python."""
+def expected_table(changes: Iterable[UserChange]) -> Table:
+    """The same, computed from the changes in plain Python."""
     table: Table = {}
     for change in changes:
         if change.kind == "delete":
@@ -68,7 +68,7 @@ def recomputed(changes: Iterable[UserChange]) -> Table:
     return table
 
 
-def most_restless(changes: Iterable[UserChange]) -> int:
+def user_with_most_changes(changes: Iterable[UserChange]) -> int:
     """The user with the most changes among those who left once, if any did."""
     history: dict[int, list[str]] = {}
     for change in changes:
@@ -77,7 +77,7 @@ def most_restless(changes: Iterable[UserChange]) -> int:
 
 
 def messages_of(topics: Topics, user: int) -> list[RawMessage]:
-    """What Kafka holds under the key of a user, as it lies there."""
+    """The messages of the copy that have this user as key."""
     properties = Properties({"bootstrap.servers": topics.servers})
     key = b'{"user_id":%d}' % user
     return [

@@ -1,4 +1,4 @@
-"""The demo's topics, and the options by which the connector finds them."""
+"""The demo's topics and the connector's options for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Topics:
 
     Args:
         servers: Its address.
-        suffix: Tells this run's topics from those of another run on the same Kafka.
+        suffix: Added to topic names, so that two runs on one Kafka use different topics.
     """
 
     servers: str

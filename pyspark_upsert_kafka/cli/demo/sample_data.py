@@ -1,4 +1,4 @@
-"""A web site that does not exist: people view pages, move to another region, leave and come back."""
+"""Sample data of a web site: people view pages, move to another region, leave and come back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REGIONS = {
 """Each region and its share of the users, in percent."""
 
 WAVE = 25_000
-"""So many page views arrive at a time; of few there are still three waves, of many twelve."""
+"""Page views in a wave, about; there are at least three waves and at most twelve."""
 
 _NAMES = (
     "Ada",
@@ -58,14 +58,14 @@ class UserChange(NamedTuple):
 
 
 class Wave(NamedTuple):
-    """What happens in a while; no user changes twice in it, so the changes have no order to keep."""
+    """Data that arrives together; no user changes twice in it, so its changes need no order."""
 
     changes: list[UserChange]
     views: list[PageView]
 
 
-def waves(messages: int, seed: int = 2026) -> Iterator[Wave]:
-    """All that happens, the same each time, with about so many page views."""
+def generate_waves(messages: int, seed: int = 2026) -> Iterator[Wave]:
+    """The waves of a run with about so many page views; equal arguments give equal data."""
     random = Random(seed)  # noqa: S311 - a game, not a secret
     users = range(1, max(10, messages // _VIEWS_PER_USER) + 1)
     regions: dict[int, str] = {}
@@ -85,7 +85,7 @@ def waves(messages: int, seed: int = 2026) -> Iterator[Wave]:
 
 
 def _change(user: int, regions: dict[int, str], random: Random) -> UserChange:
-    """A user who is there moves or leaves; one who is not there comes."""
+    """An existing user moves or leaves; another one arrives."""
     if user in regions and random.random() < _LEAVING:
         del regions[user]
         return UserChange(user, None, None, "delete")

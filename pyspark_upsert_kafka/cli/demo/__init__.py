@@ -1,4 +1,4 @@
-"""Run the example everybody knows, page views per region, on real Kafka and real Spark.
+"""Run the well-known example, page views per region, on real Kafka and real Spark.
 
 It starts Kafka (or takes the cluster that KAFKA_BOOTSTRAP_SERVERS names), counts page views per region
 into an upsert topic, copies a table of users from topic to topic, and checks both tables against a
@@ -30,6 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Runs the demo."""
-    from pyspark_upsert_kafka.demo import run_demo
+    from pyspark_upsert_kafka.cli.demo.runner import run_demo
 
     run_demo(given.messages, given.folder)

@@ -1,4 +1,4 @@
-"""Messages as they lie in a topic: bytes, not rows."""
+"""The messages of a topic as bytes, without decoding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RawMessage(NamedTuple):
 
 
 def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
-    """The messages of a topic as of now, partition by partition, in offset order.
+    """The messages that a topic holds now, partition by partition, in offset order.
 
     Raises:
         BrokerError: No broker answers, or there is no such topic.

@@ -1,4 +1,4 @@
-"""Page views are counted per region: an append topic in, an upsert topic out."""
+"""Counts page views per region: from an append topic to an upsert topic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from pyspark_upsert_kafka.demo.topics import Topics
-from pyspark_upsert_kafka.demo.web_site import PageView
+from pyspark_upsert_kafka.cli.demo.sample_data import PageView
+from pyspark_upsert_kafka.cli.demo.topics import Topics
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _COUNT = "user_region STRING, pv BIGINT, uv BIGINT"
 
 
 def write_views(spark: SparkSession, topics: Topics, views: Sequence[PageView]) -> None:
-    """Views arrive; their ids make the message keys and stand in no value."""
+    """Writes views; the message key is their id, which the value does not repeat."""
     rows = spark.createDataFrame(
         pa.Table.from_pylist([view._asdict() for view in views]), f"view_id BIGINT, {_VIEW}"
     )
@@ -34,7 +34,10 @@ def write_views(spark: SparkSession, topics: Topics, views: Sequence[PageView]) 
 
 
 def start_counting(spark: SparkSession, topics: Topics, checkpoint: str) -> StreamingQuery:
-    """PV and exact UV per region. A stream knows no COUNT(DISTINCT user_id): a set does the same."""
+    """Starts the query: PV and exact UV per region.
+
+    A streaming query cannot use COUNT(DISTINCT user_id); the size of a set is the same.
+    """
     views = (
         spark.readStream.format("upsert-kafka")
         .schema(_VIEW)
@@ -55,18 +58,18 @@ def start_counting(spark: SparkSession, topics: Topics, checkpoint: str) -> Stre
 
 
 def counts_table(spark: SparkSession, topics: Topics) -> DataFrame:
-    """The counts as they are now."""
+    """The current counts."""
     options = topics.table(COUNTS, "user_region")
     return spark.read.format("upsert-kafka").schema(_COUNT).options(**options).load()
 
 
-def counts_now(spark: SparkSession, topics: Topics) -> dict[str, tuple[int, int]]:
-    """Region -> PV and UV, read back from the topic."""
+def read_counts(spark: SparkSession, topics: Topics) -> dict[str, tuple[int, int]]:
+    """Region -> PV and UV, read from the topic."""
     return {row.user_region: (row.pv, row.uv) for row in counts_table(spark, topics).collect()}
 
 
-def recomputed(views: Iterable[PageView]) -> dict[str, tuple[int, int]]:
-    """The same, from the views themselves in plain Python."""
+def expected_counts(views: Iterable[PageView]) -> dict[str, tuple[int, int]]:
+    """The same, computed from the views in plain Python."""
     pv: Counter[str] = Counter()
     users: dict[str, set[int]] = {}
     for view in views:
@@ -85,7 +88,7 @@ def pv_history(spark: SparkSession, topics: Topics) -> dict[str, list[int]]:
 
 
 def over_batches(changes: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Lines of equal length: a batch changes a region once, so one seen again begins the next.
+    """Lines of equal length: a batch changes a region once, so a region seen again starts the next batch.
 
     >>> over_batches([("Asia", 3), ("Europe", 1), ("Asia", 5), ("Asia", 9), ("Europe", 4)])
     {'Asia': [3, 5, 9], 'Europe': [1, 1, 4]}
