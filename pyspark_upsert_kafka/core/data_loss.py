@@ -1,8 +1,8 @@
-"""What is gone from a cluster, when that is certain, and where to go on.
+"""Which data is lost, when that is certain, and where to continue.
 
-One answer of a broker proves nothing about what is gone: its metadata may be stale, or its log behind
-that of another. So what is missing counts as gone only when every look over `CERTAIN_AFTER_S` seconds
-says so. Retention alone is believed at once, since an earliest offset only rises.
+One answer of a broker does not prove a loss: its metadata may be stale, or its log behind that of another
+broker. So a loss is certain only when every check over `CERTAIN_AFTER_S` seconds finds it. Only a loss
+by retention is certain at once, since an earliest offset never goes back.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pyspark_upsert_kafka.core.planning import ClusterView, known_ids
 K = TypeVar("K", bound=Hashable)
 
 CERTAIN_AFTER_S = 10.0
-"""What every look over so many seconds misses is gone."""
+"""What every check over so many seconds misses is lost."""
 
-LOOK_AGAIN_S = 1.0
-"""The pause between two looks for what is missing."""
+RECHECK_INTERVAL_S = 1.0
+"""The pause between two checks for what is missing."""
 
 RETENTION = "retention or a deletion of records has taken the offsets away"
 
 
 def missing_since(before: Mapping[K, float], missing: Iterable[K], now: float) -> dict[K, float]:
-    """Since when every look has missed each of these; what a look has found is forgotten.
+    """Since when every check has missed each of these; what a check has found is dropped.
 
     >>> missing_since({"a": 1.0, "b": 1.0}, ["b", "c"], now=5.0)
     {'b': 1.0, 'c': 5.0}
@@ -47,7 +47,7 @@ class _Loss:
 
 
 def lost_data(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, DataLossError]:
-    """The partitions of which the broker no longer has what the offset still wants.
+    """The partitions for which the broker no longer has what the offset still needs.
 
     A deleted or re-created topic, a missing partition, a position before the earliest or past the
     last written offset.
@@ -61,8 +61,10 @@ def lost_data(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, D
     return lost
 
 
-def doubtful(offset: StreamOffset, view: ClusterView) -> set[tuple[TopicPartition, str | None]]:
-    """What looks lost but may be there: partitions, each with the id that its topic has here."""
+def unconfirmed_losses(
+    offset: StreamOffset, view: ClusterView
+) -> set[tuple[TopicPartition, str | None]]:
+    """Losses of which one check is no proof: partitions, each with the id that its topic has in this view."""
     return {
         (tp, view.topic_ids.get(tp.topic))
         for tp, loss in _losses(offset, view).items()
@@ -74,7 +76,7 @@ def _losses(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, _Lo
     lost = {}
     for tp, wanted in offset.positions.items():
         if offset.stop is not None and wanted >= offset.stop.get(tp, wanted):
-            continue  # a bounded stream has all it wants of this partition
+            continue  # a bounded stream has read all it wants of this partition
         loss = _loss(tp, wanted, offset, view)
         if loss is not None:
             lost[tp] = loss
@@ -105,9 +107,9 @@ def is_other_topic(known: str, seen: str) -> bool:
 
 
 def recovered(offset: StreamOffset, view: ClusterView) -> StreamOffset:
-    """The offset to go on from when data is lost and the user wants to go on (``failOnDataLoss``).
+    """The offset from which to continue after a loss (``failOnDataLoss`` = false).
 
-    Partitions that are gone are forgotten. One with lost offsets begins anew at the earliest, but a
+    Partitions that are gone are dropped. One with lost offsets begins again at the earliest, but a
     truncated one of the same topic at its end: reading it from the earliest would repeat rows.
     """
     lost = _losses(offset, view)

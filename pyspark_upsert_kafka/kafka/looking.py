@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from pyspark_upsert_kafka.core.data_loss import LOOK_AGAIN_S, is_certain, missing_since
+from pyspark_upsert_kafka.core.data_loss import RECHECK_INTERVAL_S, is_certain, missing_since
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def look_until_certain(
         since = missing_since(since, missing(found), now)
         if is_certain(since, now):
             return found
-        time.sleep(LOOK_AGAIN_S)
+        time.sleep(RECHECK_INTERVAL_S)
         found = look()
 
 

@@ -1,4 +1,4 @@
-"""What is done about lost data: the query fails, or goes on with a warning (``failOnDataLoss``)."""
+"""How lost data is handled: the query fails, or continues with a warning (``failOnDataLoss``)."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 def accept_loss(offset: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
-    """The offset itself when nothing of what it wants is lost; else where to go on.
+    """The offset itself when nothing of what it needs is lost; else where to continue.
 
     Raises:
         DataLossError: Something is lost, and ``failOnDataLoss`` is true.
     """
     lost = lost_data(offset, view)
-    _tell(lost, options)
+    _raise_or_warn(lost, options)
     return recovered(offset, view) if lost else offset
 
 
-def starting(wanted: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
-    """Where a new query starts, after a look whether the offsets asked for are there.
+def checked_start(wanted: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    """Where a new query starts, after checking that the wanted offsets exist.
 
     Raises:
-        DataLossError: They are not, and ``failOnDataLoss`` is true.
+        DataLossError: They do not, and ``failOnDataLoss`` is true.
     """
     found = accept_loss(wanted, view, options)
     return replace(found, begins=found.positions)
 
 
 def ends_of(ranges: Sequence[Range], topic_ids: Mapping[str, str]) -> StreamOffset:
-    """What must be there for planned ranges to be read."""
+    """The ends of planned ranges as an offset: what must exist for them to be read."""
     ends = {TopicPartition(r.topic, r.partition): r.end for r in ranges}
     return StreamOffset(ends, topic_ids=topic_ids)
 
 
-def still_there(
+def remaining_ranges(
     ranges: Sequence[Range], topic_ids: Mapping[str, str], view: ClusterView, options: ReadOptions
 ) -> list[Range]:
-    """The ranges, or with ``failOnDataLoss`` = false what is left of them.
+    """The ranges, or with ``failOnDataLoss`` = false what remains of them.
 
-    A batch may be planned long before it is read: by a run that crashed.
+    A batch may have been planned long before it is read, by a run that crashed.
 
     Raises:
         DataLossError: Something is lost, and ``failOnDataLoss`` is true.
@@ -61,18 +61,18 @@ def still_there(
     begins: Positions = {TopicPartition(r.topic, r.partition): r.begin for r in ranges}
     lost_ends = lost_data(ends_of(ranges, topic_ids), view)
     lost_begins = lost_data(StreamOffset(begins, topic_ids=topic_ids), view)
-    _tell({**lost_ends, **lost_begins}, options)
-    return not_empty(_left(range_, topic_ids, view) for range_ in ranges)
+    _raise_or_warn({**lost_ends, **lost_begins}, options)
+    return not_empty(_remaining(range_, topic_ids, view) for range_ in ranges)
 
 
-def _tell(lost: Mapping[TopicPartition, DataLossError], options: ReadOptions) -> None:
+def _raise_or_warn(lost: Mapping[TopicPartition, DataLossError], options: ReadOptions) -> None:
     for loss in lost.values():
         if options.fail_on_data_loss:
             raise loss
         logger.warning("%s", loss)
 
 
-def _left(range_: Range, topic_ids: Mapping[str, str], view: ClusterView) -> Range:
+def _remaining(range_: Range, topic_ids: Mapping[str, str], view: ClusterView) -> Range:
     bounds = view.bounds.get(TopicPartition(range_.topic, range_.partition))
     seen = view.topic_ids.get(range_.topic, "")
     if bounds is None or is_other_topic(topic_ids.get(range_.topic, ""), seen):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pyspark_upsert_kafka.core.data_loss import doubtful
+from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.planning import ClusterView, view_lives_s
@@ -104,13 +104,13 @@ class Observer:
         """
         look = partial(self._look, partial(self._existing, offset))
         view = self.last_view if self.last_view is not None and self.is_fresh else look()
-        return look_until_certain(view, partial(doubtful, wanted or offset), look)
+        return look_until_certain(view, partial(unconfirmed_losses, wanted or offset), look)
 
     def discover(self, offset: StreamOffset) -> ClusterView:
         """The same, after a look for topics that are new under the pattern."""
         self._discovered_at = time.monotonic()
         look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
-        return look_until_certain(look(), partial(doubtful, offset), look)
+        return look_until_certain(look(), partial(unconfirmed_losses, offset), look)
 
     def everything(self) -> ClusterView:
         """All topics of the query that one look shows, as they are now."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from pyspark_upsert_kafka.core.data_loss import doubtful
+from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.planning import ClusterView
 from pyspark_upsert_kafka.kafka.client import Cluster
 from pyspark_upsert_kafka.kafka.looking import look_until_certain
-from pyspark_upsert_kafka.source.loss import starting
+from pyspark_upsert_kafka.source.loss import checked_start
 
 
 def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, ClusterView]:
@@ -31,8 +31,8 @@ def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, Clu
 
     view = look_until_certain(look(), partial(_missing_topics, options), look)
     wanted = _start(cluster, view, options)
-    view = look_until_certain(view, partial(doubtful, wanted), look)
-    start = starting(wanted, view, options)
+    view = look_until_certain(view, partial(unconfirmed_losses, wanted), look)
+    start = checked_start(wanted, view, options)
     if options.end.kind == "unbounded":
         return start, view
     stop = cluster.positions(options.end, view)

@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.core.planning import (
 )
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, still_there
+from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.observer import Observer
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.task import read_range
@@ -71,7 +71,7 @@ class StreamReader(DataSourceStreamReader):
             return []
         planned = ranges_between(before, after)
         view = self._observer.view(after, wanted=ends_of(planned, after.topic_ids))
-        ranges = still_there(planned, after.topic_ids, view, self._options)
+        ranges = remaining_ranges(planned, after.topic_ids, view, self._options)
         return [InputPartition(range_) for range_ in split(ranges, self._options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.data_loss import (
-    doubtful,
     is_certain,
     is_other_topic,
     lost_data,
     missing_since,
     recovered,
+    unconfirmed_losses,
 )
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import TopicPartition
@@ -172,7 +172,7 @@ def test_only_retention_is_believed_at_once(wanted, there, loss, going_on):
     lost = set() if loss is None else {TopicPartition(loss.topic, loss.partition)}
     by_retention = loss is not None and loss.reason.startswith("retention")
 
-    assert {tp for tp, _ in doubtful(wanted, there)} == (set() if by_retention else lost)
+    assert {tp for tp, _ in unconfirmed_losses(wanted, there)} == (set() if by_retention else lost)
 
 
 @pytest.mark.parametrize(
@@ -202,5 +202,5 @@ def test_another_topic_is_another_doubt():
     """First no topic, then one with another id: the second must be seen for as long as the first."""
     gone, other = view({}), view({"t": "2"}, t0=bounds(0, 9))
 
-    assert doubtful(offset({T0: 5}), gone) == {(T0, None)}
-    assert doubtful(offset({T0: 5}), other) == {(T0, "2")}
+    assert unconfirmed_losses(offset({T0: 5}), gone) == {(T0, None)}
+    assert unconfirmed_losses(offset({T0: 5}), other) == {(T0, "2")}

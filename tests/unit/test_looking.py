@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from pyspark_upsert_kafka.core.data_loss import doubtful
+from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.kafka import looking
@@ -36,7 +36,9 @@ def test_a_loss_is_concluded_from_unanimous_looks(monkeypatch, shown, asked):
         taken.append(next(looks))
         return taken[-1]
 
-    found = looking.look_until_certain(look(), partial(doubtful, StreamOffset({T0: 15})), look)
+    found = looking.look_until_certain(
+        look(), partial(unconfirmed_losses, StreamOffset({T0: 15})), look
+    )
 
     assert found is taken[-1]
     assert len(taken) == asked

@@ -9,7 +9,7 @@ import pytest
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range, StreamOffset, TopicPartition
 from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
-from pyspark_upsert_kafka.source.loss import accept_loss, starting, still_there
+from pyspark_upsert_kafka.source.loss import accept_loss, checked_start, remaining_ranges
 from tests.unit.fake_cluster import stream_options
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -50,12 +50,12 @@ def test_each_lost_partition_is_one_warning(caplog):
 def test_a_start_that_is_not_there_fails():
     """A new query that asks for offsets which are gone."""
     with pytest.raises(DataLossError, match="wanted offset 3, earliest available offset 10"):
-        starting(StreamOffset({A: 3, B: 0}), view(), STRICT)
+        checked_start(StreamOffset({A: 3, B: 0}), view(), STRICT)
 
 
 def test_a_start_carries_its_own_beginning():
     """For the first batch's end: Spark keeps no initial offset."""
-    assert starting(StreamOffset({A: 3, B: 7}), view(), LAX).begins == {A: 10, B: 7}
+    assert checked_start(StreamOffset({A: 3, B: 7}), view(), LAX).begins == {A: 10, B: 7}
 
 
 @pytest.mark.parametrize(
@@ -72,17 +72,17 @@ def test_a_start_carries_its_own_beginning():
 )
 def test_what_is_left_of_a_planned_range(range_, left, caplog):
     """With one warning for what is lost."""
-    assert left == still_there([range_], {"t": "id"}, view(), LAX)
+    assert left == remaining_ranges([range_], {"t": "id"}, view(), LAX)
     assert len(caplog.records) == (0 if left == [range_] else 1)
 
 
 def test_nothing_is_left_of_another_topic_of_the_same_name():
     """Its offsets mean other messages."""
-    assert still_there([Range("t", 0, 10, 20)], {"t": "old"}, view(), LAX) == []
+    assert remaining_ranges([Range("t", 0, 10, 20)], {"t": "old"}, view(), LAX) == []
 
 
 def test_a_planned_range_may_end_past_the_last_stable_offset():
     """A transaction that began after the batch was planned takes nothing away."""
     range_ = Range("t", 0, 10, 20)
 
-    assert [range_] == still_there([range_], {}, view(latest=15), STRICT)
+    assert [range_] == remaining_ranges([range_], {}, view(latest=15), STRICT)
