@@ -15,7 +15,7 @@ demo: $(READY)
 
 # Two processes: tests with Spark wait much, and the others run beside them.
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadscope --no-loadscope-reorder $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

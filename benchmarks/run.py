@@ -33,7 +33,12 @@ def main() -> int:
         ready.touch()
     # Spark's workers import the bare Arrow source of stages.py; the schema registry is that of the tests.
     path = os.pathsep.join([str(HERE), str(PROJECT)])
-    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": path}
+    environment = {
+        "KAFKA_OPTS": "-XX:TieredStopAtLevel=4",  # a broker that runs fast, not one that starts fast
+        **os.environ,
+        "PYSPARK_PYTHON": str(python),
+        "PYTHONPATH": path,
+    }
     command = [python, HERE / "compare.py", *sys.argv[1:]]
     return subprocess.run(command, env=environment, check=False).returncode
 

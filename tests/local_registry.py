@@ -41,7 +41,8 @@ class LocalRegistry:
             self.url = f"http://{HOST}:{port}/apis/ccompat/v7"
             settings = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
             (jar,) = folder.glob("*-runner.jar")
-            self._guard.run([java, "-XX:+UseSerialGC", "-Xmx512m", *settings, "-jar", str(jar)])
+            flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
+            self._guard.run([java, *flags, *settings, "-jar", str(jar)])
             self._wait()
         except BaseException:
             self._guard.close()

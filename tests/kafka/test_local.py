@@ -100,6 +100,14 @@ def test_start_of_a_broker_that_runs_changes_nothing(kafka):
     assert kafka.bootstrap_servers == address
 
 
+def test_flags_of_the_jvm_are_taken_from_the_environment(monkeypatch):
+    """As Kafka's own scripts take them from KAFKA_OPTS, and after LocalKafka's own."""
+    monkeypatch.setenv("KAFKA_OPTS", "-Xmx256m '-XX:NoSuchFlag=1 2'")
+
+    with pytest.raises(BrokerError, match=re.escape("NoSuchFlag=1 2")), LocalKafka():
+        pass
+
+
 def test_stop_and_start_keep_the_port_and_the_data():
     """After stop nobody answers; after start the same messages are at the same address."""
     with LocalKafka() as kafka:
