@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pyspark_upsert_kafka.core.declared import METADATA_KEYS, NOT_YET, SECTIONS
-from pyspark_upsert_kafka.core.option import Option
+from pyspark_upsert_kafka.core.options import NOT_YET, SECTIONS, Option
+from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
 from pyspark_upsert_kafka.formats import FORMATS, format_options
 
 _HEAD = """\
 # Options
 
-<!-- Made by `make docs` from core/declared.py and the formats. Change those, not this page. -->
+<!-- Made by `make docs` from core/options/catalog.py and the formats. Change those, not this page. -->
 
 Options are given by name: `.option("name", "value")` or `.options(**{...})` in Python,
 `WITH ('name' = 'value')` in SQL. The case of names does not matter. Names and meanings are Flink's

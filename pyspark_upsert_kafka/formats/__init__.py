@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import Option
+from pyspark_upsert_kafka.core.options import Option
 from pyspark_upsert_kafka.formats.codec import Format
 
 _MODULES = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark_upsert_kafka.core.option import Option
+from pyspark_upsert_kafka.core.options import Option
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_upsert_kafka.core.declared import FROM_UPSERT_SINK
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import (
+    FROM_UPSERT_SINK,
     PreimageOrder,
     WriteOptions,
     check_write_options,

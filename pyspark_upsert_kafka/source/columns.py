@@ -11,9 +11,14 @@ from typing import Literal
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.declared import OPTIONS
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions, TableOptions, read_options
+from pyspark_upsert_kafka.core.options import (
+    OPTIONS,
+    FormatChoice,
+    ReadOptions,
+    TableOptions,
+    read_options,
+)
 from pyspark_upsert_kafka.formats import format_options
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.model import Record

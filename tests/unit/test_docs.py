@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.core.declared import OPTIONS
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.options import OPTIONS
 from pyspark_upsert_kafka.docs import FORMATS, options_page
 from pyspark_upsert_kafka.formats import format_options
 

@@ -19,7 +19,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.core.declared import METADATA_KEYS
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import (
     ERROR,
@@ -31,6 +30,7 @@ from pyspark_upsert_kafka.core.metadata import (
     MetadataColumn,
     metadata_columns,
 )
+from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
 
 
 def struct(**fields):

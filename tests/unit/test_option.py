@@ -6,22 +6,20 @@ import re
 
 import pytest
 
-from pyspark_upsert_kafka.core.declared import (
-    column_list,
-    json_topic_list,
-    regular_expression,
-    specific_offsets,
-    topic_list,
-    topic_name,
-)
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import (
-    Option,
+from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.options.parsers import (
     any_text,
     boolean,
+    column_list,
     duration,
+    json_topic_list,
     one_of,
+    regular_expression,
+    specific_offsets,
     text,
+    topic_list,
+    topic_name,
     whole_number,
 )
 

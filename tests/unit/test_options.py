@@ -8,24 +8,29 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.core.declared import NOT_YET, OPTIONS, SECTIONS, SPARKS_OWN
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import Option, boolean, text
 from pyspark_upsert_kafka.core.options import (
+    NOT_YET,
+    OPTIONS,
+    SECTIONS,
+    SPARKS_OWN,
     BufferFlush,
     FormatChoice,
     Limits,
+    Option,
     Position,
     ReadOptions,
     TableOptions,
     Topics,
     WriteOptions,
+    boolean,
     check_write_options,
-    masked,
     read_options,
+    text,
     write_options,
 )
 from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.secrecy import masked
 from pyspark_upsert_kafka.formats import format_options
 
 BASE = {

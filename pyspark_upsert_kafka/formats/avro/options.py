@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark_upsert_kafka.core.option import Option, boolean, text
+from pyspark_upsert_kafka.core.options import Option, boolean, text
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.schema import Source
 from pyspark_upsert_kafka.formats.codec import CodecSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import Option, boolean, one_of, text
+from pyspark_upsert_kafka.core.options import Option, boolean, one_of, text
 from pyspark_upsert_kafka.formats.avro_confluent.access import Access, Addresses, addresses
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 

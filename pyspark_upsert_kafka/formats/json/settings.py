@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import Option, any_text, boolean, one_of
+from pyspark_upsert_kafka.core.options import Option, any_text, boolean, one_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.moments import TimestampText
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.option import Option, any_text, boolean, text
+from pyspark_upsert_kafka.core.options import Option, any_text, boolean, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
 OPTIONS = (

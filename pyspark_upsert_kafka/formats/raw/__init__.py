@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.core.option import Option, one_of
+from pyspark_upsert_kafka.core.options import Option, one_of
 from pyspark_upsert_kafka.formats.batches import UnreadableError, decode_in_pieces, exact_decoder
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.raw.charset import UTF_8, Charset, charset

@@ -2,79 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 
-from pyspark_upsert_kafka.core.option import (
-    Option,
-    Parser,
+from pyspark_upsert_kafka.core.options.option import Option
+from pyspark_upsert_kafka.core.options.parsers import (
+    OFFSETS_COMPLAINT,
     any_text,
     boolean,
+    column_list,
     duration,
+    json_topic_list,
     one_of,
+    regular_expression,
+    specific_offsets,
     text,
+    topic_list,
+    topic_name,
     whole_number,
 )
-
-
-def regular_expression(value: str) -> re.Pattern[str]:
-    """A regular expression over whole topic names."""
-    try:
-        return re.compile(value)
-    except re.error as error:
-        raise ValueError(f"expected a regular expression ({error})") from None
-
-
-def specific_offsets(value: str) -> tuple[tuple[int, int], ...]:
-    """``partition:0,offset:42;partition:1,offset:300`` as pairs, sorted by partition."""
-    pairs: dict[int, int] = {}
-    for part in value.strip().removesuffix(";").split(";"):
-        match = re.fullmatch(r"\s*partition:([0-9]{1,9}),offset:([0-9]{1,18})\s*", part)
-        if not match or int(match[1]) in pairs:
-            raise ValueError(_OFFSETS_FORM)
-        pairs[int(match[1])] = int(match[2])
-    return tuple(sorted(pairs.items()))
-
-
-_OFFSETS_FORM = "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
-_OFFSETS_COMPLAINT = "Invalid properties '{name}' {expected}, but is {seen}."
-"""The wording of Flink's ``KafkaConnectorOptionsUtil``."""
-
-
-def topic_name(value: str) -> str:
-    """A name that Kafka takes for a topic."""
-    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", value) or value in (".", ".."):
-        raise ValueError(
-            "expected a topic's name, of at most 249 letters, digits, '.', '_' and '-'"
-        )
-    return value
-
-
-def topic_list(value: str) -> tuple[str, ...]:
-    """One topic, or several separated by ``;``, each once."""
-    names = (part.strip() for part in value.split(";") if part.strip())
-    return tuple(dict.fromkeys(topic_name(name) for name in names))
-
-
-def json_topic_list(value: str) -> tuple[str, ...]:
-    """What Spark makes of ``load(["a", "b"])``."""
-    names = json.loads(value)
-    if not isinstance(names, list):
-        raise ValueError("expected a JSON list")  # noqa: TRY004 - what is wrong is the text
-    return topic_list(";".join(map(str, names)))
-
-
-def column_list(separator: str) -> Parser:
-    """Names of columns, each once; the case of letters makes no difference."""
-
-    def parse(value: str) -> tuple[str, ...]:
-        names = tuple(part.strip() for part in value.split(separator) if part.strip())
-        if len({name.lower() for name in names}) < len(names):
-            raise ValueError("expected each column once")
-        return names
-
-    return parse
 
 
 @dataclass(frozen=True)
@@ -133,7 +78,7 @@ _READING = Section(
                "start at the first message of at least this record timestamp (ms since the epoch)"),
         Option("scan.startup.specific-offsets", specific_offsets, None,
                "start offsets: `partition:0,offset:42;partition:1,offset:300`",
-               complaint=_OFFSETS_COMPLAINT),
+               complaint=OFFSETS_COMPLAINT),
         Option("properties.auto.offset.reset", one_of("earliest", "latest", "none"), None,
                "with `group-offsets`: where a partition starts of which nothing is committed: "
                "`earliest`, `latest`, `none` (an error)", "`none`"),
@@ -147,7 +92,7 @@ _READING = Section(
                "end before the first message of at least this record timestamp"),
         Option("scan.bounded.specific-offsets", specific_offsets, None,
                "end offsets: `partition:0,offset:42;partition:1,offset:300`",
-               complaint=_OFFSETS_COMPLAINT),
+               complaint=OFFSETS_COMPLAINT),
         Option("scan.topic-partition-discovery.interval", duration, 300.0,
                "how often a running stream looks for new partitions and topics; `0` = never",
                "`5 min`"),
@@ -156,7 +101,7 @@ _READING = Section(
     ),
 )  # fmt: skip
 
-_SHARING = Section(
+_BATCHES = Section(
     "Reading: who reads how much",
     (
         Option("minPartitions", whole_number(1), None,
@@ -170,7 +115,7 @@ _SHARING = Section(
     ),
 )  # fmt: skip
 
-_TROUBLE = Section(
+_ERRORS = Section(
     "Reading: when something is wrong",
     (
         Option("failOnDataLoss", boolean, True,
@@ -203,7 +148,7 @@ _WRITING = Section(
     ),
 )  # fmt: skip
 
-SECTIONS = (_TABLE, _READING, _SHARING, _TROUBLE, _WRITING)
+SECTIONS = (_TABLE, _READING, _BATCHES, _ERRORS, _WRITING)
 
 OPTIONS = {option.name: option for section in SECTIONS for option in section.options}
 
@@ -229,6 +174,9 @@ METADATA_KEYS = (
 )  # fmt: skip
 """Values of `metadata.<column>`; `none` makes a reserved name an ordinary column."""
 
+METADATA = "metadata."
+"""Prefix of the options ``metadata.<column>``."""
+
 _AT_LEAST_ONCE = (
     "'at-least-once' leaves the right table too, since a repeated upsert changes nothing"
 )
@@ -246,20 +194,3 @@ NOT_YET: dict[tuple[str, str | None], str] = {
 }
 """Options, or values of options, that are planned and that this version does not have: what to do
 instead. A `scan.` option is no trouble to a sink, nor a `sink.` option to a source."""
-
-ELSEWHERE: dict[str, str | None] = {
-    "assign": "topic",
-    "subscribe": "topic",
-    "subscribepattern": "topic-pattern",
-    "startingoffsets": "scan.startup.mode",
-    "startingoffsetsbytimestamp": "scan.startup.timestamp-millis",
-    "startingtimestamp": "scan.startup.timestamp-millis",
-    "endingoffsets": "scan.bounded.mode",
-    "endingoffsetsbytimestamp": "scan.bounded.timestamp-millis",
-    "endingtimestamp": "scan.bounded.timestamp-millis",
-    "scan.parallelism": "minPartitions",
-    "sink.partitioner": None,
-    "sink.transaction-naming-strategy": None,
-    "format": "value.format",
-}
-"""Names from Spark's and Flink's ``kafka`` connectors, and what means the same here; None = nothing."""

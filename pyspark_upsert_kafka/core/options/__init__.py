@@ -1,0 +1,61 @@
+"""Options as the user gave them -> frozen values, once, when the query is planned.
+
+Below this package there is no option string and no default. Rules and wording follow Flink's
+``UpsertKafkaDynamicTableFactory`` and ``KafkaConnectorOptionsUtil`` where Flink has them.
+"""
+
+from pyspark_upsert_kafka.core.options.catalog import (
+    FROM_UPSERT_SINK,
+    NOT_YET,
+    OPTIONS,
+    SECTIONS,
+    SPARKS_OWN,
+)
+from pyspark_upsert_kafka.core.options.names import FormatOptions
+from pyspark_upsert_kafka.core.options.option import Option
+from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of, text
+from pyspark_upsert_kafka.core.options.reading import read_options
+from pyspark_upsert_kafka.core.options.values import (
+    BufferFlush,
+    ErrorMode,
+    FormatChoice,
+    Limits,
+    Position,
+    PositionKind,
+    PreimageOrder,
+    ReadMode,
+    ReadOptions,
+    TableOptions,
+    Topics,
+    WriteOptions,
+)
+from pyspark_upsert_kafka.core.options.writing import check_write_options, write_options
+
+__all__ = [
+    "FROM_UPSERT_SINK",
+    "NOT_YET",
+    "OPTIONS",
+    "SECTIONS",
+    "SPARKS_OWN",
+    "BufferFlush",
+    "ErrorMode",
+    "FormatChoice",
+    "FormatOptions",
+    "Limits",
+    "Option",
+    "Position",
+    "PositionKind",
+    "PreimageOrder",
+    "ReadMode",
+    "ReadOptions",
+    "TableOptions",
+    "Topics",
+    "WriteOptions",
+    "any_text",
+    "boolean",
+    "check_write_options",
+    "one_of",
+    "read_options",
+    "text",
+    "write_options",
+]

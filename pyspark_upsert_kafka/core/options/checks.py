@@ -1,0 +1,96 @@
+"""What contradicts what. Each check raises OptionError, with Flink's wording where Flink has the rule.
+
+What contradicts itself is told on both sides, though only one of them makes use of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.values import TableOptions, Topics
+
+
+def check_no_key(given: Mapping[str, str]) -> None:
+    """An append source has no key."""
+    for name in given:
+        if name == "primary-key" or name.startswith("key."):
+            raise OptionError(
+                "'read.mode' = 'append' reads every message as a row of its own and knows no key: "
+                f"leave out '{name}'."
+            )
+
+
+def check_position(
+    values: Mapping[str, Any], table: TableOptions, which: str, default: str = ""
+) -> None:
+    """The mode of a position has what it needs, and nothing else.
+
+    Args:
+        values: The value of every declared option.
+        table: What both sides know of the table.
+        which: ``startup`` or ``bounded``.
+        default: The mode when none is given.
+    """
+    kind = values[f"scan.{which}.mode"] or default
+    for needed, option in (
+        ("timestamp", f"scan.{which}.timestamp-millis"),
+        ("specific-offsets", f"scan.{which}.specific-offsets"),
+    ):
+        if kind == needed and values[option] is None:
+            raise OptionError(f"'{option}' is required in '{kind}' {which} mode but missing.")
+        if kind != needed and values[option] is not None:
+            raise OptionError(
+                f"'{option}' has a meaning only with 'scan.{which}.mode' = '{needed}', which is '{kind}'."
+            )
+    if kind == "specific-offsets" and len(table.topics.names) != 1:
+        raise OptionError("Currently Kafka source only supports specific offset for single topic.")
+    if kind == "group-offsets" and not table.properties.get("group.id"):
+        raise OptionError(f"'properties.group.id' is required in 'group-offsets' {which} mode.")
+
+
+def check_limits(values: Mapping[str, Any]) -> None:
+    """A micro-batch may have as many offsets as it must have."""
+    most, least = values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"]
+    if most is not None and least is not None and least > most:
+        raise OptionError(
+            f"The value of 'minOffsetsPerTrigger' ({least}) must not be larger than "
+            f"'maxOffsetsPerTrigger' ({most})."
+        )
+
+
+def check_dead_letter_topic(values: Mapping[str, Any], topics: Topics) -> None:
+    """Where bad messages are sent to a topic, there is one, and it is not one that is read."""
+    target = values["error-handling.log.target"]
+    if values["error-handling.mode"] != "log":
+        return
+    if target is None:
+        raise OptionError(
+            "'error-handling.log.target' is required in 'log' error-handling mode but missing."
+        )
+    if target in topics.names or (topics.pattern is not None and topics.pattern.fullmatch(target)):
+        raise OptionError(
+            f"'error-handling.log.target' = '{target}' is one of the topics that are read: each bad "
+            "message would be read and sent again without end. Name another topic."
+        )
+
+
+def check_buffer(values: Mapping[str, Any]) -> None:
+    """The buffer has both of its bounds or neither."""
+    if (values["sink.buffer-flush.max-rows"] > 0) != (values["sink.buffer-flush.interval"] > 0):
+        raise OptionError(
+            "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater "
+            "than zero together to enable sink buffer flushing."
+        )
+
+
+def check_distribution(values: Mapping[str, Any]) -> None:
+    """Only `upsert_sink` can distribute rows."""
+    for name in ("sink.parallelism", "sequence-by"):
+        if values[name] is not None:
+            raise OptionError(
+                f"Option '{name}' works with upsert_sink only, since Spark gives a Python writer no say "
+                "in how rows are distributed: use .foreachBatch(upsert_sink(options)), or "
+                "df.repartition(n, key columns) first."
+            )

@@ -1,0 +1,107 @@
+"""The names of the options that were given: which are unknown, missing, or not available yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.catalog import (
+    FROM_UPSERT_SINK,
+    METADATA,
+    NOT_YET,
+    OPTIONS,
+    SPARKS_OWN,
+)
+from pyspark_upsert_kafka.core.options.hints import hint
+from pyspark_upsert_kafka.core.options.option import Option
+from pyspark_upsert_kafka.core.properties import PREFIX, one_spelling
+
+FormatOptions = Callable[[str, str], tuple[Option, ...]]
+"""Name of a format and side (``key``, ``value``) -> the options that the format declares."""
+
+
+def in_lower_case(raw: Mapping[str, str]) -> dict[str, str]:
+    """The options with their names in lower case, and each client property under one of its names.
+
+    Raises:
+        OptionError: There are none, or a property is given under two names with different values.
+    """
+    given = one_spelling({name.lower(): value for name, value in raw.items()})
+    if given.keys() <= {"checkpointlocation", "queryname"}:
+        raise OptionError(
+            "No options arrived. Spark hands the options of a CREATE TABLE statement to no Python "
+            "source: give them with the query, as in SELECT * FROM t WITH ('topic' = '...', "
+            "'properties.bootstrap.servers' = '...', 'primary-key' = '...', 'key.format' = 'json', "
+            "'value.format' = 'json')."
+        )
+    return given
+
+
+def declared_values(
+    given: Mapping[str, str], formats: FormatOptions, *, keyed: bool, writing: bool
+) -> dict[str, Any]:
+    """The value of every declared option, given or default, by its name as declared.
+
+    Raises:
+        OptionError: An option is unknown, missing, malformed or not available yet.
+    """
+    refuse_unavailable(given, of_no_concern="scan." if writing else "sink.")
+    refuse_unknown(given, formats)
+    refuse_missing(given, keyed=keyed)
+    return {name: option.read(given) for name, option in OPTIONS.items()}
+
+
+def refuse_unavailable(given: Mapping[str, str], *, of_no_concern: str) -> None:
+    """Raises OptionError for what is planned only, but for names with the prefix of the other side."""
+    for (name, planned), instead in NOT_YET.items():
+        value = given.get(name, "").strip().lower()
+        if name.startswith(of_no_concern) or name not in given or planned not in (None, value):
+            continue
+        what = f"Option '{name}'" if planned is None else f"'{name}' = '{planned}'"
+        raise OptionError(
+            f"{what} is not available in this version of pyspark_upsert_kafka: {instead}."
+        )
+
+
+def refuse_unknown(given: Mapping[str, str], formats: FormatOptions) -> None:
+    """Raises OptionError with every unknown name, what each can mean, and the names that are known."""
+    supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
+    known = {*supported, *SPARKS_OWN, FROM_UPSERT_SINK.name, *(name for name, _ in NOT_YET)}
+    unknown = [name for name in sorted(given) if name not in known and not _is_free(name, given)]
+    if unknown:
+        raise OptionError(
+            "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
+            + "\n".join(name + hint(name, supported) for name in unknown)
+            + "\n\nSupported options:\n\n"
+            + "\n".join(sorted([*supported.values(), "properties.*", "metadata.<column>"]))
+        )
+
+
+def _format_option_names(given: Mapping[str, str], formats: FormatOptions) -> Iterable[str]:
+    for side in ("key", "value"):
+        name = OPTIONS[f"{side}.format"].read(given)
+        if name is not None:
+            yield from (f"{side}.{name}.{option.name}" for option in formats(name, side))
+
+
+def _is_free(name: str, given: Mapping[str, str]) -> bool:
+    """Whether the name is free to choose, or belongs to a format that is yet to be named."""
+    if name.startswith((PREFIX, METADATA)):
+        return name not in (PREFIX, METADATA)
+    side, _, rest = name.partition(".")
+    return side in ("key", "value") and "." in rest and f"{side}.format" not in given
+
+
+def refuse_missing(given: Mapping[str, str], *, keyed: bool) -> None:
+    """Raises OptionError with every required name that is missing."""
+    examples = {"properties.bootstrap.servers": "localhost:9092", "value.format": "json"}
+    if keyed:
+        examples["key.format"] = "json"
+    missing = sorted(name for name in examples if not given.get(name, "").strip())
+    if missing:
+        raise OptionError(
+            "One or more required options are missing.\n\nMissing required options are:\n\n"
+            + "\n".join(missing)
+            + f"\n\nFor example: .option('{missing[0]}', '{examples[missing[0]]}')"
+        )

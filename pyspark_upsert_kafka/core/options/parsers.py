@@ -1,0 +1,142 @@
+"""Parsers of options: from text to a value; each raises ValueError with what it expected."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from pyspark_upsert_kafka.core.options.option import Parser
+
+_LARGEST = 2**63 - 1
+
+
+def text(value: str) -> str:
+    """Any text but the empty one."""
+    if not value:
+        raise ValueError("expected a value")
+    return value
+
+
+def any_text(value: str) -> str:
+    """Any text, the empty one too."""
+    return value
+
+
+def boolean(value: str) -> bool:
+    """``true`` or ``false``, in any case."""
+    lowered = value.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("expected 'true' or 'false'")
+    return lowered == "true"
+
+
+def whole_number(minimum: int = 0) -> Parser:
+    """A whole number of at least ``minimum`` that fits into 64 bits."""
+
+    def parse(value: str) -> int:
+        if re.fullmatch(r"\s*-?[0-9]{1,19}\s*", value) and minimum <= int(value) <= _LARGEST:
+            return int(value)
+        raise ValueError(f"expected a whole number of at least {minimum}")
+
+    return parse
+
+
+def one_of(*allowed: str) -> Parser:
+    """One of the given words, in any case; the declared spelling is the value."""
+    by_lower = {word.lower(): word for word in allowed}
+
+    def parse(value: str) -> str:
+        found = by_lower.get(value.strip().lower())
+        if found is None:
+            raise ValueError("expected one of " + ", ".join(f"'{word}'" for word in allowed))
+        return found
+
+    return parse
+
+
+_UNITS = {
+    label: seconds
+    for labels, seconds in (
+        ("ns nano nanos nanosecond nanoseconds", 1e-9),
+        ("us µs micro micros microsecond microseconds", 1e-6),
+        ("ms milli millis millisecond milliseconds", 1e-3),
+        ("s sec secs second seconds", 1.0),
+        ("m min minute minutes", 60.0),
+        ("h hour hours", 3600.0),
+        ("d day days", 86400.0),
+    )
+    for label in labels.split()
+}
+"""Those of Flink's ``org.apache.flink.util.TimeUtils``, and ``us``, which Spark knows."""
+
+
+def duration(value: str) -> float:
+    """A duration as Flink writes one (``5 min``, ``10s``, a bare number = ms), in seconds.
+
+    >>> duration("5 min"), duration("250ms"), duration("1500")
+    (300.0, 0.25, 1.5)
+    """
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-zµ]*)\s*", value.lower())
+    unit = _UNITS.get(match[2] or "ms") if match else None
+    if match is None or unit is None:
+        raise ValueError("expected a duration such as '5 min', '10s' or '500 ms'")
+    return int(match[1]) * unit
+
+
+def regular_expression(value: str) -> re.Pattern[str]:
+    """A regular expression over whole topic names."""
+    try:
+        return re.compile(value)
+    except re.error as error:
+        raise ValueError(f"expected a regular expression ({error})") from None
+
+
+def specific_offsets(value: str) -> tuple[tuple[int, int], ...]:
+    """``partition:0,offset:42;partition:1,offset:300`` as pairs, sorted by partition."""
+    pairs: dict[int, int] = {}
+    for part in value.strip().removesuffix(";").split(";"):
+        match = re.fullmatch(r"\s*partition:([0-9]{1,9}),offset:([0-9]{1,18})\s*", part)
+        if not match or int(match[1]) in pairs:
+            raise ValueError(_OFFSETS_FORM)
+        pairs[int(match[1])] = int(match[2])
+    return tuple(sorted(pairs.items()))
+
+
+_OFFSETS_FORM = "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
+OFFSETS_COMPLAINT = "Invalid properties '{name}' {expected}, but is {seen}."
+"""The wording of Flink's ``KafkaConnectorOptionsUtil``."""
+
+
+def topic_name(value: str) -> str:
+    """A name that Kafka takes for a topic."""
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", value) or value in (".", ".."):
+        raise ValueError(
+            "expected a topic's name, of at most 249 letters, digits, '.', '_' and '-'"
+        )
+    return value
+
+
+def topic_list(value: str) -> tuple[str, ...]:
+    """One topic, or several separated by ``;``, each once."""
+    names = (part.strip() for part in value.split(";") if part.strip())
+    return tuple(dict.fromkeys(topic_name(name) for name in names))
+
+
+def json_topic_list(value: str) -> tuple[str, ...]:
+    """What Spark makes of ``load(["a", "b"])``."""
+    names = json.loads(value)
+    if not isinstance(names, list):
+        raise ValueError("expected a JSON list")  # noqa: TRY004 - what is wrong is the text
+    return topic_list(";".join(map(str, names)))
+
+
+def column_list(separator: str) -> Parser:
+    """Names of columns, each once; the case of letters makes no difference."""
+
+    def parse(value: str) -> tuple[str, ...]:
+        names = tuple(part.strip() for part in value.split(separator) if part.strip())
+        if len({name.lower() for name in names}) < len(names):
+            raise ValueError("expected each column once")
+        return names
+
+    return parse

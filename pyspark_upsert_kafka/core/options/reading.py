@@ -1,0 +1,126 @@
+"""The options of a read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.checks import (
+    check_buffer,
+    check_dead_letter_topic,
+    check_limits,
+    check_no_key,
+    check_position,
+)
+from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values, in_lower_case
+from pyspark_upsert_kafka.core.options.table import table_options
+from pyspark_upsert_kafka.core.options.values import (
+    Limits,
+    Position,
+    PositionKind,
+    ReadMode,
+    ReadOptions,
+    TableOptions,
+)
+from pyspark_upsert_kafka.core.secrecy import literal_secrets
+
+
+def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool) -> ReadOptions:
+    """The options of a read.
+
+    Args:
+        raw: Options by name; the case of names does not matter.
+        formats: Looks up what options a format declares.
+        stream: Whether this is a streaming read.
+
+    Raises:
+        OptionError: An option is unknown, missing, malformed or contradicts another.
+    """
+    given = in_lower_case(raw)
+    mode = _mode(given, stream=stream)
+    if mode == "append":
+        check_no_key(given)
+    values = declared_values(given, formats, keyed=mode != "append", writing=False)
+    table = table_options(given, values, formats, keyed=mode != "append")
+    check_buffer(values)
+    start, end = _start(values, table, mode), _end(values, table, stream=stream)
+    _check_snapshot(values, mode)
+    check_limits(values)
+    check_dead_letter_topic(values, table.topics)
+    logs_errors = values["error-handling.mode"] == "log"
+    return ReadOptions(
+        table=table,
+        mode=mode,
+        emit_deletes=values["scan.deletes"] == "emit",
+        start=start,
+        end=end,
+        discovery_interval_s=values["scan.topic-partition-discovery.interval"],
+        min_partitions=values["minPartitions"],
+        limits=_limits(values) if stream else Limits(),
+        fail_on_data_loss=values["failOnDataLoss"],
+        error_mode=values["error-handling.mode"],
+        dead_letter_topic=values["error-handling.log.target"] if logs_errors else None,
+        read_committed=values["properties.isolation.level"] == "read_committed",
+        warnings=tuple(literal_secrets(raw)),
+    )
+
+
+def _mode(given: Mapping[str, str], *, stream: bool) -> ReadMode:
+    mode = OPTIONS["read.mode"].read(given) or ("changelog" if stream else "snapshot")
+    if mode == "snapshot" and stream:
+        raise OptionError(
+            "'read.mode' = 'snapshot' is for batch reads; a stream reads a 'changelog'."
+        )
+    return cast("ReadMode", mode)
+
+
+def _start(values: Mapping[str, Any], table: TableOptions, mode: ReadMode) -> Position:
+    check_position(values, table, "startup")
+    kind = values["scan.startup.mode"]
+    if mode == "snapshot" and kind != "earliest-offset":
+        raise OptionError(
+            f"'scan.startup.mode' = '{kind}' is not allowed with 'read.mode' = 'snapshot': the "
+            "table is what all changes since the earliest offset add up to. Use 'read.mode' = "
+            "'changelog' to read from elsewhere."
+        )
+    return Position(
+        kind,
+        values["scan.startup.timestamp-millis"],
+        values["scan.startup.specific-offsets"] or (),
+        values["properties.auto.offset.reset"] or "none",
+    )
+
+
+def _end(values: Mapping[str, Any], table: TableOptions, *, stream: bool) -> Position:
+    default: PositionKind = "unbounded" if stream else "latest-offset"
+    check_position(values, table, "bounded", default)
+    kind: PositionKind = values["scan.bounded.mode"] or default
+    if kind == "unbounded" and not stream:
+        raise OptionError(
+            "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
+        )
+    return Position(
+        kind,
+        values["scan.bounded.timestamp-millis"],
+        values["scan.bounded.specific-offsets"] or (),
+    )
+
+
+def _check_snapshot(values: Mapping[str, Any], mode: ReadMode) -> None:
+    if mode != "snapshot":
+        return
+    if values["minPartitions"] is not None:
+        raise OptionError(
+            "'minPartitions' is not allowed with 'read.mode' = 'snapshot': the changes of a key must "
+            "be read by one task."
+        )
+    if values["error-handling.mode"] == "column":
+        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
+
+
+def _limits(values: Mapping[str, Any]) -> Limits:
+    return Limits(
+        values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"], values["maxTriggerDelay"]
+    )

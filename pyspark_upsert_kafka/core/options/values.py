@@ -1,0 +1,153 @@
+"""The options as frozen values: what the rest of the package knows of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.secrecy import is_secret
+
+ReadMode = Literal["snapshot", "changelog", "append"]
+ErrorMode = Literal["fail", "ignore", "log", "column"]
+PositionKind = Literal[
+    "earliest-offset",
+    "latest-offset",
+    "group-offsets",
+    "timestamp",
+    "specific-offsets",
+    "unbounded",
+]
+
+PreimageOrder = Literal["in-task", "by-key", "unknown"]
+"""In which order a task meets the changes of a key: among others, one after another, or not all of them."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of a table: a list of names, or a pattern."""
+
+    names: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+
+    def __str__(self) -> str:
+        return ";".join(self.names) if self.pattern is None else f"pattern {self.pattern.pattern!r}"
+
+
+@dataclass(frozen=True)
+class FormatChoice:
+    """A chosen format and the values of its options, by their unprefixed names."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        shown = {name: "***" if is_secret(name) else value for name, value in self.options}
+        return f"FormatChoice({self.name!r}, {shown})"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What both sides know of the table.
+
+    Args:
+        topics: Where its changes are.
+        primary_key: Key columns in the order of the message key; empty for an append source.
+        key_prefix: Prefix of the key columns, stripped in the message key.
+        value_holds_key: Whether the value holds the key columns too (``ALL``).
+        metadata: Metadata key by column name in lower case (``metadata.<column>``).
+        key_format: Format of the key; None for an append source.
+        value_format: Format of the value.
+        properties: The client's properties.
+        client: Which Kafka client.
+    """
+
+    topics: Topics
+    primary_key: tuple[str, ...]
+    key_prefix: str
+    value_holds_key: bool
+    metadata: tuple[tuple[str, str], ...]
+    key_format: FormatChoice | None
+    value_format: FormatChoice
+    properties: Properties
+    client: str = "librdkafka"
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in every partition, before the broker was asked where that is.
+
+    Args:
+        kind: The mode's name.
+        timestamp_ms: For ``timestamp``.
+        offsets: For ``specific-offsets``: (partition, offset) pairs.
+        reset: For ``group-offsets``: what to do where nothing is committed.
+    """
+
+    kind: PositionKind
+    timestamp_ms: int | None = None
+    offsets: tuple[tuple[int, int], ...] = ()
+    reset: Literal["earliest", "latest", "none"] = "none"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many offsets a micro-batch may or must have; None = no limit."""
+
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_delay_s: float = 900.0
+
+    def __bool__(self) -> bool:
+        return self.max_offsets is not None or self.min_offsets is not None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """A read, as planned; ``warnings`` is what is to be told then."""
+
+    table: TableOptions
+    mode: ReadMode
+    emit_deletes: bool
+    start: Position
+    end: Position
+    discovery_interval_s: float
+    min_partitions: int | None
+    limits: Limits
+    fail_on_data_loss: bool
+    error_mode: ErrorMode
+    dead_letter_topic: str | None
+    read_committed: bool
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BufferFlush:
+    """When the keyed buffer is flushed: at that many distinct keys, or after that many seconds."""
+
+    max_rows: int
+    interval_s: float
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """A write, as planned.
+
+    Args:
+        table: What both sides know.
+        buffer: When the keyed buffer is flushed; None = no buffer.
+        acknowledged: Whether the broker must confirm each message (all guarantees but ``none``).
+        parallelism: `upsert_sink` only: number of tasks.
+        sequence_by: `upsert_sink` only: what orders the changes of one key.
+        order: What `upsert_sink` knows of the order of changes; None = it is not `upsert_sink` that writes.
+        warnings: What is to be told when the write is planned.
+    """
+
+    table: TableOptions
+    buffer: BufferFlush | None
+    acknowledged: bool
+    parallelism: int | None = None
+    sequence_by: str | None = None
+    order: PreimageOrder | None = None
+    warnings: tuple[str, ...] = ()

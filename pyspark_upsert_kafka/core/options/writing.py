@@ -1,0 +1,114 @@
+"""The options of a write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_upsert_kafka.core.confirmation import confirmation, weak_confirmation
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.catalog import FROM_UPSERT_SINK, OPTIONS
+from pyspark_upsert_kafka.core.options.checks import (
+    check_buffer,
+    check_dead_letter_topic,
+    check_distribution,
+    check_limits,
+    check_position,
+)
+from pyspark_upsert_kafka.core.options.names import (
+    FormatOptions,
+    declared_values,
+    in_lower_case,
+    refuse_missing,
+    refuse_unavailable,
+    refuse_unknown,
+)
+from pyspark_upsert_kafka.core.options.table import table_options
+from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.properties import PREFIX
+from pyspark_upsert_kafka.core.secrecy import is_secret, literal_secrets, refers
+
+
+def write_options(
+    raw: Mapping[str, str], formats: FormatOptions, *, update_mode: bool = False
+) -> WriteOptions:
+    """The options of a write.
+
+    Args:
+        raw: Options by name; the case of names does not matter.
+        formats: Looks up what options a format declares.
+        update_mode: Whether `upsert_sink` asks, which alone can repartition.
+
+    Raises:
+        OptionError: An option is unknown, missing, malformed or contradicts another.
+    """
+    given = in_lower_case(raw)
+    values = declared_values(given, formats, keyed=True, writing=True)
+    table = table_options(given, values, formats, keyed=True)
+    _check(values, table, update_mode=update_mode)
+    acknowledged = values["sink.delivery-guarantee"] != "none"
+    confirmed = confirmation(table.properties.literal(), acknowledged=acknowledged)
+    return WriteOptions(
+        table=table,
+        buffer=_buffer(values),
+        acknowledged=acknowledged,
+        parallelism=values["sink.parallelism"],
+        sequence_by=values["sequence-by"],
+        order=None if update_mode else FROM_UPSERT_SINK.read(given),
+        warnings=(*literal_secrets(raw), *weak_confirmation(confirmed, str(table.topics))),
+    )
+
+
+def _check(values: Mapping[str, Any], table: TableOptions, *, update_mode: bool) -> None:
+    if table.topics.pattern is not None:
+        raise OptionError("'topic-pattern' is for reading; a sink needs 'topic'.")
+    if values["read.mode"] == "append":
+        raise OptionError("'read.mode' = 'append' is for reading; a sink needs a primary key.")
+    if not update_mode:
+        check_distribution(values)
+    check_position(values, table, "startup")
+    check_position(values, table, "bounded", "unbounded")
+    check_limits(values)
+    check_dead_letter_topic(values, table.topics)
+    check_buffer(values)
+
+
+def _buffer(values: Mapping[str, Any]) -> BufferFlush | None:
+    max_rows = values["sink.buffer-flush.max-rows"]
+    return BufferFlush(max_rows, values["sink.buffer-flush.interval"]) if max_rows else None
+
+
+_PLACEHOLDERS = {
+    "topic": "a-topic", "primary-key": "a_column", "properties.bootstrap.servers": "a-server:9092",
+}  # fmt: skip
+
+
+def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple[str, ...]:
+    """Checks the options of `upsert_sink` where they are given, and says what is to be told of them.
+
+    That may be the client of a Spark Connect server, and a reference (``${env:NAME}``) may mean something on the
+    server only. So none is resolved: what an option refers to is checked where it is used, and all else here.
+
+    Raises:
+        OptionError: As `write_options` does.
+    """
+    everything = in_lower_case(raw)
+    given = {name: value for name, value in everything.items() if not _resolved_later(name, value)}
+    later = everything.keys() - given.keys()
+    given.update({name: value for name, value in _PLACEHOLDERS.items() if name in later})
+    if later <= _PLACEHOLDERS.keys():
+        return write_options(given, formats, update_mode=True).warnings
+    # What contradicts something that is not known here is told later.
+    refuse_unavailable(given, of_no_concern="scan.")
+    unknown_formats = {"key.format", "value.format"} & later
+    refuse_unknown({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
+    refuse_missing({**dict.fromkeys(later, "later"), **given}, keyed=True)
+    for option in OPTIONS.values():
+        option.read(given)
+    return tuple(literal_secrets(given))
+
+
+def _resolved_later(name: str, value: str) -> bool:
+    """Whether the value refers to something that `write_options` would look up."""
+    looked_up = name in OPTIONS or not name.startswith(PREFIX)
+    return looked_up and refers(value) and not is_secret(name)
