@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.messages import RowEncoder
 from pyspark_upsert_kafka.source.batch import plan
 from pyspark_upsert_kafka.source.rows import RowDecoder
@@ -34,7 +34,7 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     """(step, seconds of CPU, messages) for the client alone and for the client and decoding."""
     parsed = read_options(options, format_options, stream=False)
     table = table_to_read(schema, parsed)
-    client = client_named(parsed.table.client)
+    client = load_client(parsed.table.client)
     ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
     read = client.reader(parsed.table.properties, committed=True, fail_on_data_loss=True)
     decode = RowDecoder(table, parsed, "UTC")
@@ -63,7 +63,7 @@ def writing(rows: DataFrame, options: dict[str, str]) -> Iterator[tuple[str, flo
     encoded = [encode(batch).messages for batch in batches]
     count = sum(map(len, encoded))
     yield "writing: encode", time.process_time() - begin, count
-    sender = client_named(parsed.table.client).sender(
+    sender = load_client(parsed.table.client).sender(
         parsed.table.properties, parsed.table.topics.names, acknowledged=True
     )
     begin = time.process_time()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
 
 
 class RawMessage(NamedTuple):
@@ -27,7 +27,7 @@ def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
     Raises:
         BrokerError: No broker answers, or there is no such topic.
     """
-    client = client_named("librdkafka")
+    client = load_client("librdkafka")
     with closing(client.cluster(properties, "driver")) as cluster:
         view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=True)
     read = client.reader(properties, committed=True, fail_on_data_loss=False, details=False)

@@ -11,9 +11,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.planning import ClusterView, known_ids
+from pyspark_upsert_kafka.core.planning import known_ids
 
 K = TypeVar("K", bound=Hashable)
 

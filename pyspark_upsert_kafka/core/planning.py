@@ -3,44 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.offsets import Positions, Range, StreamOffset, TopicPartition
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The offsets of a partition on the broker.
-
-    Args:
-        earliest: The first one that is there.
-        latest: One past the last that may be read (under read_committed the last stable offset).
-        high: One past the last that was written (the high watermark).
-    """
-
-    earliest: int
-    latest: int
-    high: int
-
-
-@dataclass(frozen=True)
-class ClusterView:
-    """What the broker said about some topics at one moment.
-
-    Args:
-        topic_ids: The id of each topic that exists; empty text = the broker has none.
-        bounds: The bounds of each of their partitions.
-    """
-
-    topic_ids: Mapping[str, str]
-    bounds: Mapping[TopicPartition, Bounds]
-
-    @property
-    def latest(self) -> dict[TopicPartition, int]:
-        """The latest offset of each partition."""
-        return {tp: bounds.latest for tp, bounds in self.bounds.items()}
 
 
 def view_lives_s(partitions: int) -> float:

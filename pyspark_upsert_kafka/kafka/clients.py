@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from pyspark_upsert_kafka.kafka.client import Client
+from pyspark_upsert_kafka.kafka.interfaces import Client
 
 _MODULES = {"librdkafka": "librdkafka", "kafka-python": "kafka_python"}
 
 
-def client_named(name: str) -> Client:
+def load_client(name: str) -> Client:
     """The client for a value of ``kafka.client``."""
     module = import_module(f"pyspark_upsert_kafka.kafka.{_MODULES[name]}")
     return cast("Client", module.CLIENT)

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
-from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.kafka.failures import UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
@@ -19,7 +19,7 @@ _MISSING_AFTER_S = 5.0
 _LOOK_S = 0.2
 
 
-class Asker(Protocol):
+class AdminRequests(Protocol):
     """Single questions to the brokers, each asked again while it may help: what remains is a BrokerError."""
 
     servers: str
@@ -71,46 +71,46 @@ class Asker(Protocol):
         """Ends the connection."""
 
 
-class AskedCluster:
+class KafkaCluster:
     """A cluster as the seam wants it, over single questions."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    def __init__(self, admin: AdminRequests) -> None:
+        self._admin = admin
 
     def close(self) -> None:
         """Ends the connection."""
-        self._asker.close()
+        self._admin.close()
 
     def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
         """Name -> id and number of partitions of the wanted topics."""
         if wanted.pattern is not None:
             return self.existing(self._matching(wanted))
         found = self.existing(wanted.names)
-        wait_s = min(_MISSING_AFTER_S, self._asker.timeouts.api_s)
-        if len(found) < len(wanted.names) and self._asker.may_create:
-            self._asker.create([name for name in wanted.names if name not in found])
-            wait_s = self._asker.timeouts.api_s
+        wait_s = min(_MISSING_AFTER_S, self._admin.timeouts.api_s)
+        if len(found) < len(wanted.names) and self._admin.may_create:
+            self._admin.create([name for name in wanted.names if name not in found])
+            wait_s = self._admin.timeouts.api_s
         deadline = time.monotonic() + wait_s
         while len(found) < len(wanted.names) and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
             found = self.existing(wanted.names)
         missing = [name for name in wanted.names if name not in found]
         if missing:
-            raise BrokerError(no_such_topic(missing[0], self._asker.servers))
+            raise BrokerError(no_such_topic(missing[0], self._admin.servers))
         return found
 
     def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
         """The same for those of the names that exist."""
-        return self._asker.existing(names) if names else {}
+        return self._admin.existing(names) if names else {}
 
     def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile."""
-        deadline = time.monotonic() + self._asker.timeouts.api_s
+        deadline = time.monotonic() + self._admin.timeouts.api_s
         while True:
             try:
                 return ClusterView(
                     {name: id_ for name, (id_, _) in topics.items()},
-                    self._asker.bounds(partitions_of(topics), committed=committed),
+                    self._admin.bounds(partitions_of(topics), committed=committed),
                 )
             except UnknownTopicError:
                 # Metadata may know a new partition before its leader does.
@@ -123,7 +123,7 @@ class AskedCluster:
     def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
         """The latest offset of each partition of a view as it is now; nothing when one is gone."""
         try:
-            return self._asker.latest(list(view.bounds), committed=committed)
+            return self._admin.latest(list(view.bounds), committed=committed)
         except UnknownTopicError:
             return {}
 
@@ -133,7 +133,7 @@ class AskedCluster:
         if position.kind == "earliest-offset":
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
         if position.kind == "timestamp":
-            found = self._asker.at_timestamp(partitions, position.timestamp_ms or 0)
+            found = self._admin.at_timestamp(partitions, position.timestamp_ms or 0)
             return {
                 tp: bounds.latest if found[tp] < 0 else min(found[tp], bounds.latest)
                 for tp, bounds in view.bounds.items()
@@ -141,24 +141,24 @@ class AskedCluster:
         if position.kind == "specific-offsets":
             return specific(position, view)
         if position.kind == "group-offsets":
-            committed = self._asker.committed(partitions)
-            return of_group(committed, position, view, self._asker.group)
+            committed = self._admin.committed(partitions)
+            return of_group(committed, position, view, self._admin.group)
         return view.latest
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         """Settings of topics, by topic and name."""
-        return self._asker.settings(topics, names)
+        return self._admin.settings(topics, names)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; trouble is one warning."""
         if positions:
-            self._asker.commit(positions)
+            self._admin.commit(positions)
 
     def _matching(self, wanted: Topics) -> list[str]:
         pattern = wanted.pattern
         return sorted(
             name
-            for name in self._asker.names()
+            for name in self._admin.names()
             if pattern is not None and pattern.fullmatch(name) and not name.startswith("__")
         )
 

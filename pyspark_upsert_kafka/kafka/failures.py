@@ -21,7 +21,7 @@ class Kind(Enum):
     """A topic or partition is gone, or so new that the broker does not know it yet."""
 
     FATAL = auto()
-    """Asking again cannot change the answer."""
+    """Retrying cannot change the answer."""
 
 
 _RETRIABLE = frozenset({

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from pyspark_upsert_kafka.core.data_loss import is_other_topic
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.cluster import Asker
-from pyspark_upsert_kafka.kafka.looking import look_until_certain, whether_lost
+from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain, whether_lost
 
 _RECENT_S = 1.0
 """How new an answer must be for the comparison before the first message; the one after the last is always asked."""
@@ -29,13 +29,16 @@ class PlannedTopic:
     Args:
         range_: The range; without an id neither the client nor the broker knows any.
         servers: The bootstrap servers.
-        asker: Whom to ask, for a moment.
+        admin: Whom to ask, for a moment.
     """
 
     def __init__(
-        self, range_: Range, servers: str, asker: Callable[[], AbstractContextManager[Asker]]
+        self,
+        range_: Range,
+        servers: str,
+        admin: Callable[[], AbstractContextManager[AdminRequests]],
     ) -> None:
-        self._range, self._key, self._asker = range_, (servers, range_.topic), asker
+        self._range, self._key, self._admin = range_, (servers, range_.topic), admin
 
     def loss_before(self) -> DataLossError | None:
         """Whether it is gone, or another, before the first message is read.
@@ -60,7 +63,7 @@ class PlannedTopic:
         def look() -> DataLossError | None:
             return self.loss_by_one_look(self._range.begin)
 
-        loss = look_until_certain(look(), whether_lost, look)
+        loss = recheck_until_certain(look(), whether_lost, look)
         if loss is None:
             if len(_confirmed) >= _MANY:
                 _confirmed.clear()
@@ -77,8 +80,8 @@ class PlannedTopic:
             BrokerError: No broker answers.
         """
         range_ = self._range
-        with self._asker() as asker:
-            id_, partitions = asker.existing([range_.topic]).get(range_.topic, ("", 0))
+        with self._admin() as admin:
+            id_, partitions = admin.existing([range_.topic]).get(range_.topic, ("", 0))
         if range_.partition >= partitions:
             reason = "the topic was deleted while it was read"
         elif is_other_topic(range_.topic_id, id_):

@@ -8,15 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.data_loss import RETENTION
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.cluster import Asker
-from pyspark_upsert_kafka.kafka.looking import look_until_certain, whether_lost
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain, whether_lost
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -29,14 +29,17 @@ class RangeReading(ABC):
     Args:
         range_: What to read.
         servers: The bootstrap servers, for errors.
-        asker: Whom to ask for the topic, for a moment.
+        admin: Whom to ask for the topic, for a moment.
     """
 
     def __init__(
-        self, range_: Range, servers: str, asker: Callable[[], AbstractContextManager[Asker]]
+        self,
+        range_: Range,
+        servers: str,
+        admin: Callable[[], AbstractContextManager[AdminRequests]],
     ) -> None:
         self._range, self._servers = range_, servers
-        self._topic = PlannedTopic(range_, servers, asker)
+        self._topic = PlannedTopic(range_, servers, admin)
         self._position = range_.begin
         self._loss: DataLossError | None = None
         self._progress = self._looked = time.monotonic()
@@ -55,8 +58,8 @@ class RangeReading(ABC):
         """What the broker has now; None when it does not answer."""
 
     @abstractmethod
-    def _trouble(self) -> tuple[bool, str]:
-        """Whether waiting is hopeless, and what the client says went wrong."""
+    def _client_errors(self) -> tuple[bool, str]:
+        """Whether an error is fatal, and what the client says went wrong."""
 
     def batches(self, *, fail_on_data_loss: bool, timeout_s: float) -> Iterator[RawBatch]:
         """The messages of the range.
@@ -104,20 +107,20 @@ class RangeReading(ABC):
     def _look_closer(self, timeout_s: float) -> None:
         """When nothing came for long: is it the broker's trouble, or is there no more to come?"""
         now = time.monotonic()
-        if now - max(self._progress, self._looked) < patience.LOOK_S:
+        if now - max(self._progress, self._looked) < timeouts.STALL_CHECK_S:
             return
-        self._loss = look_until_certain(self._loss_now(), whether_lost, self._loss_now)
+        self._loss = recheck_until_certain(self._loss_now(), whether_lost, self._loss_now)
         self._looked = now = time.monotonic()
-        hopeless, trouble = self._trouble()
-        if self._loss is None and (hopeless or now - self._progress > timeout_s):
+        is_fatal, seen = self._client_errors()
+        if self._loss is None and (is_fatal or now - self._progress > timeout_s):
             raise BrokerError(
-                f"{self._where()}: nothing arrived for {now - self._progress:.0f} seconds.{trouble}"
+                f"{self._where()}: nothing arrived for {now - self._progress:.0f} seconds.{seen}"
                 f"{self._no_answer}"
             )
 
     def _out_of_range(self) -> None:
         """The broker says that it has no such offset."""
-        bounds = look_until_certain(self._bounds(), self._short_log, self._bounds)
+        bounds = recheck_until_certain(self._bounds(), self._short_log, self._bounds)
         if bounds is not None and bounds.earliest > self._position:
             self._loss = self._data_loss(self._position, bounds.earliest, RETENTION)
         elif bounds is not None and self._short_log(bounds):

@@ -1,4 +1,4 @@
-"""The one loop in which brokers are asked, whichever client asks: what passes is tried again."""
+"""The one retry loop of requests to brokers, whichever client sends them."""
 
 from __future__ import annotations
 
@@ -8,102 +8,121 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT, ClientErrors
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind, UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY, Trouble
 
 T = TypeVar("T")
 
-_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
+_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 1.0
 """Between attempts: the Java client's ``retry.backoff.ms`` and ``retry.backoff.max.ms``."""
 
 _CLIENTS = 4
 """When nothing helps, so many clients share the time for all attempts."""
 
-_LEAST_S = 0.1
+_MIN_ATTEMPT_S = 0.1
 
 
 def _nothing(*_: object) -> None:
-    """Of a client that keeps nothing from one attempt to the next."""
+    """For a client that keeps nothing from one attempt to the next."""
 
 
 @dataclass(frozen=True)
-class Asking:
-    """How a client is asked.
+class Retrying:
+    """The retry loop for one client.
+
+    A client may keep for minutes what it once knew of leaders: so it looks them up anew before each
+    retry, and as a last resort it is replaced.
 
     Args:
         servers: The bootstrap servers, for errors.
         timeouts: For one attempt and for all of them.
-        trouble: What the client says goes wrong.
-        errors: What an attempt may raise.
-        failure: Tells what such an error means.
-        refresh: Has the client look up leaders and brokers anew.
+        errors: What the client reports by itself.
+        raised: What an attempt may raise.
+        classify: What such an exception means for the next attempt.
+        refresh: Has the client look up leaders and brokers anew, within a timeout in seconds.
         reopen: Has the next attempt open a new client.
     """
 
     servers: str
     timeouts: Timeouts
-    trouble: Trouble
-    errors: tuple[type[Exception], ...]
-    failure: Callable[[Exception], Failure]
+    errors: ClientErrors
+    raised: tuple[type[Exception], ...]
+    classify: Callable[[Exception], Failure]
     refresh: Callable[[float], object] = _nothing
     reopen: Callable[[], object] = _nothing
 
-    def ask(self, what: str, question: Callable[[float], T]) -> T:
-        """The answer to a question, asked again while the trouble passes.
-
-        A client may keep for minutes what it once knew of leaders: so it looks them up anew before it
-        asks again, and as a last resort it is replaced.
+    def call(self, what: str, request: Callable[[float], T]) -> T:
+        """The answer to a request, which is sent again after a retriable error.
 
         Args:
-            what: What is asked for, to complete "could not".
-            question: Gets a timeout in seconds.
+            what: What is requested, to complete "could not".
+            request: Gets a timeout in seconds.
 
         Raises:
             BrokerError: No answer within the time for all attempts, or one that cannot change.
             UnknownTopicError: A topic or partition is not known.
         """
-        known: tuple[type[Exception], ...] = (AttemptError, *self.errors)
-        self.trouble.begin()
-        begin = replaced = time.monotonic()
-        pause, failure = _PAUSE_S, None
+        self.errors.clear()
+        opened = time.monotonic()
+        deadline = opened + self.timeouts.api_s
+        backoff_s = _BACKOFF_S
+        attempt = request
         while True:
-            left = begin + self.timeouts.api_s - time.monotonic()
-            if failure is not None and left <= 0:
-                raise self._no_answer(what, failure)
-            timeout = max(_LEAST_S, min(self.timeouts.request_s, left))
             try:
-                if failure is not None:
-                    self.refresh(timeout)
-                answer = question(timeout)
-            except known as error:
-                failure = error.failure if isinstance(error, AttemptError) else self.failure(error)
-            else:
-                self.trouble.progress()
-                return answer
-            self._raise_fatal(what, failure)
-            lasted = time.monotonic() - replaced
-            if failure.kind is Kind.SECURITY or lasted > self.timeouts.api_s / _CLIENTS:
-                # A client may repeat the verdict of its first login for ever.
-                self.reopen()
-                replaced = time.monotonic()
-            time.sleep(min(pause, max(0.0, left)))
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+                return self._attempt(attempt, deadline)
+            except AttemptError as error:
+                failure = error.failure
+            self._raise_if_fatal(what, failure)
+            opened = self._reopen_if_useless(failure, opened)
+            time.sleep(max(0.0, min(backoff_s, deadline - time.monotonic())))
+            if time.monotonic() >= deadline:
+                raise self._no_answer(what, failure)
+            backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
+            attempt = self._refreshed(request)
 
-    def _raise_fatal(self, what: str, failure: Failure) -> None:
+    def _attempt(self, request: Callable[[float], T], deadline: float) -> T:
+        """One attempt; raises AttemptError."""
+        left = deadline - time.monotonic()
+        try:
+            answer = request(max(_MIN_ATTEMPT_S, min(self.timeouts.request_s, left)))
+        except self.raised as error:
+            raise AttemptError(self.classify(error)) from error
+        self.errors.note_progress()
+        return answer
+
+    def _refreshed(self, request: Callable[[float], T]) -> Callable[[float], T]:
+        """The request by a client that has looked up leaders and brokers anew."""
+
+        def attempt(timeout: float) -> T:
+            self.refresh(timeout)
+            return request(timeout)
+
+        return attempt
+
+    def _raise_if_fatal(self, what: str, failure: Failure) -> None:
         if failure.kind is Kind.SECURITY:
-            self.trouble.error(failure.text, security=True)
-        fatal = self.trouble.fatal
+            self.errors.add(failure.text, security=True)
+        fatal = self.errors.fatal_error
         if fatal is None and failure.kind in (Kind.RETRIABLE, Kind.SECURITY):
             return
-        kind = UnknownTopicError if failure.kind is Kind.UNKNOWN_TOPIC else BrokerError
-        raise kind(
+        error = UnknownTopicError if failure.kind is Kind.UNKNOWN_TOPIC else BrokerError
+        raise error(
             f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
-            f"{CHECK_SECURITY if fatal else ''}"
+            f"{SECURITY_HINT if fatal else ''}"
         )
 
+    def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
+        """Replaces a client that fails for long, or whose login failed; when the client was opened."""
+        now = time.monotonic()
+        # A client may repeat the verdict of its first login for ever.
+        if failure.kind is Kind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:
+            self.reopen()
+            return now
+        return opened
+
     def _no_answer(self, what: str, failure: Failure) -> BrokerError:
-        seen = self.trouble.describe()
+        seen = self.errors.describe()
         return BrokerError(
             f"Could not {what}: no Kafka broker at {self.servers!r} answered within "
             f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''} "

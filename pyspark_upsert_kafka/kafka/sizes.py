@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka.cluster import AdminRequests
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -50,10 +50,10 @@ class FetchSizes:
         return SMALL_FETCH if expected <= SMALL_FETCH else MEDIUM_FETCH
 
 
-def max_message_bytes(asker: Asker, topics: Sequence[str]) -> list[int]:
+def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
     """The ``max.message.bytes`` of each topic; nothing when we may not know, as not all who write may."""
     try:
-        found = asker.settings(topics, [_MAX_MESSAGE_BYTES])
+        found = admin.settings(topics, [_MAX_MESSAGE_BYTES])
     except BrokerError as error:
         logger.info("Topic settings are not known: %s", error)
         return []

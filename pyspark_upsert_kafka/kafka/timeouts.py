@@ -7,16 +7,26 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX
-from pyspark_upsert_kafka.kafka import patience
+
+REQUEST_TIMEOUT_S, API_TIMEOUT_S = 30.0, 60.0
+"""For one attempt of a request and for all of them: the Java client's defaults."""
+
+POLL_TIMEOUT_S = 120.0
+"""For the next message of a range (the default of Spark's ``kafkaConsumer.pollTimeoutMs``)."""
+
+STALL_CHECK_S = 5.0
+"""After so long without a message it is checked whether there are any left to read."""
+
+DELIVERY_CHECK_S = 1.0
+"""After so long without a delivery report it is checked whether the client has a fatal error."""
 
 _REQUEST = "request.timeout.ms"
 _API = "default.api.timeout.ms"
-_REQUEST_MS, _API_MS = 30_000, 60_000
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long the answer to a question is waited for.
+    """How long the answer to a request is waited for.
 
     Args:
         request_s: In one attempt.
@@ -26,38 +36,41 @@ class Timeouts:
     request_s: float
     api_s: float
 
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Timeouts:
+        """The timeouts that the properties state, or those of the Java client.
 
-def timeouts(properties: Mapping[str, str]) -> Timeouts:
-    """The timeouts that the properties state, or those of the Java client.
+        As in Java, a request timeout longer than all attempts is an error when both are given, and
+        extends them when it stands alone.
 
-    As in Java, a request timeout longer than all attempts is an error when both are given, and
-    extends them when it stands alone.
-
-    Raises:
-        OptionError: A timeout is no positive whole number, or one attempt is longer than all.
-    """
-    request_ms = _milliseconds(properties, _REQUEST, _REQUEST_MS)
-    api_ms = _milliseconds(properties, _API, max(_API_MS, request_ms))
-    if api_ms < request_ms:
-        by_default = "" if _REQUEST in properties else " (its default)"
-        raise OptionError(
-            f"Option '{PREFIX}{_API}' = '{api_ms}' is the time for all attempts and must not be less "
-            f"than '{PREFIX}{_REQUEST}' = '{request_ms}'{by_default}, the time for one: raise the first, "
-            "or lower the second."
-        )
-    return Timeouts(request_ms / 1000, api_ms / 1000)
+        Raises:
+            OptionError: A timeout is no positive whole number, or one attempt is longer than all.
+        """
+        request_s = _seconds(properties, _REQUEST, REQUEST_TIMEOUT_S)
+        api_s = _seconds(properties, _API, max(API_TIMEOUT_S, request_s))
+        if api_s < request_s:
+            by_default = "" if _REQUEST in properties else " (its default)"
+            raise OptionError(
+                f"Option '{PREFIX}{_API}' = '{api_s * 1000:.0f}' is the time for all attempts and must "
+                f"not be less than '{PREFIX}{_REQUEST}' = '{request_s * 1000:.0f}'{by_default}, the time "
+                "for one: raise the first, or lower the second."
+            )
+        return cls(request_s, api_s)
 
 
 def message_timeout_s(properties: Mapping[str, str]) -> float:
     """How long the next message of a range is waited for: as long as for an answer, where that is given."""
-    return timeouts(properties).api_s if _API in properties else patience.MESSAGE_S
+    return Timeouts.from_properties(properties).api_s if _API in properties else POLL_TIMEOUT_S
 
 
-def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
-    value = properties.get(name, str(default)).strip()
-    if not (value.isascii() and value.isdigit() and int(value) > 0):
+def _seconds(properties: Mapping[str, str], name: str, default_s: float) -> float:
+    value = properties.get(name)
+    if value is None:
+        return default_s
+    stripped = value.strip()
+    if not (stripped.isascii() and stripped.isdigit() and int(stripped) > 0):
         raise OptionError(
             f"Invalid value for option '{PREFIX}{name}': expected a positive number of milliseconds, "
-            f"but is {value!r}."
+            f"but is {stripped!r}."
         )
-    return int(value)
+    return int(stripped) / 1000

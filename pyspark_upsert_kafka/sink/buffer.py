@@ -7,7 +7,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from pyspark_upsert_kafka.core.options import BufferFlush
-from pyspark_upsert_kafka.kafka.client import Headers, Messages, Sender
+from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages, Sender
 
 _MOST_BYTES = 64 * 1024 * 1024
 """Of keys, values and headers in the buffer: at that many it is flushed, however few its keys are."""

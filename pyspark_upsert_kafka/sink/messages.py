@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Encoder
 from pyspark_upsert_kafka.formats.conform import conform
-from pyspark_upsert_kafka.kafka.client import Headers, Messages
+from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
 from pyspark_upsert_kafka.time_zone import moment
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import PreimageOrder
-from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.sink.messages import Changes
 
 _MOST_BYTES = 64 * 1024 * 1024

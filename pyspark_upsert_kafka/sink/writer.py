@@ -25,8 +25,8 @@ from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.core.warning import speculation, warn_once
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.kafka.client import Sender
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.messages import RowEncoder
 from pyspark_upsert_kafka.sink.preimages import preimages_in
@@ -64,7 +64,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._table = table_to_write(schema, self._options)
         RowEncoder(self._table, self._options, "UTC")  # refuses types that a format cannot write
         table = self._options.table
-        with closing(client_named(table.client).cluster(table.properties, "driver")) as cluster:
+        with closing(load_client(table.client).cluster(table.properties, "driver")) as cluster:
             cluster.topics(table.topics)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -167,7 +167,7 @@ def _warn_of_speculation(options: WriteOptions) -> None:
 
 def _sender(options: WriteOptions) -> Sender:
     table = options.table
-    sender = client_named(table.client).sender(
+    sender = load_client(table.client).sender(
         table.properties, table.topics.names, acknowledged=options.acknowledged
     )
     return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)

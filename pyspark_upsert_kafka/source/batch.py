@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.planning import split
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.client import Cluster
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.start import beginning
 from pyspark_upsert_kafka.source.task import read_range
@@ -42,7 +42,7 @@ class BatchReader(DataSourceReader):
         """One for each Kafka partition that holds anything to read, or more with minPartitions."""
         options = self._options
         warn_once(*options.warnings)
-        cluster = client_named(options.table.client).cluster(options.table.properties, "driver")
+        cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
         try:
             ranges = plan(cluster, options)
         finally:

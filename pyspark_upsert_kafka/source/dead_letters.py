@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.kafka.client import Headers, Messages, RawBatch
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages, RawBatch
 from pyspark_upsert_kafka.source.metadata import BadMessage
 
 _PREFIX = "__error."
@@ -29,7 +29,7 @@ class DeadLetters:
             DeliveryError: The broker did not take one of them.
         """
         table, topic = self._options.table, str(self._options.dead_letter_topic)
-        sender = client_named(table.client).sender(table.properties, (topic,), acknowledged=True)
+        sender = load_client(table.client).sender(table.properties, (topic,), acknowledged=True)
         try:
             sender.send(_letters(topic, batch, bad))
             sender.flush()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.data_loss import is_other_topic, lost_data, recovered
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import (
@@ -16,7 +17,6 @@ from pyspark_upsert_kafka.core.offsets import (
     not_empty,
 )
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.planning import ClusterView
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
-from pyspark_upsert_kafka.kafka.client import Headers, RawBatch
+from pyspark_upsert_kafka.kafka.interfaces import Headers, RawBatch
 from pyspark_upsert_kafka.time_zone import local_time
 
 HEADERS = frozenset({"headers", "header-list"})

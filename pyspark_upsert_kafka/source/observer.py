@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
-from pyspark_upsert_kafka.core.planning import ClusterView, view_lives_s
-from pyspark_upsert_kafka.kafka.client import Cluster
-from pyspark_upsert_kafka.kafka.clients import client_named
-from pyspark_upsert_kafka.kafka.looking import look_until_certain
+from pyspark_upsert_kafka.core.planning import view_lives_s
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain
 from pyspark_upsert_kafka.source.start import beginning
 
 _NEVER = float("-inf")
@@ -39,7 +40,7 @@ class Observer:
         """
         if self._cluster is None:
             table, dead_letters = self._options.table, self._options.dead_letter_topic
-            self._cluster = client_named(table.client).cluster(table.properties, "driver")
+            self._cluster = load_client(table.client).cluster(table.properties, "driver")
             if dead_letters is not None:
                 self._cluster.topics(Topics(names=(dead_letters,)))
         return self._cluster
@@ -104,13 +105,13 @@ class Observer:
         """
         look = partial(self._look, partial(self._existing, offset))
         view = self.last_view if self.last_view is not None and self.is_fresh else look()
-        return look_until_certain(view, partial(unconfirmed_losses, wanted or offset), look)
+        return recheck_until_certain(view, partial(unconfirmed_losses, wanted or offset), look)
 
     def discover(self, offset: StreamOffset) -> ClusterView:
         """The same, after a look for topics that are new under the pattern."""
         self._discovered_at = time.monotonic()
         look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
-        return look_until_certain(look(), partial(unconfirmed_losses, offset), look)
+        return recheck_until_certain(look(), partial(unconfirmed_losses, offset), look)
 
     def everything(self) -> ClusterView:
         """All topics of the query that one look shows, as they are now."""

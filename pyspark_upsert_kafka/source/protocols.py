@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import INITIAL, StreamOffset
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
-from pyspark_upsert_kafka.core.planning import ClusterView
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.source.stream import StreamReader
 

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
-from pyspark_upsert_kafka.kafka.client import RawBatch
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.metadata import (
     HEADERS,
     BadMessage,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.planning import ClusterView
-from pyspark_upsert_kafka.kafka.client import Cluster
-from pyspark_upsert_kafka.kafka.looking import look_until_certain
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain
 from pyspark_upsert_kafka.source.loss import checked_start
 
 
@@ -29,9 +29,9 @@ def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, Clu
         topics = cluster.topics(options.table.topics)
         return cluster.view(topics, committed=options.read_committed)
 
-    view = look_until_certain(look(), partial(_missing_topics, options), look)
+    view = recheck_until_certain(look(), partial(_missing_topics, options), look)
     wanted = _start(cluster, view, options)
-    view = look_until_certain(view, partial(unconfirmed_losses, wanted), look)
+    view = recheck_until_certain(view, partial(unconfirmed_losses, wanted), look)
     start = checked_start(wanted, view, options)
     if options.end.kind == "unbounded":
         return start, view

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.offsets import (
     INITIAL,
     Positions,
@@ -24,7 +25,6 @@ from pyspark_upsert_kafka.core.offsets import (
 )
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.planning import (
-    ClusterView,
     advanced,
     backlog,
     idle_pause_s,

@@ -14,8 +14,8 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
-from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.dead_letters import DeadLetters
 from pyspark_upsert_kafka.source.metadata import DETAILS, BadMessage
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
@@ -37,7 +37,7 @@ def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa
     decode = RowDecoder(table, options, session_time_zone())
     handle_bad = _handler(options)
     snapshot = Snapshot(table.key_names) if options.mode == "snapshot" else None
-    read = client_named(options.table.client).reader(
+    read = load_client(options.table.client).reader(
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,

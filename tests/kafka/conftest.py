@@ -18,13 +18,13 @@ import pytest
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
-from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.client import Cluster, Messages, RawBatch, Sender
-from pyspark_upsert_kafka.kafka.clients import client_named
-from pyspark_upsert_kafka.kafka.kafka_python import askers as kafka_python_askers
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, Messages, RawBatch, Sender
+from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
 from tests.conftest import Broker, broker_at
@@ -78,7 +78,7 @@ class Edge:
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
         """A connection for asking."""
-        with closing(client_named(self.client).cluster(self.all_properties(), "driver")) as cluster:
+        with closing(load_client(self.client).cluster(self.all_properties(), "driver")) as cluster:
             yield cluster
 
     def view(self, cluster: Cluster, *topics: str, committed: bool | None = None) -> ClusterView:
@@ -113,7 +113,7 @@ class Edge:
         details: bool = True,
     ) -> Iterator[RawBatch]:
         """The batches of a range."""
-        read = client_named(self.client).reader(
+        read = load_client(self.client).reader(
             self.all_properties(),
             committed=self.has_transactions if committed is None else committed,
             fail_on_data_loss=fail_on_data_loss,
@@ -132,7 +132,7 @@ class Edge:
     @contextmanager
     def sender(self, *topics: str, acknowledged: bool = True) -> Iterator[Sender]:
         """A sender, closed at the end as a task closes it."""
-        client = client_named(self.client)
+        client = load_client(self.client)
         with closing(
             client.sender(self.all_properties(), topics, acknowledged=acknowledged)
         ) as sender:
@@ -215,7 +215,7 @@ def hung(kafka: LocalKafka) -> Iterator[None]:
 def _no_client_outlives_its_tests() -> Iterator[None]:
     """Idle clients of kafka-python would go on looking for brokers that are gone, and log it."""
     yield
-    for module in (kafka_python_askers, kafka_python_reader, kafka_python_sender):
+    for module in (kafka_python_admin_pool, kafka_python_reader, kafka_python_sender):
         module.POOL.close_idle()
 
 

@@ -1,4 +1,4 @@
-"""Asking the brokers: topics, bounds, positions, groups; and what is said when nobody answers."""
+"""Retrying the brokers: topics, bounds, positions, groups; and what is said when nobody answers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import Broker
 from tests.kafka.conftest import (

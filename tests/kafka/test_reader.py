@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from pyspark_upsert_kafka.core import data_loss
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka import reading as librdkafka_reading
 from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
 from tests.conftest import Broker
@@ -31,7 +31,7 @@ from tests.kafka.conftest import (
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks sooner whether there is still anything to come, and is certain sooner."""
-    monkeypatch.setattr(patience, "LOOK_S", 1.0)
+    monkeypatch.setattr(timeouts, "STALL_CHECK_S", 1.0)
     monkeypatch.setattr(data_loss, "CERTAIN_AFTER_S", 2.0)
 
 

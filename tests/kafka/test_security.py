@@ -17,7 +17,7 @@ from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.kafka import patience
+from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import broker_at
 from tests.kafka.conftest import CLIENTS, Edge, messages, numbered
@@ -68,7 +68,7 @@ def test_a_name_and_a_password_open_the_door(guarded, edge):
 
 def test_a_changed_secret_takes_effect_at_once(guarded, edge, tmp_path, monkeypatch):
     """Clients that wait for the next task are not used with a reference that means something else now."""
-    monkeypatch.setattr(patience, "LOOK_S", 1.0)
+    monkeypatch.setattr(timeouts, "STALL_CHECK_S", 1.0)
     topic = broker_at(guarded[0].bootstrap_servers).topic()
     secrets = tmp_path / "secrets.properties"
     edge = edge.given({"sasl.username": "ana", "sasl.password": f"${{file:{secrets}:password}}"})
@@ -127,10 +127,10 @@ def test_an_error_of_before_or_of_another_broker_fails_no_write(broker):
     refused = ck.KafkaError(ck.KafkaError._SSL)
     for number in range(2):
         with edge.sender(topic) as sender:
-            sender._reports.trouble(refused)
+            sender._reports.errors.on_error(refused)
             sender.send(messages(topic, *numbered(1, number)))
             sender.flush()
-            sender._reports.trouble(refused)
+            sender._reports.errors.on_error(refused)
 
     assert broker.pairs(topic) == numbered(2)
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
-from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.kafka import looking
+from pyspark_upsert_kafka.kafka import rechecking
 from pyspark_upsert_kafka.source import observer, stream
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])
@@ -194,7 +194,7 @@ def world(patch: pytest.MonkeyPatch) -> World:
             cluster.opened += 1
             return cluster
 
-    patch.setattr(observer, "client_named", lambda name: Client())
-    for module in (looking, observer, stream):
+    patch.setattr(observer, "load_client", lambda name: Client())
+    for module in (rechecking, observer, stream):
         patch.setattr(module, "time", clock)
     return World(cluster, clock)

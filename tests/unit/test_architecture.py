@@ -86,7 +86,7 @@ def test_the_core_loads_no_engine(file):
         ("import pyspark_upsert_kafka.sink.writer", {"sink"}),
         ("from pyspark_upsert_kafka.sink import writer", {"sink"}),
         ("from pyspark_upsert_kafka import sink", {"sink"}),
-        ("def f():\n    from pyspark_upsert_kafka.kafka.client import Cluster", {"kafka"}),
+        ("def f():\n    from pyspark_upsert_kafka.kafka.interfaces import Cluster", {"kafka"}),
         ("import pyspark_upsert_kafka_other, pyspark", set()),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import BufferFlush
-from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.sink import buffer as buffer_module
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 

@@ -26,9 +26,9 @@ def test_each_client_hears_of_its_own_connections():
     log.error("%s: Closing connection. %s", connection("driver"), OSError("someone else's"))
     log.error("no arguments")
 
-    assert "gone" in ours.trouble.describe()
-    assert "someone" not in ours.trouble.describe()
-    assert others.trouble.describe() == ""
+    assert "gone" in ours.errors.describe()
+    assert "someone" not in ours.errors.describe()
+    assert others.errors.describe() == ""
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_a_broker_that_hangs_up_in_the_middle_of_a_login(sasl, failed, text, exp
 
     log.error("%s: Connection lost: %s", lost, OSError(text))
 
-    assert ("Lost during authentication" in client_id.trouble.describe()) == expected
+    assert ("Lost during authentication" in client_id.errors.describe()) == expected

@@ -9,7 +9,7 @@ from kafka import KafkaConsumer
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.clients import client_named
+from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.kafka_python import installed, producer_config
 from pyspark_upsert_kafka.kafka.kafka_python import properties as kafka_python
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, opened
@@ -120,19 +120,19 @@ def test_a_missing_file_is_told():
 
 
 @pytest.mark.parametrize(
-    ("found", "ng", "successor"),
+    ("found", "ng", "is_3"),
     [("3.0.12", None, True), ("2.2.3", "2.2.3", False), ("3.1.0", "2.2.3", True)],
 )
-def test_what_the_installed_library_can_do(found, ng, successor):
+def test_what_the_installed_library_can_do(found, ng, is_3):
     """kafka-python 3 has transactions, kafka-python-ng has not."""
-    assert installed.is_successor(found, ng) is successor
+    assert installed.is_kafka_python_3(found, ng) is is_3
 
 
 @pytest.mark.parametrize(("found", "ng"), [("2.0.2", None), ("2.2.3", None), ("2.3.0", "2.3.0")])
 def test_other_versions_are_refused(found, ng):
     """What they return for transaction markers is not known."""
     with pytest.raises(OptionError, match=f"{found}.*kafka-python>=3"):
-        installed.is_successor(found, ng)
+        installed.is_kafka_python_3(found, ng)
 
 
 def test_a_missing_library_is_said_with_the_command_that_installs_it(monkeypatch):
@@ -142,12 +142,12 @@ def test_a_missing_library_is_said_with_the_command_that_installs_it(monkeypatch
     monkeypatch.setitem(sys.modules, "kafka", None)
 
     with pytest.raises(OptionError, match=r"pip install 'pyspark-upsert-kafka\[kafka-python\]'"):
-        client_named("kafka-python")
+        load_client("kafka-python")
 
 
-def writer(monkeypatch, given, *, successor, acknowledged=True):
+def writer(monkeypatch, given, *, is_3, acknowledged=True):
     """The producer's arguments."""
-    monkeypatch.setattr(producer_config, "SUCCESSOR", successor)
+    monkeypatch.setattr(producer_config, "IS_KAFKA_PYTHON_3", is_3)
     return producer_config.producer_config(
         Properties({"bootstrap.servers": "a:1", **given}), acknowledged=acknowledged
     )
@@ -155,11 +155,11 @@ def writer(monkeypatch, given, *, successor, acknowledged=True):
 
 def test_a_writer_is_idempotent_unless_fewer_acks_are_wanted(monkeypatch):
     """As in the Java client; without idempotence one request at a time keeps the order."""
-    made = writer(monkeypatch, {}, successor=True)
+    made = writer(monkeypatch, {}, is_3=True)
     assert (made["acks"], made["enable_idempotence"]) == ("all", True)
     assert "max_in_flight_requests_per_connection" not in made
 
-    made = writer(monkeypatch, {"acks": "1"}, successor=True)
+    made = writer(monkeypatch, {"acks": "1"}, is_3=True)
     assert (made["acks"], made["enable_idempotence"]) == (1, False)
     assert made["max_in_flight_requests_per_connection"] == 1
 
@@ -168,14 +168,14 @@ def test_kafka_python_ng_writes_only_for_those_who_need_no_idempotence(monkeypat
     """Asked for nothing, the connector asks for idempotence: its absence is for the user to accept."""
     for given in ({}, {"acks": "all"}, {"enable.idempotence": "true"}):
         with pytest.raises(OptionError, match=r"enable\.idempotence' = 'false'"):
-            writer(monkeypatch, given, successor=False)
+            writer(monkeypatch, given, is_3=False)
 
-    made = writer(monkeypatch, {"enable.idempotence": "false"}, successor=False)
+    made = writer(monkeypatch, {"enable.idempotence": "false"}, is_3=False)
     assert (made["acks"], made["max_in_flight_requests_per_connection"]) == ("all", 1)
-    assert writer(monkeypatch, {}, successor=False, acknowledged=False)["acks"] == 0
+    assert writer(monkeypatch, {}, is_3=False, acknowledged=False)["acks"] == 0
 
 
 def test_no_acknowledgement_confirms_nothing(monkeypatch):
     """It contradicts the guarantee."""
     with pytest.raises(OptionError, match=r"acks' = '0'.*delivery-guarantee"):
-        writer(monkeypatch, {"acks": "0"}, successor=True)
+        writer(monkeypatch, {"acks": "0"}, is_3=True)

@@ -10,9 +10,9 @@ import pytest
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python import reading
 from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
-from pyspark_upsert_kafka.kafka.trouble import Trouble
 
 
 class Consumer:
@@ -47,7 +47,7 @@ class Consumer:
 
 def test_an_error_after_messages_were_passed_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not handed out is fetched again."""
-    monkeypatch.setattr(reading, "trouble_of", lambda _: Trouble())
+    monkeypatch.setattr(reading, "errors_of", lambda _: ClientErrors())
     one_pass = Reading(
         Consumer(),
         lambda: nullcontext(cast("Any", None)),

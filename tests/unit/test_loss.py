@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range, StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
 from pyspark_upsert_kafka.source.loss import accept_loss, checked_start, remaining_ranges
 from tests.unit.fake_cluster import stream_options
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.offsets import Range, StreamOffset, TopicPartition, ranges_between
 from pyspark_upsert_kafka.core.planning import (
-    Bounds,
-    ClusterView,
     advanced,
     backlog,
     idle_pause_s,

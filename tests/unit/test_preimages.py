@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.sink import preimages as preimages_module
 from pyspark_upsert_kafka.sink.messages import Changes
 from pyspark_upsert_kafka.sink.preimages import Preimages, preimages_in

@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka import looking, planned_topic, reading
-from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka import planned_topic, reading, rechecking
+from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.reading import RangeReading
 from tests.unit.fake_cluster import Clock
 
@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that moves only while somebody waits; nothing was ever asked."""
     monkeypatch.setattr(planned_topic, "_confirmed", {})
     found = Clock()
-    for module in (looking, planned_topic, reading):
+    for module in (rechecking, planned_topic, reading):
         monkeypatch.setattr(module, "time", found)
     return found
 
@@ -64,7 +64,7 @@ class OneByOne(RangeReading):
     """Reads offset by offset, each at once; with ``silent_s`` nothing comes for so long after the second."""
 
     def __init__(self, range_: Range, broker: Broker) -> None:
-        super().__init__(range_, "nowhere:9092", lambda: nullcontext(cast("Asker", broker)))
+        super().__init__(range_, "nowhere:9092", lambda: nullcontext(cast("AdminRequests", broker)))
         self._broker = broker
         self._begin = broker.clock.now
 
@@ -82,7 +82,7 @@ class OneByOne(RangeReading):
     def _bounds(self) -> Bounds | None:
         return self._broker.bounds_now()
 
-    def _trouble(self) -> tuple[bool, str]:
+    def _client_errors(self) -> tuple[bool, str]:
         return False, ""
 
 

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.source import dead_letters, task
 from tests.unit.test_row_metadata import FakeBatch, fake_batch
 
@@ -79,7 +79,7 @@ def read(
     ) -> tuple[list[tuple[Any, ...]], FakeClient]:
         client = FakeClient(list(batches), failure)
         for module in (task, dead_letters):
-            monkeypatch.setattr(module, "client_named", lambda name: client)
+            monkeypatch.setattr(module, "load_client", lambda name: client)
         raw = {
             "topic": "orders", "properties.bootstrap.servers": "nowhere:1", "primary-key": "id",
             "key.format": "json", "value.format": "json", **given,

@@ -8,10 +8,10 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.kafka import retrying
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.failures import Failure, Kind, UnknownTopicError
-from pyspark_upsert_kafka.kafka.retrying import Asking
+from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.trouble import Trouble
 
 JAVA = Timeouts(30.0, 60.0)
 
@@ -35,24 +35,24 @@ class Client:
         self.now, self.plan, self.attempt_s = 0.0, plan, attempt_s
         self.timeouts: list[float] = []
         self.done: list[str] = []
-        self.trouble = Trouble(clock=lambda: self.now)
-        self.asking = Asking(
-            "here:9092", timeouts, self.trouble, (ClientError,),
+        self.errors = ClientErrors(clock=lambda: self.now)
+        self.retrying = Retrying(
+            "here:9092", timeouts, self.errors, (ClientError,),
             lambda error: Failure(error.args[0], "no"), self._refresh, self._reopen,
         )  # fmt: skip
 
-    def ask(self, patch: pytest.MonkeyPatch) -> str:
+    def call(self, patch: pytest.MonkeyPatch) -> str:
         """What the client is asked, in a time of its own."""
         patch.setattr(retrying.time, "monotonic", lambda: self.now)
         patch.setattr(retrying.time, "sleep", self._pass)
-        return self.asking.ask("look", self._attempt)
+        return self.retrying.call("look", self._attempt)
 
     def _pass(self, seconds: float) -> None:
         self.now += seconds
 
     def _attempt(self, timeout: float) -> str:
         self.timeouts.append(timeout)
-        self.done.append("ask")
+        self.done.append("request")
         self._pass(min(self.attempt_s, timeout))
         outcome = self.plan[min(len(self.timeouts), len(self.plan)) - 1]
         if outcome is not None:
@@ -68,15 +68,15 @@ class Client:
 
 def counted(done: Sequence[str]) -> dict[str, int]:
     """How often each was done."""
-    return {what: done.count(what) for what in ("ask", "refresh", "reopen")}
+    return {what: done.count(what) for what in ("request", "refresh", "reopen")}
 
 
 def test_leaders_are_looked_up_anew_before_each_further_attempt(monkeypatch):
     """What a client remembers of leaders would else be wrong for minutes."""
     client = Client(Kind.RETRIABLE, Kind.RETRIABLE, None)
 
-    assert client.ask(monkeypatch) == "answer"
-    assert client.done == ["ask", "refresh", "ask", "refresh", "ask"]
+    assert client.call(monkeypatch) == "answer"
+    assert client.done == ["request", "refresh", "request", "refresh", "request"]
 
 
 def test_a_client_that_cannot_be_helped_is_replaced(monkeypatch):
@@ -84,7 +84,7 @@ def test_a_client_that_cannot_be_helped_is_replaced(monkeypatch):
     client = Client(Kind.RETRIABLE)
 
     with pytest.raises(BrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"):
-        client.ask(monkeypatch)
+        client.call(monkeypatch)
 
     assert 60 <= client.now < 62
     assert counted(client.done)["reopen"] == 3
@@ -92,13 +92,13 @@ def test_a_client_that_cannot_be_helped_is_replaced(monkeypatch):
 
 def test_a_slow_answer_is_waited_for(monkeypatch):
     """One attempt lasts as long as its timeout says, and all of them no longer than theirs."""
-    patient = Client(None, attempt_s=29.0)
-    assert patient.ask(monkeypatch) == "answer"
-    assert patient.timeouts == [30.0]
+    slow = Client(None, attempt_s=29.0)
+    assert slow.call(monkeypatch) == "answer"
+    assert slow.timeouts == [30.0]
 
     in_vain = Client(Kind.RETRIABLE, attempt_s=99.0, timeouts=Timeouts(4.0, 10.0))
     with pytest.raises(BrokerError, match="within 10 seconds"):
-        in_vain.ask(monkeypatch)
+        in_vain.call(monkeypatch)
     assert in_vain.timeouts[:2] == [4.0, 4.0]
     assert in_vain.now < 11
 
@@ -111,18 +111,18 @@ def test_what_asking_again_cannot_change_is_told_at_once(monkeypatch, kind, erro
     client = Client(kind)
 
     with pytest.raises(error, match=r"Could not look at 'here:9092': no\."):
-        client.ask(monkeypatch)
+        client.call(monkeypatch)
 
-    assert client.done == ["ask"]
+    assert client.done == ["request"]
 
 
 def test_a_refused_login_is_told_soon(monkeypatch):
     """It is asked again with new clients for a few seconds: a verdict may be that of one broker."""
     client = Client(Kind.SECURITY)
     with pytest.raises(BrokerError, match=r"properties\.sasl\."):
-        client.ask(monkeypatch)
+        client.call(monkeypatch)
     assert 5 <= client.now < 7
 
     passing = Client(Kind.SECURITY, Kind.SECURITY, None)
-    assert passing.ask(monkeypatch) == "answer"
-    assert counted(passing.done) == {"ask": 3, "refresh": 2, "reopen": 2}
+    assert passing.call(monkeypatch) == "answer"
+    assert counted(passing.done) == {"request": 3, "refresh": 2, "reopen": 2}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.kafka import looking
+from pyspark_upsert_kafka.kafka import rechecking
 from pyspark_upsert_kafka.source.batch import plan
 from tests.unit.fake_cluster import Clock, FakeCluster, FakeTopic
 
@@ -17,7 +17,7 @@ from tests.unit.fake_cluster import Clock, FakeCluster, FakeTopic
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """Topic ``t`` with offsets 0 to 10 and 0 to 5, and a clock that stands still."""
-    monkeypatch.setattr(looking, "time", Clock())
+    monkeypatch.setattr(rechecking, "time", Clock())
     found = FakeCluster()
     found.create("t", 2)
     found.produce("t", 0, 10)

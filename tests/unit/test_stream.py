@@ -9,9 +9,9 @@ import pickle
 import pytest
 
 from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError, UpsertKafkaError
 from pyspark_upsert_kafka.core.offsets import INITIAL, Range, StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.source import stream
 from pyspark_upsert_kafka.source.protocols import ReaderWithLimits
 from tests.unit.fake_cluster import FakeTopic, World, stream_options, table, world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts, message_timeout_s, timeouts
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts, message_timeout_s
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,10 @@ def test_timeouts_are_those_of_java(request_ms, api_ms, expected):
     """One attempt and all of them; a longer request timeout alone extends all of them."""
     given = {"request.timeout.ms": request_ms, "default.api.timeout.ms": api_ms}
 
-    assert timeouts({name: value for name, value in given.items() if value}) == expected
+    assert (
+        Timeouts.from_properties({name: value for name, value in given.items() if value})
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,7 @@ def test_timeouts_are_those_of_java(request_ms, api_ms, expected):
 def test_timeouts_that_make_no_sense_are_refused(given, said):
     """One attempt cannot be longer than all, and a time is a positive number."""
     with pytest.raises(OptionError, match=said):
-        timeouts(given)
+        Timeouts.from_properties(given)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.kafka.client import Messages
+from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.sink import writer
 
 SCHEMA = StructType().add("id", LongType()).add("_change_type", StringType())

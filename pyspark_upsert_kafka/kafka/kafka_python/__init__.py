@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.client import Cluster, RangeReader, Sender
-from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
 from pyspark_upsert_kafka.kafka.kafka_python import installed  # noqa: F401 - first: says what is missing
-from pyspark_upsert_kafka.kafka.kafka_python.askers import asker_for
+from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import open_admin
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonReader
 from pyspark_upsert_kafka.kafka.kafka_python.sender import sender_for
 
@@ -18,7 +18,7 @@ class KafkaPythonClient:
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for asking."""
-        return AskedCluster(asker_for(properties, role))
+        return KafkaCluster(open_admin(properties, role))
 
     def reader(
         self,

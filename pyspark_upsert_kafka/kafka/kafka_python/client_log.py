@@ -1,4 +1,4 @@
-"""What kafka-python says of lost connections: it keeps the reasons to its log."""
+"""The errors in kafka-python's log: only there it says why a connection was lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import re
 from typing import Any
 
-from pyspark_upsert_kafka.kafka.trouble import Trouble
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 
 _SECURITY = re.compile(
     "authentication ?failed|lost during authentication|certificate verify failed|hostname mismatch|SaslMechanism|sasl_mechanism"
@@ -18,27 +18,27 @@ _SECURITY = re.compile(
 
 
 class ClientId(str):
-    """A client's id that knows the client's trouble.
+    """A client's id that holds the client's errors.
 
     Every connection has the id in its configuration, and a record of the library's log has the
-    connection among its arguments: so each client hears of its own connections only.
+    connection among its arguments: so each client gets the errors of its own connections only.
     """
 
-    __slots__ = ("trouble",)
+    __slots__ = ("errors",)
 
-    trouble: Trouble
+    errors: ClientErrors
 
     def __new__(cls, text: str) -> ClientId:  # noqa: PYI034 - typing.Self needs Python 3.11
-        """An id with nothing to tell yet."""
+        """An id without errors."""
         self = super().__new__(cls, text)
-        self.trouble = Trouble()
+        self.errors = ClientErrors()
         return self
 
 
-def trouble_of(client: Any) -> Trouble:
-    """The trouble of a consumer or producer that was opened with a `ClientId`."""
+def errors_of(client: Any) -> ClientErrors:
+    """The errors of a consumer or producer that was opened with a `ClientId`."""
     client_id: ClientId = client.config["client_id"]
-    return client_id.trouble
+    return client_id.errors
 
 
 def is_about_security(text: str) -> bool:
@@ -58,7 +58,7 @@ def _lost_its_login(connection: Any, text: str) -> bool:
 
 
 class _Listener(logging.Handler):
-    """Passes what the library says of a connection on to the trouble of its client."""
+    """Adds what the library logs of a connection to the errors of its client."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Takes note of a warning about a connection."""
@@ -70,7 +70,7 @@ class _Listener(logging.Handler):
                 text = record.getMessage()
                 if _lost_its_login(argument, text):
                     text = f"Lost during authentication: {text}"
-                client_id.trouble.error(text, security=is_about_security(text))
+                client_id.errors.add(text, security=is_about_security(text))
 
 
 logging.getLogger("kafka").addHandler(_Listener(logging.WARNING))

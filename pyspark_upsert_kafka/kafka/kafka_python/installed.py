@@ -20,7 +20,7 @@ _CHOICE = (
 )
 
 
-def is_successor(found: str, ng: str | None) -> bool:
+def is_kafka_python_3(found: str, ng: str | None) -> bool:
     """Whether this is kafka-python 3, which has transactions, rather than kafka-python-ng.
 
     Args:
@@ -46,5 +46,5 @@ def _version_of_ng() -> str | None:
 
 
 # One library uninstalled takes the files of the other with it, and leaves a package without a version.
-SUCCESSOR = is_successor(getattr(kafka, "__version__", "unknown"), _version_of_ng())
+IS_KAFKA_PYTHON_3 = is_kafka_python_3(getattr(kafka, "__version__", "unknown"), _version_of_ng())
 """Whether the library knows read_committed and idempotence."""

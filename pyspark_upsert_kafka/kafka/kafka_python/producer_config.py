@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.confirmation import confirmation
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
-from pyspark_upsert_kafka.kafka.kafka_python.asking import needs_successor
-from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.errors import needs_kafka_python_3
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import QUEUED_MESSAGES, client_config
 
 _CONFIG = {
@@ -35,8 +35,8 @@ def producer_config(properties: Properties, *, acknowledged: bool) -> dict[str, 
     confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
     given["acks"] = confirmed.acks if confirmed.acks == "all" else int(confirmed.acks)
     given["enable_idempotence"] = confirmed.idempotent
-    if confirmed.idempotent and not SUCCESSOR:
-        raise needs_successor(
+    if confirmed.idempotent and not IS_KAFKA_PYTHON_3:
+        raise needs_kafka_python_3(
             "cannot write idempotently, so that a lost answer may write a message twice",
             f"accept that with '{PREFIX}enable.idempotence' = 'false'",
         )
@@ -44,7 +44,7 @@ def producer_config(properties: Properties, *, acknowledged: bool) -> dict[str, 
         # Without idempotence a second request in flight could overtake the first one's retry.
         given.setdefault("max_in_flight_requests_per_connection", 1)
     delivery_ms = given["delivery_timeout_ms"]
-    if SUCCESSOR:
+    if IS_KAFKA_PYTHON_3:
         # As in the Java client, the time for one request and for lingering must be less than for all.
         request_ms = min(_REQUEST_MS, delivery_ms - given["linger_ms"] - 1)
         given.setdefault("request_timeout_ms", max(1, request_ms))

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import is_secret
 from pyspark_upsert_kafka.kafka import jaas
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId
-from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.java_names import (
     ANY_REMEDY,
     OURS,
@@ -111,7 +111,7 @@ def opened(client: Callable[..., T], config: Mapping[str, Any]) -> T:
 
 def create_no_topics(metadata: Any) -> None:
     """Has a client's knowledge of the cluster be asked for without creating what is asked for."""
-    if SUCCESSOR:
+    if IS_KAFKA_PYTHON_3:
         # The client's argument of this name does not reach it (kafka-python 3.0).
         metadata.config["allow_auto_create_topics"] = False
     else:

@@ -9,11 +9,11 @@ from kafka import KafkaConsumer
 
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
+from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting, retrying
 from pyspark_upsert_kafka.kafka.kafka_python.headers import with_lenient_batches
-from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
     create_no_topics,
@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.sizes import FetchSizes
-from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s, timeouts
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts, message_timeout_s
 
 _CONFIG = {
     "request_timeout_ms": 30_000,
@@ -52,8 +52,8 @@ class KafkaPythonReader:
     def __init__(
         self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
     ) -> None:
-        if committed and not SUCCESSOR:
-            from pyspark_upsert_kafka.kafka.kafka_python.asker_ng import no_read_committed
+        if committed and not IS_KAFKA_PYTHON_3:
+            from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_ng import no_read_committed
 
             raise no_read_committed()
         level = "read_committed" if committed else "read_uncommitted"
@@ -72,7 +72,7 @@ class KafkaPythonReader:
             create_no_topics(consumer._client.cluster)  # noqa: SLF001
             reading = Reading(
                 consumer,
-                lambda: pooled_asker(self._properties, "reader"),
+                lambda: pooled_admin(self._properties, "reader"),
                 self._properties["bootstrap.servers"],
                 range_,
                 details=self._details,
@@ -95,13 +95,13 @@ class KafkaPythonReader:
             "group_id": None,
         }
 
-        def question(timeout: float) -> KafkaConsumer:
+        def connect(timeout: float) -> KafkaConsumer:
             return opened(KafkaConsumer, {**config, **connecting(timeout)})
 
-        trouble = config["client_id"].trouble
-        times = timeouts(self._properties.resolved())
-        consumer = asking(servers, times, trouble).ask("connect", question)
-        if SUCCESSOR:
+        errors = config["client_id"].errors
+        times = Timeouts.from_properties(self._properties.resolved())
+        consumer = retrying(servers, times, errors).call("connect", connect)
+        if IS_KAFKA_PYTHON_3:
             with_lenient_batches(consumer)
         else:
             from pyspark_upsert_kafka.kafka.kafka_python.markers_ng import without_markers

@@ -13,16 +13,16 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka.client import BAD_HEADERS, RawBatch
-from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka.cluster import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind
-from pyspark_upsert_kafka.kafka.kafka_python.asking import kind_of, told
-from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
+from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
+from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, kind_of
 from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
-from pyspark_upsert_kafka.kafka.kafka_python.installed import SUCCESSOR
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.reading import RangeReading
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -32,7 +32,7 @@ _BATCH = 5_000
 
 _POLL_MS = 50
 
-_NO_DELAY = {"timeout_ms": 0} if SUCCESSOR else {}
+_NO_DELAY = {"timeout_ms": 0} if IS_KAFKA_PYTHON_3 else {}
 """A position is known here without asking."""
 
 _OUT_OF_RANGE = tuple(
@@ -47,7 +47,7 @@ class Reading(RangeReading):
 
     Args:
         consumer: Used by nobody else.
-        asker: A connection for asking.
+        admin: A connection for asking.
         servers: The bootstrap servers, for errors.
         range_: What to read.
         details: Whether timestamps, headers and leader epochs are taken out too.
@@ -56,17 +56,17 @@ class Reading(RangeReading):
     def __init__(
         self,
         consumer: KafkaConsumer,
-        asker: Callable[[], AbstractContextManager[Asker]],
+        admin: Callable[[], AbstractContextManager[AdminRequests]],
         servers: str,
         range_: Range,
         *,
         details: bool,
     ) -> None:
-        super().__init__(range_, servers, asker)
-        self._consumer, self._asker, self._details = consumer, asker, details
+        super().__init__(range_, servers, admin)
+        self._consumer, self._admin, self._details = consumer, admin, details
         self._tp = ClientPartition(range_.topic, range_.partition)
-        self._heard = trouble_of(consumer)
-        self._heard.begin()
+        self._errors = errors_of(consumer)
+        self._errors.clear()
         self.bytes_taken = 0
         consumer.assign([self._tp])
 
@@ -101,14 +101,16 @@ class Reading(RangeReading):
         except (kafka_errors.KafkaError, OSError) as error:
             kind = kind_of(error)
             if kind is Kind.FATAL:
-                raise BrokerError(f"{self._where()} cannot be read: {told(error)}.") from None
-            self._heard.error(told(error), security=kind is Kind.SECURITY)
-            logger.info("%s: reading goes on after %s", self._where(), told(error))
+                raise BrokerError(
+                    f"{self._where()} cannot be read: {describe_error(error)}."
+                ) from None
+            self._errors.add(describe_error(error), security=kind is Kind.SECURITY)
+            logger.info("%s: reading goes on after %s", self._where(), describe_error(error))
             # The client may have passed messages that it had no more time to give.
             self._go_to(self._position)
             return []
         if position > self._position:
-            self._heard.progress()
+            self._errors.note_progress()
         self._moved(position)
         records: list[Any] = found.get(self._tp, [])
         if self._position > self._range.end:
@@ -120,15 +122,15 @@ class Reading(RangeReading):
 
     def _bounds(self) -> Bounds | None:
         try:
-            with self._asker() as asker:
-                (found,) = asker.bounds([TopicPartition(*self._tp)], committed=False).values()
+            with self._admin() as admin:
+                (found,) = admin.bounds([TopicPartition(*self._tp)], committed=False).values()
         except BrokerError as error:
             logger.info("The bounds of %s are not known: %s", self._where(), error)
             return None
         return found
 
-    def _trouble(self) -> tuple[bool, str]:
-        return self._heard.fatal is not None, self._heard.describe()
+    def _client_errors(self) -> tuple[bool, str]:
+        return self._errors.fatal_error is not None, self._errors.describe()
 
 
 def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:

@@ -15,12 +15,13 @@ from kafka.partitioner.default import murmur2
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.client import Headers, Messages
-from pyspark_upsert_kafka.kafka.cluster import AskedCluster
-from pyspark_upsert_kafka.kafka.kafka_python.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import asking, connecting, told
-from pyspark_upsert_kafka.kafka.kafka_python.client_log import trouble_of
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
+from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
+from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
+from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting, describe_error, retrying
 from pyspark_upsert_kafka.kafka.kafka_python.producer_config import producer_config, with_sizes
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     QUEUED_MESSAGES,
@@ -29,8 +30,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 )
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts, timeouts
-from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
@@ -46,10 +46,12 @@ def sender_for(
 
     def connect() -> _Connection:
         config = producer_config(properties, acknowledged=acknowledged)
-        with pooled_asker(properties, "writer") as asker:
-            AskedCluster(asker).topics(Topics(names=topics))
-            limits = max_message_bytes(asker, topics)
-        return _connected(with_sizes(config, limits), timeouts(properties.resolved()))
+        with pooled_admin(properties, "writer") as admin:
+            KafkaCluster(admin).topics(Topics(names=topics))
+            limits = max_message_bytes(admin, topics)
+        return _connected(
+            with_sizes(config, limits), Timeouts.from_properties(properties.resolved())
+        )
 
     return KafkaPythonSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
 
@@ -65,8 +67,8 @@ class KafkaPythonSender:
         self._lease = lease
         self._producer = lease.client.producer
         self._most, self._most_bytes = lease.client.most, lease.client.most_bytes
-        self._trouble = trouble_of(self._producer)
-        self._trouble.begin()
+        self._errors = errors_of(self._producer)
+        self._errors.clear()
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._undelivered = Undelivered()
@@ -126,24 +128,24 @@ class KafkaPythonSender:
         while not waiting.future.is_done:
             self._undelivered.raise_first()
             try:
-                waiting.future.get(patience.REPORT_S)
+                waiting.future.get(timeouts.DELIVERY_CHECK_S)
             except kafka_errors.KafkaError:
                 before, done = done, sum(each.future.is_done for each in self._waiting)
                 if done > before:
-                    self._trouble.progress()
-                if self._trouble.fatal is not None:
+                    self._errors.note_progress()
+                if self._errors.fatal_error is not None:
                     raise BrokerError(
-                        f"Nothing can be written: {self._trouble.fatal}.{CHECK_SECURITY}"
+                        f"Nothing can be written: {self._errors.fatal_error}.{SECURITY_HINT}"
                     ) from None
         self._waiting.popleft()
         self._waiting_bytes -= waiting.size
         if waiting.future.exception is None:
-            self._trouble.progress()
+            self._errors.note_progress()
         else:
             self._fail(waiting.topic, waiting.partition, waiting.key, waiting.future.exception)
 
     def _fail(self, topic: str, partition: int | None, key: bytes | None, error: Exception) -> None:
-        reason = _reason(error, self._trouble.describe())
+        reason = _reason(error, self._errors.describe())
         # kafka-python 3 tells of each message what was wrong with it, and of its neighbours so.
         innocent = type(error) is kafka_errors.KafkaError and "part of a batch" in str(error)
         code = getattr(error, "errno", None)
@@ -161,11 +163,11 @@ class _Connection:
 
 
 def _connected(config: Mapping[str, Any], times: Timeouts) -> _Connection:
-    def question(timeout: float) -> KafkaProducer:
+    def connect(timeout: float) -> KafkaProducer:
         return opened(KafkaProducer, {**config, **connecting(timeout)})
 
-    servers, trouble = str(config["bootstrap_servers"]), config["client_id"].trouble
-    producer = asking(servers, times, trouble).ask("connect", question)
+    servers, errors = str(config["bootstrap_servers"]), config["client_id"].errors
+    producer = retrying(servers, times, errors).call("connect", connect)
     create_no_topics(producer._metadata)  # noqa: SLF001
     return _Connection(producer, config[QUEUED_MESSAGES], config["buffer_memory"])
 
@@ -173,7 +175,7 @@ def _connected(config: Mapping[str, Any], times: Timeouts) -> _Connection:
 def _end(connection: _Connection) -> None:
     producer = connection.producer
     producer._sender.force_close()  # noqa: SLF001 - close() would wait for what is unsent
-    producer._sender.join(patience.LOOK_S)  # noqa: SLF001
+    producer._sender.join(timeouts.STALL_CHECK_S)  # noqa: SLF001
     producer.close(timeout=0)
 
 
@@ -237,4 +239,4 @@ def _reason(error: Exception, trouble: str) -> str:
             "the message is too large (see the topic's 'max.message.bytes' and "
             "'properties.max.request.size')"
         )
-    return f"{told(error)}.{trouble}" if trouble else told(error)
+    return f"{describe_error(error)}.{trouble}" if trouble else describe_error(error)

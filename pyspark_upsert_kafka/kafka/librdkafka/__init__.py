@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.client import Cluster, RangeReader, Sender
-from pyspark_upsert_kafka.kafka.cluster import AskedCluster
-from pyspark_upsert_kafka.kafka.librdkafka.asker import LibrdkafkaAsker
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
+from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
 from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_for
 
@@ -17,7 +17,7 @@ class LibrdkafkaClient:
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for asking."""
-        return AskedCluster(LibrdkafkaAsker(properties, role))
+        return KafkaCluster(LibrdkafkaAdmin(properties, role))
 
     def reader(
         self,

@@ -10,9 +10,9 @@ import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.client import RawBatch
-from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
 from pyspark_upsert_kafka.kafka.librdkafka.reading import Connection, Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
@@ -71,11 +71,11 @@ class LibrdkafkaReader:
         fetch = _SIZES.choose(range_, self._properties)
         settings = (properties, fetch)
         with POOL.client(settings, partial(self._connect, fetch)) as connection:
-            connection.consumer.poll(0)  # trouble of before is no news
-            connection.trouble.begin()
+            connection.consumer.poll(0)  # errors of before are passed on now, and cleared
+            connection.errors.clear()
             reading = Reading(
                 connection,
-                partial(pooled_asker, self._properties, "reader"),
+                partial(pooled_admin, self._properties, "reader"),
                 self._properties["bootstrap.servers"],
                 range_,
                 details=self._details,
@@ -89,8 +89,8 @@ class LibrdkafkaReader:
                 _SIZES.learn(range_, reading.bytes_taken)
 
     def _connect(self, fetch: int) -> Connection:
-        trouble = ClientTrouble()
+        errors = ReportedErrors()
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch, **_FETCHES[fetch]}
-        config = client_config(self._properties, "reader", {**ours, "error_cb": trouble})
+        config = client_config(self._properties, "reader", {**ours, "error_cb": errors.on_error})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
-        return Connection(opened(ck.Consumer, config), trouble)
+        return Connection(opened(ck.Consumer, config), errors)

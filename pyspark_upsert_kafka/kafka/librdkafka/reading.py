@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.client import BAD_HEADERS, Headers, RawBatch
-from pyspark_upsert_kafka.kafka.cluster import Asker
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.cluster import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind
-from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, kind_of
+from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, Headers, RawBatch
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
 from pyspark_upsert_kafka.kafka.reading import RangeReading
 from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
 
@@ -57,7 +57,7 @@ class Connection:
     """A consumer, and what it says goes wrong."""
 
     consumer: ck.Consumer
-    trouble: ClientTrouble
+    errors: ReportedErrors
 
 
 class Reading(RangeReading):
@@ -65,7 +65,7 @@ class Reading(RangeReading):
 
     Args:
         connection: Used by nobody else.
-        asker: A connection for asking.
+        admin: A connection for asking.
         servers: The bootstrap servers, for errors.
         range_: What to read.
         details: Whether timestamps, headers and leader epochs are taken out too.
@@ -74,14 +74,14 @@ class Reading(RangeReading):
     def __init__(
         self,
         connection: Connection,
-        asker: Callable[[], AbstractContextManager[Asker]],
+        admin: Callable[[], AbstractContextManager[AdminRequests]],
         servers: str,
         range_: Range,
         *,
         details: bool,
     ) -> None:
-        super().__init__(range_, servers, asker)
-        self._consumer, self._heard = connection.consumer, connection.trouble
+        super().__init__(range_, servers, admin)
+        self._consumer, self._errors = connection.consumer, connection.errors
         self._details = details
         self.bytes_taken = 0
 
@@ -106,7 +106,7 @@ class Reading(RangeReading):
         received = self._consumer.consume(wanted, _CHUNK_S)
         messages = [message for message in received if message.error() is None]
         if messages:
-            self._heard.progress()
+            self._errors.note_progress()
             self._moved(messages[-1].offset() + 1)
             if self._position > self._range.end:
                 messages = messages[: bisect_left(messages, self._range.end, key=ck.Message.offset)]
@@ -130,7 +130,7 @@ class Reading(RangeReading):
         error = message.error()
         code = error.code()
         if code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
-            self._heard.progress()
+            self._errors.note_progress()
             self._moved(message.offset())
         elif code == ck.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             self._out_of_range()
@@ -147,14 +147,14 @@ class Reading(RangeReading):
     def _bounds(self) -> Bounds | None:
         partition = ck.TopicPartition(self._range.topic, self._range.partition)
         try:
-            found = self._consumer.get_watermark_offsets(partition, timeout=patience.LOOK_S)
+            found = self._consumer.get_watermark_offsets(partition, timeout=timeouts.STALL_CHECK_S)
         except ck.KafkaException as error:
             logger.info("The bounds of %s are not known: %s", self._where(), error)
             return None
         return None if found is None else Bounds(found[0], found[1], found[1])
 
-    def _trouble(self) -> tuple[bool, str]:
-        return self._heard.fatal is not None, self._heard.describe()
+    def _client_errors(self) -> tuple[bool, str]:
+        return self._errors.fatal_error is not None, self._errors.describe()
 
 
 def _take_headers(messages: list[ck.Message], batch: RawBatch) -> None:

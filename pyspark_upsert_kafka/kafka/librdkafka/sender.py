@@ -12,16 +12,16 @@ import confluent_kafka as ck
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.client import Headers, Messages
-from pyspark_upsert_kafka.kafka.cluster import AskedCluster
-from pyspark_upsert_kafka.kafka.librdkafka.askers import pooled_asker
-from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
+from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
+from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
 from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
-from pyspark_upsert_kafka.kafka.trouble import CHECK_SECURITY
 from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
@@ -36,9 +36,9 @@ def sender_for(
     """
 
     def connect() -> _Connection:
-        with pooled_asker(properties, "writer") as asker:
-            AskedCluster(asker).topics(Topics(names=topics))
-            limits = max_message_bytes(asker, topics)
+        with pooled_admin(properties, "writer") as admin:
+            KafkaCluster(admin).topics(Topics(names=topics))
+            limits = max_message_bytes(admin, topics)
         return _connected(producer_config(properties, limits, acknowledged=acknowledged))
 
     return LibrdkafkaSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
@@ -58,8 +58,8 @@ class LibrdkafkaSender:
         self._lease = lease
         self._producer, self._reports = lease.client.producer, lease.client.reports
         self._handed_over = self._gone_through = 0
-        self._producer.poll(0)  # trouble of before is no news
-        self._reports.trouble.begin()
+        self._producer.poll(0)  # errors of before are passed on now, and cleared
+        self._reports.errors.clear()
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
@@ -78,7 +78,7 @@ class LibrdkafkaSender:
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        while not self._reports.undelivered and self._producer.flush(patience.REPORT_S):
+        while not self._reports.undelivered and self._producer.flush(timeouts.DELIVERY_CHECK_S):
             self._note_progress()
             self._reports.raise_fatal()
         self._reports.undelivered.raise_first()
@@ -96,7 +96,7 @@ class LibrdkafkaSender:
         gone_through = self._handed_over - len(self._producer)
         if gone_through > self._gone_through:
             self._gone_through = gone_through
-            self._reports.trouble.progress()
+            self._reports.errors.note_progress()
 
     def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
         while True:
@@ -110,9 +110,9 @@ class LibrdkafkaSender:
             except ck.KafkaException as error:
                 self._reports.raise_refused(message, error)
             else:
-                self._reports.trouble.progress()
+                self._reports.errors.note_progress()
                 return
-            self._producer.poll(patience.REPORT_S)
+            self._producer.poll(timeouts.DELIVERY_CHECK_S)
             self._reports.undelivered.raise_first()
 
 
@@ -126,7 +126,7 @@ class _Connection:
 
 def _connected(config: Mapping[str, Any]) -> _Connection:
     reports = _Reports()
-    callbacks = {"on_delivery": reports.report, "error_cb": reports.trouble}
+    callbacks = {"on_delivery": reports.report, "error_cb": reports.errors.on_error}
     return _Connection(opened(ck.Producer, {**config, **callbacks}), reports)
 
 
@@ -144,7 +144,7 @@ class _Reports:
 
     def __init__(self) -> None:
         self.undelivered = Undelivered()
-        self.trouble = ClientTrouble()
+        self.errors = ReportedErrors()
 
     def report(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         """Takes note of a message that was not delivered."""
@@ -166,14 +166,14 @@ class _Reports:
 
     def raise_fatal(self) -> None:
         """Raises a BrokerError for what waiting does not mend, if there is such trouble."""
-        fatal = self.trouble.fatal
+        fatal = self.errors.fatal_error
         if fatal is not None:
-            raise BrokerError(f"Nothing can be written: {fatal}.{CHECK_SECURITY}")
+            raise BrokerError(f"Nothing can be written: {fatal}.{SECURITY_HINT}")
 
     def _add(
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
     ) -> None:
-        reason = _reason(error, self.trouble)
+        reason = _reason(error, self.errors)
         self.undelivered.add(DeliveryError(topic, partition, key, reason), error.code())
 
 
@@ -200,11 +200,11 @@ def _listed(headers: Headers | None) -> list[tuple[str, bytes | None]] | None:
     return list(headers) if headers else None
 
 
-def _reason(error: ck.KafkaError, trouble: ClientTrouble) -> str:
+def _reason(error: ck.KafkaError, errors: ReportedErrors) -> str:
     text = error.str()
     if error.code() == ck.KafkaError.MSG_SIZE_TOO_LARGE:
         return f"{text} (see the topic's 'max.message.bytes' and 'properties.max.request.size')"
     if error.code() == ck.KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
         text = "no broker confirmed it within the time of 'properties.delivery.timeout.ms'"
-    seen = trouble.describe()
+    seen = errors.describe()
     return f"{text}.{seen}" if seen else text

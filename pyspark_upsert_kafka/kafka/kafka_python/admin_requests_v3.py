@@ -11,22 +11,22 @@ from kafka.admin import ConfigResource
 
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition, spelt_by_kafka
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
-from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import connecting
+from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
+from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting
 from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
 
 
-class SuccessorAsker(PatientAsker):
+class KafkaPython3Admin(KafkaPythonAdmin):
     """Asks with kafka-python 3."""
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
-        return self._ask("list topics", lambda admin, _: [*admin.list_topics()])
+        return self._call("list topics", lambda admin, _: [*admin.list_topics()])
 
     def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Name -> id and number of partitions, of the topics that exist."""
 
-        def question(admin: Any, _: float) -> dict[str, tuple[str, int]]:
+        def request(admin: Any, _: float) -> dict[str, tuple[str, int]]:
             found = {}
             for topic in admin.describe_topics(list(names)):
                 error = kafka_errors.for_code(topic["error_code"])
@@ -37,12 +37,12 @@ class SuccessorAsker(PatientAsker):
                 found[topic["name"]] = (_topic_id(topic), len(topic["partitions"]))
             return found
 
-        return self._ask(f"look up the topics {', '.join(names)}", question)
+        return self._call(f"look up the topics {', '.join(names)}", request)
 
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by asking for each as a producer does."""
 
-        def question(_: Any, timeout: float) -> None:
+        def request(_: Any, timeout: float) -> None:
             producer = opened(
                 KafkaProducer,
                 {
@@ -58,26 +58,26 @@ class SuccessorAsker(PatientAsker):
             finally:
                 producer.close()
 
-        self._ask(f"create topic {', '.join(names)}", question)
+        self._call(f"create topic {', '.join(names)}", request)
 
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
 
-        def question(admin: Any, _: float) -> dict[TopicPartition, int]:
+        def request(admin: Any, _: float) -> dict[TopicPartition, int]:
             found = admin.list_group_offsets({self.group: list(partitions)})[self.group]
             return {TopicPartition(*tp): at.offset for tp, at in found.items()}
 
-        return self._ask(f"look up the offsets of group {self.group!r}", question)
+        return self._call(f"look up the offsets of group {self.group!r}", request)
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         """Settings of topics, by topic and name; a BrokerError when we may not know."""
         resources = [ConfigResource("TOPIC", topic, list(names)) for topic in topics]
 
-        def question(admin: Any, _: float) -> dict[str, dict[str, str]]:
+        def request(admin: Any, _: float) -> dict[str, dict[str, str]]:
             found = admin.describe_configs(resources, config_filter="all").get("topic", {})
             return {topic: _values(topic, found.get(topic, {}), names) for topic in topics}
 
-        return self._ask("look up topic settings", question)
+        return self._call("look up topic settings", request)
 
     def _open(self, timeout: float) -> Any:
         return opened(KafkaAdminClient, {**self._config, **connecting(timeout)})
@@ -90,23 +90,23 @@ class SuccessorAsker(PatientAsker):
     ) -> dict[TopicPartition, int]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
-        def question(admin: Any, timeout: float) -> dict[TopicPartition, int]:
+        def request(admin: Any, timeout: float) -> dict[TopicPartition, int]:
             found = admin.list_partition_offsets(
                 dict.fromkeys(partitions, at), isolation_level=level, timeout_ms=timeout * 1000
             )
             return {TopicPartition(*tp): answer.offset for tp, answer in found.items()}
 
-        return self._ask("look up offsets", question) if partitions else {}
+        return self._call("look up offsets", request) if partitions else {}
 
     def _commit(self, positions: Positions) -> None:
         offsets = {tp: OffsetAndMetadata(at, "", -1) for tp, at in positions.items()}
 
-        def question(admin: Any, _: float) -> None:
+        def request(admin: Any, _: float) -> None:
             for error in admin.alter_group_offsets(self.group, offsets).values():
                 if error is not kafka_errors.NoError:
                     raise error
 
-        self._ask("commit", question)
+        self._call("commit", request)
 
 
 def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[str, str]:

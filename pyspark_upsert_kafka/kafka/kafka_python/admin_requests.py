@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from kafka.errors import KafkaError
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka import patience
-from pyspark_upsert_kafka.kafka.kafka_python.asking import asking
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.kafka_python.errors import retrying
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
-from pyspark_upsert_kafka.kafka.timeouts import timeouts
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -30,7 +30,7 @@ EARLIEST, LATEST = -2, -1
 _CONFIG = {"reconnect_backoff_max_ms": 1_000}
 
 
-class PatientAsker(ABC):
+class KafkaPythonAdmin(ABC):
     """Single questions over one connection, which is opened by the first of them.
 
     Args:
@@ -39,7 +39,7 @@ class PatientAsker(ABC):
     """
 
     def __init__(self, properties: Properties, role: str) -> None:
-        self.timeouts = timeouts(properties.resolved())
+        self.timeouts = Timeouts.from_properties(properties.resolved())
         request_ms = int(self.timeouts.request_s * 1000)
         config = client_config(properties, role, {**_CONFIG, "request_timeout_ms": request_ms})
         self.servers = str(config["bootstrap_servers"])
@@ -47,10 +47,10 @@ class PatientAsker(ABC):
         self.group = str(config.pop("group_id", ""))
         self._config = config
         self._client: Any = None
-        self._asking = asking(
+        self._retrying = retrying(
             self.servers,
             self.timeouts,
-            config["client_id"].trouble,
+            config["client_id"].errors,
             refresh=self._refresh,
             reopen=self._reopen,
         )
@@ -89,15 +89,15 @@ class PatientAsker(ABC):
             tp: Bounds(earliest[tp], latest[tp], max(high[tp], latest[tp])) for tp in partitions
         }
 
-    def _ask(self, what: str, question: Callable[[Any, float], T]) -> T:
-        """The answer to a question, which gets the client and a timeout in seconds."""
+    def _call(self, what: str, request: Callable[[Any, float], T]) -> T:
+        """The answer to a request, which gets the client and a timeout in seconds."""
 
         def asked(timeout: float) -> T:
             if self._client is None:
                 self._client = self._open(timeout)
-            return question(self._client, timeout)
+            return request(self._client, timeout)
 
-        return self._asking.ask(what, asked)
+        return self._retrying.call(what, asked)
 
     def _refresh(self, _: float) -> None:
         """Has the client look up leaders and brokers anew, with its next request."""
@@ -171,7 +171,7 @@ class _Commits:
         """Waits a little for what is under way."""
         thread = self._thread
         if thread is not None:
-            thread.join(patience.LOOK_S)
+            thread.join(timeouts.STALL_CHECK_S)
 
     def _run(self) -> None:
         while True:

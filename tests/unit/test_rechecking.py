@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
-from pyspark_upsert_kafka.core.planning import Bounds, ClusterView
-from pyspark_upsert_kafka.kafka import looking
+from pyspark_upsert_kafka.kafka import rechecking
 from tests.unit.fake_cluster import Clock
 from tests.unit.test_planning import T0
 
@@ -28,7 +28,7 @@ GONE, THERE = ClusterView({}, {}), ClusterView({"t": "id"}, {T0: Bounds(0, 20, 2
 )
 def test_a_loss_is_concluded_from_unanimous_looks(monkeypatch, shown, asked):
     """Once a second, for ten seconds; the first look that finds everything ends it."""
-    monkeypatch.setattr(looking, "time", Clock())
+    monkeypatch.setattr(rechecking, "time", Clock())
     looks = iter(shown)
     taken = []
 
@@ -36,7 +36,7 @@ def test_a_loss_is_concluded_from_unanimous_looks(monkeypatch, shown, asked):
         taken.append(next(looks))
         return taken[-1]
 
-    found = looking.look_until_certain(
+    found = rechecking.recheck_until_certain(
         look(), partial(unconfirmed_losses, StreamOffset({T0: 15})), look
     )
 

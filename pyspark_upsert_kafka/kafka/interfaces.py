@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
-from pyspark_upsert_kafka.core.planning import ClusterView
 from pyspark_upsert_kafka.core.properties import Properties
 
 Headers = Sequence[tuple[str, bytes | None]]

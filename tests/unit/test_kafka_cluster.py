@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.kafka import cluster
-from pyspark_upsert_kafka.kafka.cluster import AskedCluster
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.failures import UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 TOPIC = {"t": ("id", 2)}
 
 
-class Asker:
+class AdminRequests:
     """A cluster in which topic t shows up late: in the metadata, and after that at its leader."""
 
     servers, group, may_create = "here:9092", "", False
@@ -39,51 +39,51 @@ class Asker:
         return dict.fromkeys(partitions, Bounds(0, 0, 0))
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, asker: Asker) -> AskedCluster:
+def asked(monkeypatch: pytest.MonkeyPatch, admin: AdminRequests) -> KafkaCluster:
     """The cluster, in a time of its own."""
-    monkeypatch.setattr(cluster.time, "monotonic", lambda: asker.now)
-    monkeypatch.setattr(cluster.time, "sleep", asker.sleep)
-    return AskedCluster(asker)
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: admin.now)
+    monkeypatch.setattr(cluster.time, "sleep", admin.sleep)
+    return KafkaCluster(admin)
 
 
 def test_a_topic_that_shows_up_late_is_waited_for(monkeypatch):
     """One just created is not known to every broker at once."""
-    asker = Asker(shown_at=3.0)
+    admin = AdminRequests(shown_at=3.0)
 
-    assert asked(monkeypatch, asker).topics(Topics(("t",))) == TOPIC
+    assert asked(monkeypatch, admin).topics(Topics(("t",))) == TOPIC
 
 
 def test_a_topic_that_every_look_misses_does_not_exist(monkeypatch):
     """That is told after a few seconds."""
-    asker = Asker(shown_at=1000.0)
+    admin = AdminRequests(shown_at=1000.0)
 
     with pytest.raises(BrokerError, match="does not exist"):
-        asked(monkeypatch, asker).topics(Topics(("t",)))
+        asked(monkeypatch, admin).topics(Topics(("t",)))
 
-    assert 4 < asker.now < 7
+    assert 4 < admin.now < 7
 
 
 def test_a_partition_that_its_leader_does_not_know_yet_is_waited_for(monkeypatch):
     """As long as the metadata shows it: a large cluster needs its time for a new topic."""
-    asker = Asker(led_at=45.0)
+    admin = AdminRequests(led_at=45.0)
 
-    assert len(asked(monkeypatch, asker).view(TOPIC, committed=True).bounds) == 2
+    assert len(asked(monkeypatch, admin).view(TOPIC, committed=True).bounds) == 2
 
 
 def test_a_partition_that_its_leader_never_knows_is_an_error(monkeypatch):
     """When the time for an answer is over."""
-    asker = Asker(led_at=1000.0)
+    admin = AdminRequests(led_at=1000.0)
 
     with pytest.raises(UnknownTopicError):
-        asked(monkeypatch, asker).view(TOPIC, committed=True)
+        asked(monkeypatch, admin).view(TOPIC, committed=True)
 
-    assert 60 <= asker.now < 62
+    assert 60 <= admin.now < 62
 
 
 def test_a_topic_that_goes_meanwhile_is_not_in_the_view(monkeypatch):
     """Whether that is lost data is for the caller to find out by further looks."""
-    asker = Asker(shown_at=1000.0, led_at=1000.0)
+    admin = AdminRequests(shown_at=1000.0, led_at=1000.0)
 
-    view = asked(monkeypatch, asker).view(TOPIC, committed=True)
+    view = asked(monkeypatch, admin).view(TOPIC, committed=True)
 
     assert (view.bounds, dict(view.topic_ids)) == ({}, {})

@@ -10,7 +10,7 @@ from typing import Any
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.librdkafka.admin import Admin
+from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -23,26 +23,24 @@ class Group:
         name: The group's name.
     """
 
-    def __init__(self, admin: Admin, name: str) -> None:
+    def __init__(self, admin: RetryingAdminClient, name: str) -> None:
         self._admin, self._name = admin, name
         self._outcome = _Outcome(name)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The committed offset of each partition; a negative one stands for none."""
         wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
-        request = [ck.ConsumerGroupTopicPartitions(self._name, wanted)]
+        group = [ck.ConsumerGroupTopicPartitions(self._name, wanted)]
 
-        def question(timeout: float) -> dict[TopicPartition, int]:
-            futures = self._admin.client.list_consumer_group_offsets(
-                request, request_timeout=timeout
-            )
+        def request(timeout: float) -> dict[TopicPartition, int]:
+            futures = self._admin.client.list_consumer_group_offsets(group, request_timeout=timeout)
             found = self._admin.result(futures[self._name]).topic_partitions
             for tp in found:
                 if tp.error is not None:
                     raise ck.KafkaException(tp.error)
             return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
 
-        return self._admin.ask(f"look up the offsets of group {self._name!r}", question)
+        return self._admin.call(f"look up the offsets of group {self._name!r}", request)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions without waiting; trouble is one warning."""

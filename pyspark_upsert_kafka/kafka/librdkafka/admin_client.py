@@ -1,4 +1,4 @@
-"""The admin client: what passes is asked again, by a client that has looked up the leaders anew."""
+"""The admin client: what fails is retried by a client that has looked up the leaders anew."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
-from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble, failure
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
-from pyspark_upsert_kafka.kafka.retrying import Asking
+from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ _METADATA_S = 5.0
 """For the metadata of all topics."""
 
 _REPLACED = 4
-"""So many clients that were replaced are kept, for what they were asked to come to its end."""
+"""So many clients that were replaced are kept, for their requests to come to an end."""
 
 
-class Admin:
+class RetryingAdminClient:
     """An admin client, replaced when it cannot be helped.
 
     Args:
@@ -46,36 +46,36 @@ class Admin:
 
     def __init__(self, config: Mapping[str, Any], timeouts: Timeouts) -> None:
         self.servers, self.timeouts = str(config["bootstrap.servers"]), timeouts
-        self._trouble = ClientTrouble()
+        self._errors = ReportedErrors()
         # The client must not hold what holds it: its threads end with its last reference.
-        self._config = {**config, "error_cb": self._trouble}
+        self._config = {**config, "error_cb": self._errors.on_error}
         self._leader_s = _LEADER_S
         self._begin = time.monotonic()
-        # A client that ends with a question under way may abort the process (librdkafka issue 4605).
+        # A client that ends with a request under way may abort the process (librdkafka issue 4605).
         self._replaced: deque[AdminClient] = deque(maxlen=_REPLACED)
         self.client = opened(AdminClient, self._config)
 
-    def ask(self, what: str, question: Callable[[float], T]) -> T:
-        """The answer to a question, as `retrying` gets it."""
+    def call(self, what: str, request: Callable[[float], T]) -> T:
+        """The answer to a request, retried as `Retrying` says."""
 
         def attempt(timeout: float) -> T:
-            self._trouble.unreachable = None
+            self._errors.unreachable = None
             self._begin = time.monotonic()
             try:
-                return question(timeout)
+                return request(timeout)
             finally:
-                self.client.poll(0)  # librdkafka tells its log and its trouble only when polled
+                self.client.poll(0)  # librdkafka passes on its log and its errors only when polled
 
-        self.client.poll(0)  # trouble of before is no news
+        self.client.poll(0)  # errors of before are passed on now, and cleared
         self._leader_s = _LEADER_S
-        return Asking(
-            self.servers, self.timeouts, self._trouble, (KafkaException,), failure,
+        return Retrying(
+            self.servers, self.timeouts, self._errors, (KafkaException,), classify,
             self._refresh, self._reopen,
-        ).ask(what, attempt)  # fmt: skip
+        ).call(what, attempt)  # fmt: skip
 
     def all_topics(self, timeout: float) -> list[str]:
         """Names of all topics; the client knows their leaders anew."""
-        # Trouble is not heard of meanwhile, so it does not last as long as an attempt may.
+        # Errors are not passed on meanwhile, so it does not last as long as an attempt may.
         return list(self.client.list_topics(timeout=min(timeout, _METADATA_S)).topics)
 
     def result(self, future: Future[Any]) -> Any:
@@ -93,7 +93,7 @@ class Admin:
                 self._give_up_in_vain()
 
     def _give_up_in_vain(self) -> None:
-        fatal, lost = self._trouble.fatal, self._trouble.unreachable
+        fatal, lost = self._errors.fatal_error, self._errors.unreachable
         if fatal is not None:
             raise AttemptError(Failure(Kind.SECURITY, fatal))
         if lost is None:
@@ -108,7 +108,7 @@ class Admin:
         try:
             self.all_topics(timeout)
         finally:
-            self.client.poll(0)  # hears of what went wrong meanwhile
+            self.client.poll(0)  # passes on the errors of meanwhile
 
     def _reopen(self) -> None:
         self._replaced.append(self.client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.kafka.trouble import FATAL_AFTER_S, Trouble
+from pyspark_upsert_kafka.kafka.client_errors import FATAL_AFTER_S, ClientErrors
 
 REFUSED, LOST, THROUGH, NEW_TASK = "refused", "lost", "through", "new task"
 
@@ -31,32 +31,30 @@ REFUSED, LOST, THROUGH, NEW_TASK = "refused", "lost", "through", "new task"
 def test_a_refusal_is_fatal_when_it_goes_on_and_nothing_gets_through(events, is_fatal):
     """One refused login or certificate proves nothing; nor does what was before the task."""
     now = [0.0]
-    trouble = Trouble(clock=lambda: now[0])
+    errors = ClientErrors(clock=lambda: now[0])
     for second, event in events:
         now[0] = second
         if event == THROUGH:
-            trouble.progress()
+            errors.note_progress()
         elif event == NEW_TASK:
-            trouble.begin()
+            errors.clear()
         else:
-            trouble.error(event, security=event == REFUSED)
+            errors.add(event, security=event == REFUSED)
 
-    assert trouble.fatal == (REFUSED if is_fatal else None)
+    assert errors.fatal_error == (REFUSED if is_fatal else None)
 
 
 def test_what_went_wrong_is_told():
     """A refusal explains the lost connections that follow from it; a new task has nothing to tell."""
-    trouble = Trouble()
-    assert trouble.describe() == ""
+    errors = ClientErrors()
+    assert errors.describe() == ""
 
-    trouble.error(LOST)
-    assert trouble.describe() == " Last seen: lost"
+    errors.add(LOST)
+    assert errors.describe() == " Last seen: lost"
 
-    trouble.error(REFUSED, security=True)
-    trouble.error(LOST)
-    assert trouble.describe().startswith(
-        " Last seen: refused. Check 'properties.security.protocol'"
-    )
+    errors.add(REFUSED, security=True)
+    errors.add(LOST)
+    assert errors.describe().startswith(" Last seen: refused. Check 'properties.security.protocol'")
 
-    trouble.begin()
-    assert trouble.describe() == ""
+    errors.clear()
+    assert errors.describe() == ""

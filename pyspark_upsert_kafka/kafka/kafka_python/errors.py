@@ -10,11 +10,11 @@ from kafka import errors
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.kafka import failures
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import is_about_security
-from pyspark_upsert_kafka.kafka.retrying import Asking
+from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.trouble import Trouble
 
 _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",
@@ -48,7 +48,7 @@ def kind_of(error: Exception) -> Kind:
     return Kind.RETRIABLE if passes else Kind.FATAL
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in words."""
     text = str(error).removesuffix(".")
     name = type(error).__name__
@@ -57,9 +57,9 @@ def told(error: BaseException) -> str:
     return text if name in text else f"{name}: {text}" if text else name
 
 
-def failure(error: Exception) -> Failure:
-    """Why an attempt failed that raised this."""
-    return Failure(kind_of(error), told(error))
+def classify(error: Exception) -> Failure:
+    """What an exception means for the next attempt."""
+    return Failure(kind_of(error), describe_error(error))
 
 
 def checked(code: int, value: Any) -> Any:
@@ -74,17 +74,18 @@ def checked(code: int, value: Any) -> Any:
     return value
 
 
-def asking(
+def retrying(
     servers: str,
     timeouts: Timeouts,
-    trouble: Trouble,
-    **ways: Callable[..., object],
-) -> Asking:
-    """How a client of kafka-python is asked; the arguments are those of `Asking`."""
-    return Asking(servers, timeouts, trouble, (errors.KafkaError, OSError), failure, **ways)
+    client_errors: ClientErrors,
+    **more: Callable[..., object],
+) -> Retrying:
+    """The retry loop for a client of kafka-python; the arguments are those of `Retrying`."""
+    raised = (errors.KafkaError, OSError)
+    return Retrying(servers, timeouts, client_errors, raised, classify, **more)
 
 
-def needs_successor(what: str, remedy: str) -> OptionError:
+def needs_kafka_python_3(what: str, remedy: str) -> OptionError:
     """The error for what kafka-python-ng cannot do."""
     return OptionError(
         f"'kafka.client' = 'kafka-python': the installed kafka-python-ng {what}. Install its "

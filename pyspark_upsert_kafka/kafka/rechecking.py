@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.data_loss import RECHECK_INTERVAL_S, is_certain, 
 T = TypeVar("T")
 
 
-def look_until_certain(
+def recheck_until_certain(
     found: T, missing: Callable[[T], Iterable[Hashable]], look: Callable[[], T]
 ) -> T:
     """What the first look has found that misses nothing, or only what every look has missed for long.
@@ -32,5 +32,5 @@ def look_until_certain(
 
 
 def whether_lost(loss: object | None) -> list[str]:
-    """What a look misses that gives the loss which it has found: ``missing`` of `look_until_certain`."""
+    """What a look misses that gives the loss which it has found: ``missing`` of `recheck_until_certain`."""
     return [] if loss is None else ["lost"]

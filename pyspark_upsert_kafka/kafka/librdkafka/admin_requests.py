@@ -8,26 +8,26 @@ from typing import Any
 import confluent_kafka as ck
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.planning import Bounds
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
-from pyspark_upsert_kafka.kafka.librdkafka.admin import Admin
-from pyspark_upsert_kafka.kafka.librdkafka.groups import Group
+from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
+from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import Group
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
-from pyspark_upsert_kafka.kafka.timeouts import timeouts
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 _AUTO_CREATE = "allow.auto.create.topics"
 
 
-class LibrdkafkaAsker:
+class LibrdkafkaAdmin:
     """Asks the brokers through one admin client."""
 
     def __init__(self, properties: Properties, role: str) -> None:
         config = client_config(properties, role, {})
         self.may_create = str(config.get(_AUTO_CREATE, "false")).lower() == "true"
         self.group = str(config.pop("group.id", ""))
-        self._admin = Admin(config, timeouts(properties.resolved()))
+        self._admin = RetryingAdminClient(config, Timeouts.from_properties(properties.resolved()))
         self._offsets_of_group = Group(self._admin, self.group)
         self.servers, self.timeouts = self._admin.servers, self._admin.timeouts
 
@@ -36,12 +36,12 @@ class LibrdkafkaAsker:
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
-        return self._admin.ask("list topics", self._admin.all_topics)
+        return self._admin.call("list topics", self._admin.all_topics)
 
     def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Name -> id and number of partitions, of the topics that exist."""
 
-        def question(timeout: float) -> dict[str, tuple[str, int]]:
+        def request(timeout: float) -> dict[str, tuple[str, int]]:
             futures = self._admin.client.describe_topics(
                 ck.TopicCollection(list(names)), request_timeout=timeout
             )
@@ -56,16 +56,16 @@ class LibrdkafkaAsker:
                     found[name] = (_topic_id(topic), len(topic.partitions))
             return found
 
-        return self._admin.ask(f"look up the topics {', '.join(names)}", question)
+        return self._admin.call(f"look up the topics {', '.join(names)}", request)
 
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by asking for each as a producer does."""
         for name in names:
 
-            def question(timeout: float, name: str = name) -> object:
+            def request(timeout: float, name: str = name) -> object:
                 return self._admin.client.list_topics(name, timeout=timeout)
 
-            self._admin.ask(f"create topic {name}", question)
+            self._admin.call(f"create topic {name}", request)
 
     def bounds(
         self, partitions: Sequence[TopicPartition], *, committed: bool
@@ -107,7 +107,7 @@ class LibrdkafkaAsker:
         """Settings of topics, by topic and name; a BrokerError when we may not know."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
 
-        def question(timeout: float) -> dict[str, dict[str, str]]:
+        def request(timeout: float) -> dict[str, dict[str, str]]:
             futures = self._admin.client.describe_configs(resources, request_timeout=timeout)
             found = {each.name: self._admin.result(future) for each, future in futures.items()}
             return {
@@ -115,7 +115,7 @@ class LibrdkafkaAsker:
                 for topic, all_ in found.items()
             }
 
-        return self._admin.ask("look up topic settings", question)
+        return self._admin.call("look up topic settings", request)
 
     def _offsets(
         self, partitions: Iterable[TopicPartition], asked: Sequence[tuple[OffsetSpec, bool]]
@@ -125,7 +125,7 @@ class LibrdkafkaAsker:
         if not wanted:
             return [{} for _ in asked]
 
-        def question(timeout: float) -> list[dict[TopicPartition, int]]:
+        def request(timeout: float) -> list[dict[TopicPartition, int]]:
             answers = [
                 self._admin.client.list_offsets(
                     dict.fromkeys(wanted, spec),
@@ -142,7 +142,7 @@ class LibrdkafkaAsker:
                 for answer in answers
             ]
 
-        return self._admin.ask("look up offsets", question)
+        return self._admin.call("look up offsets", request)
 
 
 def known(offset: int) -> int:

@@ -1,12 +1,12 @@
-"""What librdkafka's errors mean for the next attempt, and what a client tells of its trouble."""
+"""What librdkafka's errors mean for the next attempt, and what a client reports."""
 
 from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.kafka import failures
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.failures import Failure, Kind
-from pyspark_upsert_kafka.kafka.trouble import Trouble
 
 _KINDS = {
     KafkaError._TRANSPORT: Kind.RETRIABLE,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
@@ -40,22 +40,22 @@ def kind_of(error: KafkaError) -> Kind:
     return _KINDS.get(error.code()) or failures.kind_of(error.code())
 
 
-def failure(exception: Exception) -> Failure:
-    """Why an attempt failed that raised a KafkaException."""
+def classify(exception: Exception) -> Failure:
+    """What a KafkaException means for the next attempt."""
     error = exception.args[0]
     return Failure(kind_of(error), error.str())
 
 
-class ClientTrouble(Trouble):
-    """The errors that a client of librdkafka tells: its ``error_cb``."""
+class ReportedErrors(ClientErrors):
+    """The errors that a client of librdkafka reports to its ``error_cb``."""
 
     unreachable: KafkaError | None = None
     """The last broker that was out of reach since the attempt began."""
 
-    def __call__(self, error: KafkaError) -> None:
-        """Takes note of an error."""
-        # That all brokers are down says no more than what was told of each.
+    def on_error(self, error: KafkaError) -> None:
+        """Takes note of an error: the client's ``error_cb``."""
+        # That all brokers are down says no more than what was reported of each.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.describe():  # noqa: SLF001
-            self.error(error.str(), security=kind_of(error) is Kind.SECURITY)
+            self.add(error.str(), security=kind_of(error) is Kind.SECURITY)
         if error.code() in UNREACHABLE:
             self.unreachable = error

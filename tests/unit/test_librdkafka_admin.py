@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Kind
-from pyspark_upsert_kafka.kafka.librdkafka.asker import known
-from pyspark_upsert_kafka.kafka.librdkafka.asking import ClientTrouble
+from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import known
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 
 
 def test_an_offset_that_is_none_is_asked_for_again():
@@ -23,12 +23,12 @@ def test_an_offset_that_is_none_is_asked_for_again():
 def test_that_all_brokers_are_down_does_not_hide_why():
     """It is told right after what went wrong with the last one; and alone when there is nothing else."""
     all_down = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
-    trouble = ClientTrouble()
+    errors = ReportedErrors()
 
-    trouble(all_down)
-    assert trouble.describe() == " Last seen: 1/1 brokers are down"
-    trouble(KafkaError(KafkaError._TRANSPORT, "connection closed by peer"))
-    trouble(all_down)
+    errors.on_error(all_down)
+    assert errors.describe() == " Last seen: 1/1 brokers are down"
+    errors.on_error(KafkaError(KafkaError._TRANSPORT, "connection closed by peer"))
+    errors.on_error(all_down)
 
-    assert trouble.describe() == " Last seen: connection closed by peer"
-    assert trouble.unreachable is all_down
+    assert errors.describe() == " Last seen: connection closed by peer"
+    assert errors.unreachable is all_down

@@ -17,10 +17,10 @@ from kafka.protocol.commit import GroupCoordinatorRequest, OffsetCommitRequest, 
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.offset import OffsetRequest
 
+from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.planning import Bounds
-from pyspark_upsert_kafka.kafka.kafka_python.asker import PatientAsker
-from pyspark_upsert_kafka.kafka.kafka_python.asking import checked, connecting, needs_successor
+from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
+from pyspark_upsert_kafka.kafka.kafka_python.errors import checked, connecting, needs_kafka_python_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
 
 _TOPIC = 2
@@ -32,25 +32,25 @@ _CONSUMER = -1
 _NO_MEMBER, _NO_GENERATION, _KEPT_AS_BROKER_SAYS = "", -1, -1
 
 
-class NgAsker(PatientAsker):
+class KafkaPythonNgAdmin(KafkaPythonAdmin):
     """Asks with kafka-python-ng."""
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
-        return self._ask("list topics", lambda client, s: [*_metadata(client, None, s)])
+        return self._call("list topics", lambda client, s: [*_metadata(client, None, s)])
 
     def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Name -> id and number of partitions, of the topics that exist."""
 
-        def question(client: Any, timeout: float) -> dict[str, tuple[str, int]]:
+        def request(client: Any, timeout: float) -> dict[str, tuple[str, int]]:
             found = _metadata(client, names, timeout)
             return {name: ("", len(leaders)) for name, leaders in found.items()}
 
-        return self._ask(f"look up the topics {', '.join(names)}", question)
+        return self._call(f"look up the topics {', '.join(names)}", request)
 
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by asking for each as a producer does."""
-        self._ask(
+        self._call(
             f"create topic {', '.join(names)}",
             lambda client, s: _anyone(client, MetadataRequest[4](list(names), True), s),
         )
@@ -65,32 +65,32 @@ class NgAsker(PatientAsker):
 
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
-        request = OffsetFetchRequest[1](
+        fetch = OffsetFetchRequest[1](
             self.group, _by_topic((tp, tp.partition) for tp in partitions)
         )
 
-        def question(client: Any, timeout: float) -> dict[TopicPartition, int]:
-            answer = _coordinator(client, self.group, request, timeout)
+        def request(client: Any, timeout: float) -> dict[TopicPartition, int]:
+            answer = _coordinator(client, self.group, fetch, timeout)
             return {
                 TopicPartition(topic, partition): checked(code, offset)
                 for topic, found in answer.topics
                 for partition, offset, _, code in found
             }
 
-        return self._ask(f"look up the offsets of group {self.group!r}", question)
+        return self._call(f"look up the offsets of group {self.group!r}", request)
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         """Settings of topics, by topic and name; a BrokerError when we may not know."""
         resources = [(_TOPIC, topic, list(names)) for topic in topics]
 
-        def question(client: Any, timeout: float) -> dict[str, dict[str, str]]:
+        def request(client: Any, timeout: float) -> dict[str, dict[str, str]]:
             answer = _anyone(client, DescribeConfigsRequest[1](resources, False), timeout)
             return {
                 topic: checked(code, {entry[0]: entry[1] for entry in entries})
                 for code, _, _, topic, entries in answer.resources
             }
 
-        return self._ask("look up topic settings", question)
+        return self._call("look up topic settings", request)
 
     def _open(self, timeout: float) -> Any:
         return opened(KafkaClient, {**self._config, **connecting(timeout)})
@@ -101,37 +101,37 @@ class NgAsker(PatientAsker):
     def _offsets(
         self, partitions: Sequence[TopicPartition], at: int, *, committed: bool
     ) -> dict[TopicPartition, int]:
-        def question(client: Any, timeout: float) -> dict[TopicPartition, int]:
+        def request(client: Any, timeout: float) -> dict[TopicPartition, int]:
             leaders = _leaders(client, partitions, timeout)
             found = {}
             for node in {*leaders.values()}:
                 led = [tp for tp in partitions if leaders[tp] == node]
                 wanted = _by_topic((tp, (tp.partition, at)) for tp in led)
-                request = OffsetRequest[2](_CONSUMER, int(committed), wanted)
-                for topic, answers in _asked(client, node, request, timeout).topics:
+                lookup = OffsetRequest[2](_CONSUMER, int(committed), wanted)
+                for topic, answers in _asked(client, node, lookup, timeout).topics:
                     for partition, code, _, offset in answers:
                         found[TopicPartition(topic, partition)] = checked(code, offset)
             return found
 
-        return self._ask("look up offsets", question) if partitions else {}
+        return self._call("look up offsets", request) if partitions else {}
 
     def _commit(self, positions: Positions) -> None:
-        request = OffsetCommitRequest[2](
+        commit = OffsetCommitRequest[2](
             self.group, _NO_GENERATION, _NO_MEMBER, _KEPT_AS_BROKER_SAYS,
             _by_topic((tp, (tp.partition, offset, "")) for tp, offset in positions.items()),
         )  # fmt: skip
 
-        def question(client: Any, timeout: float) -> None:
-            for _, answers in _coordinator(client, self.group, request, timeout).topics:
+        def request(client: Any, timeout: float) -> None:
+            for _, answers in _coordinator(client, self.group, commit, timeout).topics:
                 for _, code in answers:
                     checked(code, None)
 
-        self._ask("commit", question)
+        self._call("commit", request)
 
 
 def no_read_committed() -> Exception:
     """The error for a reader that must not see aborted messages."""
-    return needs_successor(
+    return needs_kafka_python_3(
         "cannot tell the messages of aborted transactions from others",
         "accept them with 'properties.isolation.level' = 'read_uncommitted'",
     )

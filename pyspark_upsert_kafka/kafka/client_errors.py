@@ -1,4 +1,4 @@
-"""What a client says goes wrong, and when that is fatal."""
+"""The errors that a client reports by itself, and when they are fatal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ FATAL_AFTER_S = 5.0
 """For so long security errors go on, and nothing gets through, before they are fatal."""
 
 
-CHECK_SECURITY = (
+SECURITY_HINT = (
     " Check 'properties.security.protocol', what identifies you ('properties.sasl.*'), and whom you "
     "trust ('properties.ssl.*')."
 )
 """What to do about a fatal error, as text to append to a sentence."""
 
 
-class Trouble:
+class ClientErrors:
     """The errors of one client since its task began.
 
     A client reconnects by itself, and one of several brokers may have a bad certificate: so a
@@ -30,15 +30,15 @@ class Trouble:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self.begin()
+        self.clear()
 
-    def begin(self) -> None:
-        """A new task begins: what went wrong before is no news."""
+    def clear(self) -> None:
+        """Forgets the errors of an earlier task."""
         with self._lock:
             self._last = self._security = ""
             self._lasted_s = self._since = 0.0
 
-    def error(self, text: str, *, security: bool = False) -> None:
+    def add(self, text: str, *, security: bool = False) -> None:
         """Takes note of an error.
 
         Args:
@@ -52,21 +52,21 @@ class Trouble:
                 self._since = self._since if self._security else now
                 self._security, self._lasted_s = text, now - self._since
 
-    def progress(self) -> None:
-        """Something got through: an answer, a message, a confirmation; security errors of before are no news."""
+    def note_progress(self) -> None:
+        """Forgets security errors, since an answer, a message or a confirmation got through."""
         if self._security:
             with self._lock:
                 self._security, self._lasted_s = "", 0.0
 
     @property
-    def fatal(self) -> str | None:
-        """The security error that went on for too long; None = there is hope."""
+    def fatal_error(self) -> str | None:
+        """The security error that went on for too long; None = retrying may help."""
         with self._lock:
             return self._security if self._lasted_s >= FATAL_AFTER_S else None
 
     def describe(self) -> str:
-        """What went wrong, and where to look when it is about security: to append to a sentence."""
+        """The last error, and what to check when it is about security: to append to a sentence."""
         with self._lock:
             if self._security:
-                return f" Last seen: {self._security}.{CHECK_SECURITY.removesuffix('.')}"
+                return f" Last seen: {self._security}.{SECURITY_HINT.removesuffix('.')}"
             return f" Last seen: {self._last}" if self._last else ""

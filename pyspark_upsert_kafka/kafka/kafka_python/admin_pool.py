@@ -1,0 +1,28 @@
+"""Who asks: the admin of the library that is installed."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
+from pyspark_upsert_kafka.kafka.pool import Pool
+
+POOL: Pool[KafkaPythonAdmin] = Pool(lambda admin: admin.close())
+
+
+def pooled_admin(properties: Properties, role: str) -> AbstractContextManager[KafkaPythonAdmin]:
+    """An admin with these properties, kept for the next task."""
+    return POOL.client((properties.resolved(), role), lambda: open_admin(properties, role))
+
+
+def open_admin(properties: Properties, role: str) -> KafkaPythonAdmin:
+    """An admin with these properties."""
+    if IS_KAFKA_PYTHON_3:
+        from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_v3 import KafkaPython3Admin
+
+        return KafkaPython3Admin(properties, role)
+    from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_ng import KafkaPythonNgAdmin
+
+    return KafkaPythonNgAdmin(properties, role)

@@ -1,0 +1,16 @@
+"""Askers that are kept from task to task."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
+from pyspark_upsert_kafka.kafka.pool import Pool
+
+POOL: Pool[LibrdkafkaAdmin] = Pool(LibrdkafkaAdmin.close)
+
+
+def pooled_admin(properties: Properties, role: str) -> AbstractContextManager[LibrdkafkaAdmin]:
+    """An admin with these properties, kept for the next task."""
+    return POOL.client((properties.resolved(), role), lambda: LibrdkafkaAdmin(properties, role))
