@@ -37,13 +37,13 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     client = load_client(parsed.table.client)
     ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
     read = client.reader(parsed.table.properties, committed=True, fail_on_data_loss=True)
-    decode = RowDecoder(table, parsed, "UTC")
+    decoder = RowDecoder(table, parsed, "UTC")
 
     def fetch(batch: Any) -> int:
         return len(batch.values)
 
     def fetch_and_decode(batch: Any) -> int:
-        return len(decode(batch))
+        return len(decoder.decode(batch))
 
     for step, work in (("reading: client", fetch), ("reading: client + decode", fetch_and_decode)):
         begin, count = time.process_time(), 0

@@ -1,4 +1,4 @@
-"""Dead letters: messages that cannot be decoded, sent on as they are with what was wrong."""
+"""Dead letters: messages that cannot be decoded, sent unchanged to another topic with headers that say why."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages, RawBatch
-from pyspark_upsert_kafka.source.metadata import BadMessage
+from pyspark_upsert_kafka.source.bad_message import BadMessage
 
 _PREFIX = "__error."
 
 
 class DeadLetters:
-    """Sends bad messages to the dead-letter topic and returns when they are confirmed there.
+    """Sends bad messages to the dead-letter topic.
 
     At least once: a task that runs again sends them again.
     """
@@ -21,12 +21,12 @@ class DeadLetters:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
-    def __call__(self, batch: RawBatch, bad: Sequence[BadMessage]) -> None:
-        """Sends the bad messages of a batch.
+    def send(self, batch: RawBatch, bad: Sequence[BadMessage]) -> None:
+        """Sends the bad messages of a batch and returns when the broker has confirmed them.
 
         Raises:
             BrokerError: There is no such topic.
-            DeliveryError: The broker did not take one of them.
+            DeliveryError: The broker refused one of them.
         """
         table, topic = self._options.table, str(self._options.dead_letter_topic)
         sender = load_client(table.client).sender(table.properties, (topic,), acknowledged=True)
@@ -47,7 +47,7 @@ def _letters(topic: str, batch: RawBatch, bad: Sequence[BadMessage]) -> Messages
 
 
 def _headers(batch: RawBatch, message: BadMessage) -> Headers:
-    what = {
+    details = {
         "topic": batch.topic,
         "partition": batch.partition,
         "offset": batch.offsets[message.index],
@@ -55,12 +55,12 @@ def _headers(batch: RawBatch, message: BadMessage) -> Headers:
         "stage": message.stage,
         "message": _reason(batch, message),
     }
-    added = [(_PREFIX + name, str(value).encode()) for name, value in what.items()]
+    added = [(_PREFIX + name, str(value).encode()) for name, value in details.items()]
     return [*batch.headers[message.index], *added]
 
 
 def _reason(batch: RawBatch, message: BadMessage) -> str:
-    """What is wrong, and that headers are missing in the dead letter where they cannot be read."""
+    """Why it cannot be decoded, and that the dead letter lacks headers that cannot be read."""
     why = batch.bad_headers.get(message.index)
     if why is None:
         return message.reason

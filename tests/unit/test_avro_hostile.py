@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
-from pyspark_upsert_kafka.source.task import _decoded
+from pyspark_upsert_kafka.source.task import decode_in_parts
 from tests.unit.avro_corpus import written
 from tests.unit.json_codecs import batch
 
@@ -327,10 +327,11 @@ def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():
     """Each part has its own messages, and what is known of them."""
     batch_ = RawBatch("t", 0, [None] * 5, [b"v"] * 5, [3, 4, 6, 7, 9], bad_headers={4: "bad"})
 
-    def decode(part: RawBatch) -> Any:
-        if len(part) > 2:
-            raise TooManyMessagesError(2)
-        return part.offsets, part.bad_headers
+    class TwoAtOnce:
+        def decode(self, part: RawBatch) -> Any:
+            if len(part) > 2:
+                raise TooManyMessagesError(2)
+            return part.offsets, part.bad_headers
 
-    seen = [rows for _, rows in _decoded(decode, batch_)]
+    seen = [rows for _, rows in decode_in_parts(TwoAtOnce(), batch_)]
     assert seen == [([3, 4], {}), ([6, 7], {}), ([9], {0: "bad"})]

@@ -26,7 +26,9 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import TYPES
-from pyspark_upsert_kafka.source.metadata import BadMessage, Shown, metadata_array
+from pyspark_upsert_kafka.source.bad_message import BadMessage
+from pyspark_upsert_kafka.source.metadata import metadata_array
+from pyspark_upsert_kafka.source.selection import Selection
 from pyspark_upsert_kafka.time_zone import local_time, moment
 
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
@@ -70,12 +72,12 @@ def arrow_type(type_: DataType) -> pa.DataType:
 
 
 def column(
-    key: str, type_: DataType, batch: FakeBatch, *, zone: str = "UTC", **shown: Any
+    key: str, type_: DataType, batch: FakeBatch, *, zone: str = "UTC", **selection: Any
 ) -> pa.Array:
     """A metadata column of a batch, checked to have exactly its type."""
     wanted = arrow_type(type_)
-    given = {"messages": None, "deletes": None, "bad": [], **shown}
-    array = metadata_array(key, wanted, Shown(batch, **given), zone)
+    given = {"indexes": None, "deletes": None, "bad": [], **selection}
+    array = metadata_array(key, wanted, Selection(batch, **given), zone)
     array.validate(full=True)
     assert array.type == wanted
     return array
@@ -95,7 +97,7 @@ def test_every_kind_has_exactly_the_type_of_its_column(key: str, type_: DataType
     assert len(column(key, type_, batch, deletes=deletes, bad=bad)) == 3
     for messages in ([], [1], [0, 2]):
         chosen = np.array(messages, dtype=np.int64)
-        array = column(key, type_, batch, deletes=deletes, bad=bad, messages=chosen)
+        array = column(key, type_, batch, deletes=deletes, bad=bad, indexes=chosen)
         assert len(array) == len(messages)
     assert len(column(key, type_, fake_batch())) == 0
 
@@ -180,7 +182,7 @@ def test_headers_as_list_and_as_map() -> None:
 def test_headers_of_the_shown_messages_only() -> None:
     """Headers stay with their message when others give no row."""
     batch = fake_batch(ONE, ONE, ONE, headers=[(("a", b"0"),), (("a", b"1"),) * 2, (("a", b"2"),)])
-    chosen = {"messages": np.array([1, 2])}
+    chosen = {"indexes": np.array([1, 2])}
     lists = column("header-list", TYPES["header-list"][0], batch, **chosen).to_pylist()
     assert [[h["value"] for h in each] for each in lists] == [[b"1", b"1"], [b"2"]]
     maps = column("headers", MapType(StringType(), BinaryType()), batch, **chosen).to_pylist()
@@ -200,13 +202,13 @@ def test_not_null_parts_of_a_header_column() -> None:
 def test_change_type_and_error() -> None:
     """A change is an upsert or a delete; a bad message is neither and has its error beside it."""
     batch = fake_batch((b"a", b"1"), (b"b", None), (b"c", b"x"), (None, None))
-    shown = {
+    selection = {
         "deletes": np.array([False, True, False, True]),
         "bad": [BadMessage(2, "value", "no good"), BadMessage(3, "null-key", "no key")],
     }
-    kinds = column("change-type", StringType(), batch, **shown).to_pylist()
+    kinds = column("change-type", StringType(), batch, **selection).to_pylist()
     assert kinds == ["upsert", "delete", None, None]
-    assert column("error", TYPES["error"][0], batch, **shown).to_pylist() == [
+    assert column("error", TYPES["error"][0], batch, **selection).to_pylist() == [
         None,
         None,
         {"stage": "value", "message": "no good", "key": b"c", "value": b"x"},

@@ -98,12 +98,12 @@ def rows_of(rows: Rows, schema: StructType) -> list[tuple[Any, ...]]:
 
 def decoded(batch: FakeBatch, schema: StructType = PLAIN, **options: Any) -> list[tuple[Any, ...]]:
     """The rows of a batch as tuples."""
-    return rows_of(decoder(schema, **options)(batch), schema)
+    return rows_of(decoder(schema, **options).decode(batch), schema)
 
 
 def bad(batch: FakeBatch, schema: StructType = PLAIN, **options: Any) -> list[tuple[int, str]]:
     """Index and stage of each message that cannot be decoded."""
-    return [(each.index, each.stage) for each in decoder(schema, **options)(batch).bad]
+    return [(each.index, each.stage) for each in decoder(schema, **options).decode(batch).bad]
 
 
 def test_a_value_is_an_upsert_and_a_null_value_a_delete() -> None:
@@ -355,15 +355,15 @@ def test_what_a_format_passes_over_gives_no_row_and_no_error() -> None:
         (b"?", None), (b'{"id":9}', None), (None, good),
     )  # fmt: skip
     for mode in ("fail", "column"):
-        values = decoder(schema, skip_values="true", errors=mode)(batch)
+        values = decoder(schema, skip_values="true", errors=mode).decode(batch)
         assert [(each.index, each.stage) for each in values.bad] == [
             (4, "key"), (5, "key"), (7, "null-key"),
         ]  # fmt: skip
-        keys = decoder(schema, skip_keys="true", errors=mode)(batch)
+        keys = decoder(schema, skip_keys="true", errors=mode).decode(batch)
         assert [(each.index, each.stage) for each in keys.bad] == [
             (0, "value"), (3, "null-key"), (7, "null-key"),
         ]  # fmt: skip
-        both = decoder(schema, skip_keys="true", skip_values="true", errors=mode)(batch)
+        both = decoder(schema, skip_keys="true", skip_values="true", errors=mode).decode(batch)
         assert [(each.index, each.stage) for each in both.bad] == [(7, "null-key")]
     kept = decoded(batch, schema, skip_keys="true", skip_values="true")
     assert kept == [(1, "a", "upsert", None), (9, None, "delete", None)]
@@ -375,11 +375,11 @@ def test_a_snapshot_hands_over_its_deletes() -> None:
     """For a snapshot deletes are rows with a flag: they have still to do their work."""
     schema = columns("id#", "name")
     batch = fake_batch((b'{"id":1}', b'{"name":"a"}'), (b"?", b"{}"), (b'{"id":1}', None))
-    rows = decoder(schema, stream=False)(batch)
+    rows = decoder(schema, stream=False).decode(batch)
     assert rows_of(rows, schema) == [(1, "a"), (1, None)]
     assert rows.deletes is not None
     assert rows.deletes.to_pylist() == [False, True]
-    assert decoder(schema, stream=False)(fake_batch((b'{"id":1}', b"{}"))).deletes is None
+    assert decoder(schema, stream=False).decode(fake_batch((b'{"id":1}', b"{}"))).deletes is None
 
 
 def test_a_missing_value_of_a_not_null_column_cannot_be_decoded() -> None:
@@ -388,7 +388,7 @@ def test_a_missing_value_of_a_not_null_column_cannot_be_decoded() -> None:
     pairs = [(b'{"id":1}', b'{"size":1}'), (b'{"id":2}', b"{}"), (b"{}", b'{"id":3,"size":3}')]
     batch = fake_batch(*pairs, (b'{"id":4}', None))
     assert bad(batch, schema, stream=False) == [(1, "value"), (2, "key")]
-    rows = decoder(schema, stream=False)(batch)
+    rows = decoder(schema, stream=False).decode(batch)
     assert [column.to_pylist() for column in rows.columns] == [[1, 4], [1, None]]
 
 
@@ -442,7 +442,7 @@ def test_many_messages_at_once() -> None:
         )
         for at in range(count)
     ]
-    rows = decoder()(fake_batch(*pairs))
+    rows = decoder().decode(fake_batch(*pairs))
     broken = {at for at in range(count) if at % 1000 == 1 and at % 7}
     assert {each.index for each in rows.bad} == broken
     assert rows_of(rows, PLAIN) == [

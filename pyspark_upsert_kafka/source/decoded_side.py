@@ -1,0 +1,81 @@
+"""One side (key or value) of the messages of a batch, decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.source.bad_message import BadMessage, Stage
+from pyspark_upsert_kafka.source.selection import Indexes, Selection
+
+
+@dataclass(frozen=True)
+class DecodedSide:
+    """The decoded rows of one side.
+
+    Args:
+        rows: A row for each message that could be decoded.
+        index: For each message its row in ``rows``; -1 = none.
+        bad: Messages that cannot be decoded, in offset order.
+        skipped: Messages that the format skips (``ignore-parse-errors``).
+    """
+
+    rows: pa.RecordBatch
+    index: Indexes
+    bad: list[BadMessage]
+    skipped: list[int]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each message has a row."""
+        return bool(self.rows.num_rows == len(self.index))
+
+    def column(self, name: str, selection: Selection) -> pa.Array:
+        """The column for the selected messages, NULL for a message without a row."""
+        array = self.rows.column(name)
+        if self.is_complete:
+            return selection.take(array)
+        index = self.index if selection.indexes is None else self.index[selection.indexes]
+        return array.take(pa.array(index, mask=index < 0))
+
+    def with_nulls_bad(
+        self, messages: Sequence[bytes | None], stage: Stage, reason: str
+    ) -> DecodedSide:
+        """The same, with each null message as one that cannot be decoded."""
+        if None not in messages:
+            return self
+        nulls = [BadMessage(at, stage, reason) for at, each in enumerate(messages) if each is None]
+        return replace(self, bad=sorted([*self.bad, *nulls], key=lambda message: message.index))
+
+
+def decode_side(
+    messages: Sequence[bytes | None], decoder: Decoder, side: Literal["key", "value"]
+) -> DecodedSide:
+    """Decodes one side; a null message has no row and is no error."""
+    count = len(messages)
+    present: Sequence[bytes]
+    if None in messages:
+        indexes = np.fromiter((i for i, m in enumerate(messages) if m is not None), np.int64)
+        present = [message for message in messages if message is not None]
+    else:
+        indexes = np.arange(count)
+        present = cast("Sequence[bytes]", messages)
+    decoded = decoder(present)
+    bad = [
+        BadMessage(int(indexes[at]), side, reason) for at, reason in sorted(decoded.errors.items())
+    ]
+    skipped = [int(indexes[at]) for at in sorted(decoded.skipped)]
+    if len(present) == count and not bad and not skipped:
+        return DecodedSide(decoded.rows, indexes, bad, skipped)
+    has_row = np.zeros(count, dtype=bool)
+    has_row[indexes] = True
+    has_row[[message.index for message in bad]] = False
+    has_row[skipped] = False
+    index = np.full(count, -1, dtype=np.int64)
+    index[has_row] = np.arange(int(has_row.sum()))
+    return DecodedSide(decoded.rows, index, bad, skipped)
