@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
+    CheckpointError,
     DataLossError,
     DecodeError,
     DeliveryError,
     EncodeError,
     OptionError,
     SchemaError,
+    UnknownTopicError,
     UpsertKafkaError,
 )
 from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrokerError",
+    "CheckpointError",
     "DataLossError",
     "DecodeError",
     "DefaultSource",
@@ -38,6 +41,7 @@ __all__ = [
     "LocalKafka",
     "OptionError",
     "SchemaError",
+    "UnknownTopicError",
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "upsert_sink",

@@ -7,7 +7,9 @@ UpsertKafkaError
 ├── EncodeError          a row cannot be written: column, reason
 ├── DeliveryError        the broker did not take a message: topic, partition, key, reason
 ├── DataLossError        offsets are gone: topic, partition, wanted, earliest
+├── CheckpointError      a checkpoint cannot be read, or belongs to another query
 └── BrokerError          no broker, no topic, or not allowed: what was tried
+    └── UnknownTopicError    a topic or partition that the broker does not know
 
 Spark shows the text of what a Python source raises and not the object, so each text says everything.
 An error passes from process to process by pickle, which makes it anew from ``args``: these are what its
@@ -141,8 +143,16 @@ class DataLossError(UpsertKafkaError):
         )
 
 
+class CheckpointError(UpsertKafkaError):
+    """A checkpoint cannot be read, or belongs to another query."""
+
+
 class BrokerError(UpsertKafkaError):
     """No broker, no topic, or not allowed."""
+
+
+class UnknownTopicError(BrokerError):
+    """A topic or partition is gone, or so new that the broker that was asked does not know it yet."""
 
 
 def shown(data: bytes | None) -> str:

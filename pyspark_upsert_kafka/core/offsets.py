@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.errors import CheckpointError
 
 VERSION = 1
 
@@ -99,13 +99,13 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
     """The offset that a checkpoint holds; None for the initial one.
 
     Raises:
-        UpsertKafkaError: It was written by a newer version, or by another source.
+        CheckpointError: It was written by a newer version, or by another source.
     """
     if not json or json == INITIAL:
         return None
     version, topics = json.get("version"), json.get("topics")
     if version not in range(1, VERSION + 1) or not isinstance(topics, dict):
-        raise UpsertKafkaError(
+        raise CheckpointError(
             f"The checkpoint holds an offset that this version cannot read (version {version!r}, "
             f"known up to {VERSION}): {json!r}. Use the version of pyspark_upsert_kafka that wrote it, "
             "or start with a new checkpoint."
@@ -153,14 +153,14 @@ def ranges_between(start: StreamOffset | None, end: StreamOffset) -> list[Range]
     """What a batch reads: each partition from where it was, or begins, up to ``end``.
 
     Raises:
-        UpsertKafkaError: A partition would be read backwards, or from nowhere.
+        CheckpointError: A partition would be read backwards, or from nowhere.
     """
     before: Positions = {} if start is None else start.positions
     ranges = []
     for tp, stop in sorted(end.positions.items()):
         begin = end.begins.get(tp, before.get(tp))
         if begin is None or begin > stop:
-            raise UpsertKafkaError(
+            raise CheckpointError(
                 f"The checkpoint asks for {tp} from offset {begin} to {stop}. It does not belong to "
                 "this query, or was changed by hand: start with a new checkpoint."
             )

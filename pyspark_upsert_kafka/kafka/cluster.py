@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
-from pyspark_upsert_kafka.kafka.failures import UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 _MISSING_AFTER_S = 5.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pyspark_upsert_kafka.core.errors import BrokerError
-
 
 class Kind(Enum):
     """What an error means for the next attempt."""
@@ -98,7 +96,3 @@ class AttemptError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
         self.failure = failure
-
-
-class UnknownTopicError(BrokerError):
-    """A topic is gone, or so new that the broker that was asked does not know it yet."""

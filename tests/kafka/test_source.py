@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from pyspark_upsert_kafka import UpsertKafkaDataSource
-from pyspark_upsert_kafka.core.errors import DataLossError, DecodeError, UpsertKafkaError
+from pyspark_upsert_kafka.core.errors import CheckpointError, DataLossError, DecodeError
 from tests.conftest import Broker, options
 from tests.kafka.conftest import Edge, eventually
 
@@ -149,5 +149,5 @@ def test_a_checkpoint_that_nobody_here_has_written(broker: Broker, edge: Edge) -
     topic = broker.topic()
     planned = source(broker, edge, topic).latest()
     for strange in ({**planned, "version": 2}, {"t": {"0": 5}}):
-        with pytest.raises(UpsertKafkaError, match="checkpoint"):
+        with pytest.raises(CheckpointError, match="checkpoint"):
             source(broker, edge, topic).latest(strange)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import pyspark_upsert_kafka
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
+    CheckpointError,
     DataLossError,
     DecodeError,
     DeliveryError,
     EncodeError,
     OptionError,
     SchemaError,
+    UnknownTopicError,
     UpsertKafkaError,
     shown,
 )
@@ -27,7 +34,9 @@ EVERY = [
     EncodeError("id", "it is NULL"),
     DeliveryError("t", 3, b"k", "too large", failed=2),
     DataLossError("t", 3, 42, 50, "retention"),
+    CheckpointError("what is wrong"),
     BrokerError("what is wrong"),
+    UnknownTopicError("what is wrong"),
 ]
 
 TEXTS = [
@@ -101,26 +110,88 @@ def test_every_error_is_one_of_ours(error):
     assert isinstance(error, UpsertKafkaError)
 
 
-def test_the_tree_is_the_one_of_the_contract():
-    """The contract's classes and no other, each a child of the base, drawn in the docstring."""
+TREE = {
+    "UpsertKafkaError": "Exception",
+    "OptionError": "UpsertKafkaError",
+    "SchemaError": "UpsertKafkaError",
+    "DecodeError": "UpsertKafkaError",
+    "EncodeError": "UpsertKafkaError",
+    "DeliveryError": "UpsertKafkaError",
+    "DataLossError": "UpsertKafkaError",
+    "CheckpointError": "UpsertKafkaError",
+    "BrokerError": "UpsertKafkaError",
+    "UnknownTopicError": "BrokerError",
+}
+"""Every error that users can meet, and its parent."""
+
+CAUGHT_WITHIN = {
+    "AttemptError": "kafka/failures.py",
+    "OtherStandardError": "formats/moments.py",
+    "TooManyMessagesError": "formats/codec.py",
+    "UnreadableError": "formats/batches.py",
+}
+"""Exceptions by which modules of the package talk to each other, and where each stands: no user meets one."""
+
+
+def test_the_tree_is_whole():
+    """These classes and no other, each under its parent."""
     found = {
         name: each.__mro__[1].__name__
         for name, each in vars(errors).items()
         if isinstance(each, type) and issubclass(each, UpsertKafkaError)
     }
 
-    assert found == {
-        "UpsertKafkaError": "Exception",
-        "OptionError": "UpsertKafkaError",
-        "SchemaError": "UpsertKafkaError",
-        "DecodeError": "UpsertKafkaError",
-        "EncodeError": "UpsertKafkaError",
-        "DeliveryError": "UpsertKafkaError",
-        "DataLossError": "UpsertKafkaError",
-        "BrokerError": "UpsertKafkaError",
-    }
+    assert found == TREE
     assert {type(error).__name__ for error in EVERY} == found.keys()
-    assert all(name in errors.__doc__ for name in found)
+
+
+def test_the_tree_is_drawn():
+    """The docstring of the module shows each error under its parent."""
+    drawn = {}
+    parents = {}
+    for line in errors.__doc__.splitlines():
+        if name := re.match(r"([├└─│ ]*)(\w+Error)\b", line):
+            depth = len(name[1]) // 4
+            parents[depth] = name[2]
+            drawn[name[2]] = parents[depth - 1] if depth else "Exception"
+
+    assert drawn == TREE
+
+
+def test_every_error_can_be_imported():
+    """A program can catch each error by its name."""
+    assert TREE.keys() <= {*pyspark_upsert_kafka.__all__}
+
+
+def test_no_module_has_errors_of_its_own():
+    """Each exception class of any module is in the tree, or private, or never leaves the package."""
+    outside = {
+        name: place
+        for name, place in exceptions_of_the_package().items()
+        if place != "core/errors.py" and not name.startswith("_")
+    }
+
+    assert outside == CAUGHT_WITHIN
+
+
+def exceptions_of_the_package():
+    """Every exception class that a module defines, by name, with the module's place in the package."""
+    root = Path(pyspark_upsert_kafka.__file__).parent
+    classes = {
+        node.name: (file.relative_to(root).as_posix(), [ast.unparse(base) for base in node.bases])
+        for file in root.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    return {name: place for name, (place, _) in classes.items() if is_exception(name, classes)}
+
+
+def is_exception(name, classes):
+    """Whether a class, of the package or built in, is an exception."""
+    if name in classes:
+        return any(is_exception(base.rpartition(".")[2], classes) for base in classes[name][1])
+    known = getattr(builtins, name, None)
+    return isinstance(known, type) and issubclass(known, BaseException)
 
 
 @pytest.mark.parametrize("kind", [OptionError, SchemaError])

@@ -18,6 +18,7 @@ from pyspark_upsert_kafka import core
 
 PUBLIC = [
     "BrokerError",
+    "CheckpointError",
     "DataLossError",
     "DecodeError",
     "DefaultSource",
@@ -26,6 +27,7 @@ PUBLIC = [
     "LocalKafka",
     "OptionError",
     "SchemaError",
+    "UnknownTopicError",
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "upsert_sink",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.kafka import cluster
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.failures import UnknownTopicError
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 TOPIC = {"t": ("id", 2)}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.offsets import (
     INITIAL,
     Range,
@@ -177,7 +177,7 @@ def test_the_initial_offset_names_no_position(nothing):
 )
 def test_an_offset_of_another_make_is_refused(offset, version):
     """What a newer version, or another source, wrote is never guessed at."""
-    with pytest.raises(UpsertKafkaError) as error:
+    with pytest.raises(CheckpointError) as error:
         stream_offset(offset)
 
     assert str(error.value) == (
@@ -260,7 +260,7 @@ def test_ranges_are_in_the_order_of_partition_numbers():
 def test_a_batch_that_makes_no_sense_is_refused(start, end, what):
     """Nothing is read backwards or from nowhere: the error says what the checkpoint asks for."""
     with pytest.raises(
-        UpsertKafkaError, match=rf"topic '.', partition 0 {what}\. It does not belong"
+        CheckpointError, match=rf"topic '.', partition 0 {what}\. It does not belong"
     ):
         ranges_between(start, end)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka import retrying
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.failures import Failure, Kind, UnknownTopicError
+from pyspark_upsert_kafka.kafka.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.cluster_view import Bounds
-from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError, UpsertKafkaError
+from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError, DataLossError
 from pyspark_upsert_kafka.core.offsets import INITIAL, Range, StreamOffset, TopicPartition
 from pyspark_upsert_kafka.source import stream
 from pyspark_upsert_kafka.source.protocols import ReaderWithLimits
@@ -356,7 +356,7 @@ def test_a_checkpoint_that_runs_backwards_is_refused(there, protocol):
     start = {"version": 1, "topics": {"t": {"id": "id-1", "positions": {"0": 7}}}}
     end = {"version": 1, "topics": {"t": {"id": "id-1", "positions": {"0": 1}}}}
 
-    with pytest.raises(UpsertKafkaError, match="from offset 7 to 1"):
+    with pytest.raises(CheckpointError, match="from offset 7 to 1"):
         query.reader.partitions(start, end)
 
 
