@@ -33,7 +33,7 @@ soak: $(READY)
 	$(BIN)/python tools/soak.py $(SECONDS) $(CHANGES)
 
 docs: $(READY)
-	$(BIN)/python -m pyspark_upsert_kafka.docs docs/options.md
+	$(BIN)/python tools/options_page.py docs/options.md
 
 $(READY): pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"

@@ -9,8 +9,8 @@ import pytest
 
 import pyspark_upsert_kafka
 from pyspark_upsert_kafka.core.options import OPTIONS
-from pyspark_upsert_kafka.docs import FORMATS, options_page
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.formats import FORMATS, format_options
+from tools.options_page import options_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -1,4 +1,4 @@
-"""docs/options.md, made from the declared options: ``make docs``."""
+"""Makes docs/options.md from the declared options: ``make docs``."""
 
 from __future__ import annotations
 
