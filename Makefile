@@ -13,9 +13,9 @@ export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
 
-# Two processes: tests with Spark wait much, and the others run beside them.
+# Two processes, file by file and those with brokers first: tests wait much, and others run beside them.
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadscope --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

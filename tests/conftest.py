@@ -6,7 +6,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import hypothesis
 import pytest
@@ -22,7 +21,6 @@ from confluent_kafka.admin import (
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
-from tests.scheduling import ByFolder
 
 # Tests start many JVMs for a few small jobs each: without the optimising compiler they need half the CPU time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
@@ -30,12 +28,6 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 # An example may take its time on a busy machine.
 hypothesis.settings.register_profile("busy machine", deadline=None)
 hypothesis.settings.load_profile("busy machine")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """In two processes (``make test``), tests that share a broker or a Spark session stay together."""
-    return ByFolder(config, log)
 
 
 @dataclass(frozen=True)
