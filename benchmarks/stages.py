@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.messages import RowEncoder
 from pyspark_upsert_kafka.source.batch import plan

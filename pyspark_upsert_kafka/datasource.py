@@ -53,7 +53,7 @@ class UpsertKafkaDataSource(DataSource):
         """A batch read: the table as of now, or its changes."""
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
-        from pyspark_upsert_kafka.formats import format_options
+        from pyspark_upsert_kafka.format_catalog import format_options
         from pyspark_upsert_kafka.source.batch import BatchReader
 
         options = read_options(self.options, format_options, stream=False)
@@ -63,7 +63,7 @@ class UpsertKafkaDataSource(DataSource):
         """A streaming read of the table's changes."""
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
-        from pyspark_upsert_kafka.formats import format_options
+        from pyspark_upsert_kafka.format_catalog import format_options
         from pyspark_upsert_kafka.source.protocols import stream_reader
 
         options = read_options(self.options, format_options, stream=True)

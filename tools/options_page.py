@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark_upsert_kafka.core.options import NOT_YET, SECTIONS, Option
 from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
-from pyspark_upsert_kafka.formats import FORMATS, format_options
+from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 
 _HEAD = """\
 # Options

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.properties import client_properties
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

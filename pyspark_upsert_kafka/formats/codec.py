@@ -72,6 +72,14 @@ Encoder = Callable[["pa.RecordBatch"], list[bytes]]
 """Rows to messages, one each. Raises EncodeError naming the column; equal rows give equal bytes."""
 
 
+SchemaColumns = Callable[[CodecSpec, str | None], "StructType | None"]
+"""From a side whose columns are not known yet to those that its schema gives; None = no schema is given.
+
+A schema that is not one of named fields can give a single column, whose name is the second argument; where
+that is None, such a schema raises SchemaError.
+"""
+
+
 @dataclass(frozen=True)
 class Format:
     """A format: its options and how to compile its two codecs.
@@ -81,9 +89,12 @@ class Format:
         options: The format's own options, by their unprefixed names.
         decoder: Compiles a decoder; raises SchemaError or OptionError for what it cannot read.
         encoder: Compiles an encoder; raises SchemaError or OptionError for what it cannot write.
+        columns: The columns that the format's own schema gives, for a table whose user gives none; None =
+            the format has no schema.
     """
 
     name: str
     options: tuple[Option, ...]
     decoder: Callable[[CodecSpec], Decoder]
     encoder: Callable[[CodecSpec], Encoder]
+    columns: SchemaColumns | None = None

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import FormatChoice, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats import format_named
+from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Encoder
 from pyspark_upsert_kafka.formats.conform import conform
 from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.options import (
 from pyspark_upsert_kafka.core.secrecy import masked
 from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.core.warning import speculation, warn_once
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
 
 if TYPE_CHECKING:

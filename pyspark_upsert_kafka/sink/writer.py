@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.core.warning import speculation, warn_once
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer

@@ -1,11 +1,7 @@
-"""The columns of a table whose user gives none: those of an Avro schema.
-
-That is one given by an option, or the newest one in the schema registry.
-"""
+"""The columns of a table whose user gives none: those that the schema of its formats gives."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Literal
 
@@ -19,14 +15,9 @@ from pyspark_upsert_kafka.core.options import (
     TableOptions,
     read_options,
 )
-from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.formats.avro.columns import columns_of
-from pyspark_upsert_kafka.formats.avro.model import Record
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
-from pyspark_upsert_kafka.formats.avro_confluent import registered_schema
+from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
-_AVRO = ("avro", "avro-confluent")
 _NO_SCHEMA = (
     "The table has no schema: a Kafka topic does not say what its columns are. Give one, for "
     "example .schema('id BIGINT, name STRING, _change_type STRING')."
@@ -45,14 +36,14 @@ def known_columns(raw: Mapping[str, str]) -> StructType:
         BrokerError: The schema registry does not answer, or refuses.
     """
     given = {name.lower(): value for name, value in raw.items()}
-    if OPTIONS["value.format"].read(given) not in _AVRO:
+    name = OPTIONS["value.format"].read(given)
+    if name not in FORMATS or format_named(name, "value").columns is None:
         raise SchemaError(_NO_SCHEMA)
     stream = OPTIONS["read.mode"].read(given) != "snapshot"
     options = read_options(raw, format_options, stream=stream)
-    schema = _avro_schema(options.table.value_format, "value", options.table)
-    if schema is None:
+    value = _schema_columns(options.table.value_format, "value", options.table)
+    if value is None:
         raise SchemaError(_NO_SCHEMA)
-    value = columns_of(schema)
     key = _key_columns(options.table, value)
     of_key = {field.name.lower() for field in key}
     columns = [*key, *(field for field in value if field.name.lower() not in of_key)]
@@ -62,16 +53,17 @@ def known_columns(raw: Mapping[str, str]) -> StructType:
     return StructType(columns)
 
 
-def _avro_schema(
-    choice: FormatChoice, side: Literal["key", "value"], table: TableOptions
-) -> str | None:
-    """The Avro schema of one side; None when it has none."""
-    spec = CodecSpec(StructType(), side, dict(choice.options), table.topics.names)
-    if choice.name == "avro-confluent":
-        return registered_schema(spec)
-    if choice.name == "avro":
-        return spec.options.get("schema")
-    return None
+def _schema_columns(
+    choice: FormatChoice,
+    side: Literal["key", "value"],
+    table: TableOptions,
+    only: str | None = None,
+) -> StructType | None:
+    """The columns that the schema of one side gives; None when it has none."""
+    columns = format_named(choice.name, side).columns
+    if columns is None:
+        return None
+    return columns(CodecSpec(StructType(), side, dict(choice.options), table.topics.names), only)
 
 
 def _key_columns(table: TableOptions, value: StructType) -> list[StructField]:
@@ -99,18 +91,16 @@ def _key_columns(table: TableOptions, value: StructType) -> list[StructField]:
 
 def _columns_in_key(table: TableOptions) -> dict[str, StructField]:
     """Columns that the key's schema says, under their names in the table, by these in lower case."""
-    schema = _avro_schema(table.key_format, "key", table) if table.key_format else None
-    if schema is None:
+    if table.key_format is None:
         return {}
-    if len(table.primary_key) == 1 and not isinstance(parse_schema(schema).type, Record):
-        only = table.primary_key[0].removeprefix(table.key_prefix)
-        field = {"name": only, "type": json.loads(schema)}
-        schema = json.dumps({"type": "record", "name": "key", "fields": [field]})
+    names = [name.removeprefix(table.key_prefix) for name in table.primary_key]
+    only = names[0] if len(names) == 1 else None
+    columns = _schema_columns(table.key_format, "key", table, only)
     return {
         (table.key_prefix + field.name).lower(): StructField(
             table.key_prefix + field.name, field.dataType, field.nullable
         )
-        for field in columns_of(schema)
+        for field in columns or ()
     }
 
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats import format_named
+from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message

@@ -23,8 +23,8 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from tests.local_registry import LocalRegistry
-from tests.unit.avro_confluent_codecs import decoder, encoder
 from tests.unit.json_codecs import batch, columns
+from tests.unit.registry.avro_confluent_codecs import decoder, encoder
 
 USER = columns(id=LongType(), name=StringType())
 KEY = frozenset({"id"})

@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
 from pyspark_upsert_kafka.core.table import Table, table_to_read
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import rechecking
 from pyspark_upsert_kafka.source import observer, stream
 

@@ -17,9 +17,14 @@ MAY_IMPORT = {
     "core": {"core"},
     "formats": {"formats", "core"},
     "kafka": {"kafka", "core"},
+    "registry": {"registry", "formats", "core"},
 }
 """The inner rings and what of the package each may import; the Spark data source and the command line may import everything."""
 
+NETWORK = {
+    "aiohttp", "asyncio", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "socketserver",
+    "ssl", "urllib.request", "urllib3", "xmlrpc",
+}  # fmt: skip
 CLIENTS = {"confluent_kafka", "kafka"}
 ENGINES = {"confluent_kafka", "kafka", "numpy", "pandas", "polars", "pyarrow", "orjson"}
 
@@ -42,6 +47,16 @@ def imports(file: Path) -> Iterator[str]:
 def imported_parts(file: Path) -> set[str]:
     """The parts of our package that a file imports: ``core``, ``sink``, ..."""
     return {name.split(".")[1] for name in imports(file) if name.startswith(f"{NAME}.")}
+
+
+def network_modules(file: Path) -> set[str]:
+    """The modules for network connections that a file imports."""
+    names = set(imports(file))
+    return {
+        module
+        for module in NETWORK
+        if any(name == module or name.startswith(f"{module}.") for name in names)
+    }
 
 
 def at_import(file: Path) -> Iterator[str]:
@@ -74,6 +89,12 @@ def test_only_the_edge_knows_a_kafka_client(file):
     assert {name.partition(".")[0] for name in imports(file)}.isdisjoint(CLIENTS)
 
 
+@pytest.mark.parametrize("file", [*modules("core"), *modules("formats")], ids=shown)
+def test_the_pure_rings_know_no_network(file):
+    """A registry or a broker is asked by its edge; formats and the core are given what it answered."""
+    assert network_modules(file) == set()
+
+
 @pytest.mark.parametrize("file", modules("core"), ids=shown)
 def test_the_core_loads_no_engine(file):
     """Planning is plain Python: Arrow and its like are loaded by those who handle data."""
@@ -96,3 +117,21 @@ def test_no_import_is_overlooked(tmp_path, source, seen):
     file.write_text(source)
 
     assert imported_parts(file) == seen
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("import ssl", {"ssl"}),
+        ("from http.client import HTTPException", {"http"}),
+        ("from urllib import request", {"urllib.request"}),
+        ("def f():\n    import urllib.request as web", {"urllib.request"}),
+        ("from urllib.parse import quote\nimport httpserver", set()),
+    ],
+)
+def test_no_network_is_overlooked(tmp_path, source, seen):
+    """Likewise a module for network connections, and only such a one."""
+    file = tmp_path / "module.py"
+    file.write_text(source)
+
+    assert network_modules(file) == seen

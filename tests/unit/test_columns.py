@@ -13,9 +13,9 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaErr
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
-from pyspark_upsert_kafka.formats import format_options
-from pyspark_upsert_kafka.formats.avro_confluent import rest
-from tests.unit.fake_registry import FakeRegistry, serving
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.registry import rest
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ID = {"name": "id", "type": "long"}
 NAME = {"name": "name", "type": "string"}

@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats import format_named
+from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader, reader_by_columns
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of

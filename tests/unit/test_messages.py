@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import TYPES
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.messages import Changes, RowEncoder
 from tests.unit.protobuf_codecs import descriptor_file
 from tests.unit.spark_arrow import spark_array

@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.options import (
 )
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.core.secrecy import masked
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 
 BASE = {
     "topic": "t",

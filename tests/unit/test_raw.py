@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
-from pyspark_upsert_kafka.formats import format_named
+from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.raw import FORMAT, OPTIONS
 from tests.unit.json_codecs import batch, columns, required, seen

@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import TYPES
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from tests.unit.test_row_metadata import FakeBatch, fake_batch
 

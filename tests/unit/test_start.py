@@ -8,7 +8,7 @@ from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import rechecking
 from pyspark_upsert_kafka.source.batch import plan
 from tests.unit.fake_cluster import Clock, FakeCluster, FakeTopic

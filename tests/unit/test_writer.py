@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
-from pyspark_upsert_kafka.formats import format_options
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.sink import writer
 

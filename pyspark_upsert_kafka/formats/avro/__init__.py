@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pyspark.sql.types import StructType
+
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.decoding.passing import Passing
 from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
@@ -42,6 +45,16 @@ def encoder(spec: CodecSpec) -> Encoder:
     )
 
 
+def columns(spec: CodecSpec, only: str | None) -> StructType | None:
+    """The columns that the given schema gives; None = none is given.
+
+    Raises:
+        SchemaError: The schema is wrong, or Spark has no type for a field.
+    """
+    schema = spec.options.get("schema")
+    return None if schema is None else columns_of(schema, only)
+
+
 def _check_some_bytes(source: Source) -> None:
     """An empty message is no datum, so a schema without anything in it has no messages."""
     schema = parse_schema(source)
@@ -52,4 +65,4 @@ def _check_some_bytes(source: Source) -> None:
         )
 
 
-FORMAT = Format("avro", OPTIONS, decoder, encoder)
+FORMAT = Format("avro", OPTIONS, decoder, encoder, columns)

@@ -61,24 +61,30 @@ _LOGICAL: dict[str, type[DataType]] = {
 _WIDER = {frozenset({"int", "long"}): LongType(), frozenset({"float", "double"}): DoubleType()}
 
 
-def columns_of(schema: Source) -> StructType:
+def columns_of(schema: Source, only: str | None = None) -> StructType:
     """The columns of a record schema: in its order, nullable where it has a union with null.
+
+    Args:
+        schema: The schema.
+        only: Name of the only column, where the schema is not that of a record.
 
     Raises:
         SchemaError: It is no schema, not that of a record, or Spark has no type for a field.
     """
     top = parse_schema(schema).type
-    if not isinstance(top, Record):
-        raise SchemaError(
-            "An Avro schema that gives the columns must be a record; this one is not. Give the "
-            "columns by .schema(...)."
-        )
     if _count(top, {}) > MOST_COLUMNS:
         raise SchemaError(
             f"The Avro schema has more than {MOST_COLUMNS} fields in all, those of records within "
             "records counted each time. Give the columns by .schema(...)."
         )
-    return _columns(top, "")
+    if isinstance(top, Record):
+        return _columns(top, "")
+    if only is None:
+        raise SchemaError(
+            "An Avro schema that gives the columns must be a record; this one is not. Give the "
+            "columns by .schema(...)."
+        )
+    return StructType([_column(only, top, only)])
 
 
 def _count(avro: AvroType, known: dict[str, int]) -> int:

@@ -1,84 +1,81 @@
 """Avro with a schema registry, as Flink's ``avro-confluent`` format reads and writes it.
 
-A message is a zero byte, the four bytes of its schema's id, and one datum of that schema.
+After its prefix a message is one datum of the schema that the prefix names.
 """
 
 from __future__ import annotations
 
 import json
-from functools import cache
 
-import pyarrow as pa
+from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.options import schema_of_columns
-from pyspark_upsert_kafka.formats.avro_confluent.options import OPTIONS, settings_of, subject_of
-from pyspark_upsert_kafka.formats.avro_confluent.registry import (
-    id_of_schema,
-    latest_schema,
-    schema_of_id,
+from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.registry_format import (
+    RegisteredSchema,
+    RegistryFormat,
+    SchemaDecoder,
+    SchemaEncoder,
 )
-from pyspark_upsert_kafka.formats.avro_confluent.wire import HEAD, decoder_by_id, head_of
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+
+_AVRO = "AVRO"
 
 
-def decoder(spec: CodecSpec) -> Decoder:
-    """Compiles the decoder of one side; the registry is asked when a message names a new schema.
+def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
+    """What reads one side, resolving each message's schema to the given one.
 
     Raises:
-        SchemaError: The schema is wrong, or Avro cannot carry a column.
-        OptionError: The address is missing, or two options contradict each other.
+        SchemaError: The given schema is wrong, or Avro cannot carry a column.
     """
-    settings = settings_of(spec)
-    # Refuses, while planning, what no message could be read into.
-    datum_decoder(settings.schema or _derived(spec), spec.schema)
+    datum_decoder(given or _derived(spec), spec.schema)
 
-    def of_id(schema_id: int) -> Decoder:
-        writer = schema_of_id(settings.access, schema_id)
-        return datum_decoder(writer, spec.schema, reader=settings.schema, skip=HEAD)
+    def of_schema(writer: RegisteredSchema) -> Decoder:
+        return datum_decoder(avro_text(writer), spec.schema, reader=given, skip=prefix_length)
 
-    return decoder_by_id(of_id, arrow_schema(spec.schema))
+    return of_schema
 
 
-def encoder(spec: CodecSpec) -> Encoder:
-    """Compiles the encoder of one side; the registry is asked when the first row is written.
+def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+    """What writes one side with the given schema, or the one derived from the columns.
 
     Raises:
         SchemaError: The schema is wrong, or a column does not fit it.
-        OptionError: The address is missing, no subject is known, or two options contradict.
     """
-    settings = settings_of(spec)
-    subject = subject_of(spec, settings)
-    schema = settings.schema or _derived(spec)
-    finer = None if settings.schema else _finer(spec.side)
-    datum_encoder(schema, spec.schema)  # refuses, while planning, what the schema cannot take
+    schema = given or _derived(spec)
+    finer = None if given else _finer(spec.side)
+    datum_encoder(schema, spec.schema)
 
-    @cache
-    def with_head() -> Encoder:
-        schema_id = id_of_schema(settings.access, subject, schema, register=settings.auto_register)
-        return datum_encoder(schema, spec.schema, prefix=head_of(schema_id), finer=finer)
+    def with_prefix(prefix: bytes) -> Encoder:
+        return datum_encoder(schema, spec.schema, prefix=prefix, finer=finer)
 
-    def encode(rows: pa.RecordBatch) -> list[bytes]:
-        return with_head()(rows)
-
-    return encode
+    return SchemaEncoder(schema, with_prefix)
 
 
-def registered_schema(spec: CodecSpec) -> str:
-    """The Avro schema of one side of a table: the one given, or else the newest of its subject.
-
-    Args:
-        spec: The side, its options and topics; its columns are what is yet to be known.
+def columns(schema: RegisteredSchema, only: str | None) -> StructType:
+    """The columns that an Avro schema gives.
 
     Raises:
-        SchemaError: The subject has no Avro schema.
-        OptionError: The address is missing, or no subject is known.
-        BrokerError: The registry does not answer, or refuses.
+        SchemaError: It is not Avro's, or Spark has no type for a field.
     """
-    settings = settings_of(spec)
-    return settings.schema or latest_schema(settings.access, subject_of(spec, settings))
+    return columns_of(avro_text(schema), only)
+
+
+def avro_text(schema: RegisteredSchema) -> str:
+    """An Avro schema as JSON that needs no other schema.
+
+    Raises:
+        SchemaError: It is not Avro's, or is no JSON.
+    """
+    if schema.type != _AVRO:
+        raise SchemaError(f"{schema.origin} is of the type {schema.type}, not an Avro schema.")
+    if not schema.references:
+        return schema.text
+    return with_definitions(schema.text, [reference.text for reference in schema.references])
 
 
 def _derived(spec: CodecSpec) -> str:
@@ -94,4 +91,4 @@ def _finer(side: str) -> str:
     )
 
 
-FORMAT = Format("avro-confluent", OPTIONS, decoder, encoder)
+FORMAT = RegistryFormat("avro-confluent", _AVRO, decoder, encoder, columns)

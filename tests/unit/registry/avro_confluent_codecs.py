@@ -6,9 +6,12 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.avro_confluent import FORMAT
-from pyspark_upsert_kafka.formats.avro_confluent.options import OPTIONS, Settings, settings_of
+from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.registry import options
+from pyspark_upsert_kafka.registry.options import OPTIONS, Settings
+
+FORMAT = format_named("avro-confluent", "value")
 
 
 def parsed(given: dict[str, str], side: str = "value") -> dict[str, Any]:
@@ -27,6 +30,11 @@ def spec(
 ) -> CodecSpec:
     """One side of a table over the topic ``orders``."""
     return CodecSpec(schema or StructType(), side, parsed(given, side), topics, required)
+
+
+def settings_of(side: CodecSpec) -> Settings:
+    """The settings of a side that has this format."""
+    return options.settings_of(side, FORMAT.name)
 
 
 def settings(given: dict[str, str], side: str = "value") -> Settings:

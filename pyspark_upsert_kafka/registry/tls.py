@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.formats.avro_confluent.access import Access
+from pyspark_upsert_kafka.registry.access import Access
 
 _TRUST, _KEY = "ssl.truststore.location", "ssl.keystore.location"
 

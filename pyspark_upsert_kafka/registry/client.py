@@ -12,32 +12,36 @@ from typing import Any
 from urllib.parse import quote
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro_confluent.access import Access
-from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
-from pyspark_upsert_kafka.formats.avro_confluent.rest import ask
+from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
+from pyspark_upsert_kafka.registry.access import Access
+from pyspark_upsert_kafka.registry.rest import ask
+
+_DEFAULT_TYPE = "AVRO"
+"""A registry leaves the type of such a schema out, and some know no other."""
 
 
 @lru_cache(maxsize=10_000)
-def schema_of_id(access: Access, schema_id: int) -> str:
-    """The Avro schema that has this id, as JSON that needs no other schema.
+def schema_of_id(access: Access, schema_id: int) -> RegisteredSchema:
+    """The schema that has this id.
 
     Raises:
-        SchemaError: There is none, or it is not Avro's.
+        SchemaError: There is none, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
-    name = f"Schema id {schema_id}"
-    missing = f"{name} is not in the schema registry"
-    return _avro(access, ask(access, f"/schemas/ids/{schema_id}", {404: missing}), name)
+    origin = f"Schema id {schema_id}"
+    missing = f"{origin} is not in the schema registry"
+    return _registered(access, ask(access, f"/schemas/ids/{schema_id}", {404: missing}), origin)
 
 
 @lru_cache(maxsize=1_000)
-def id_of_schema(access: Access, subject: str, schema: str, *, register: bool) -> int:
+def id_of_schema(access: Access, subject: str, type_: str, text: str, *, register: bool) -> int:
     """The id of a schema under a subject.
 
     Args:
         access: The registry.
         subject: The subject.
-        schema: The schema, as JSON.
+        type_: What a registry calls this kind of schema.
+        text: The schema.
         register: Register it, if it is not; else it must be there.
 
     Raises:
@@ -50,23 +54,25 @@ def id_of_schema(access: Access, subject: str, schema: str, *, register: bool) -
         409: f"The schema to write is not compatible with those under the subject {subject!r}",
         422: f"The schema registry cannot take the schema to write under the subject {subject!r}",
     }
-    path, asked = _path(subject), {"schema": schema}
+    path, body = _path(subject), {"schema": text}
+    if type_ != _DEFAULT_TYPE:
+        body["schemaType"] = type_
     if register:
         try:
-            return int(ask(access, f"{path}/versions", refusals, asked)["id"])
+            return int(ask(access, f"{path}/versions", refusals, body)["id"])
         except SchemaError:
             # Of two tasks that register a schema at the same time, some registries refuse one.
             with suppress(SchemaError):
-                return int(ask(access, path, refusals, asked)["id"])
+                return int(ask(access, path, refusals, body)["id"])
             raise
-    return int(ask(access, path, refusals, asked)["id"])
+    return int(ask(access, path, refusals, body)["id"])
 
 
-def latest_schema(access: Access, subject: str) -> str:
-    """The newest Avro schema under a subject, as JSON that needs no other schema.
+def latest_schema(access: Access, subject: str) -> RegisteredSchema:
+    """The newest schema under a subject.
 
     Raises:
-        SchemaError: There is none, or it is not Avro's.
+        SchemaError: There is none, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
     missing = (
@@ -74,32 +80,29 @@ def latest_schema(access: Access, subject: str) -> str:
         f"Give the columns by .schema(...), or another subject by '{access.prefix}subject'"
     )
     answer = ask(access, f"{_path(subject)}/versions/latest", {404: missing})
-    return _avro(access, answer, f"The newest schema of the subject {subject!r}")
+    return _registered(access, answer, f"The newest schema of the subject {subject!r}")
 
 
 def _path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 
 
-def _avro(access: Access, answer: Mapping[str, Any], name: str) -> str:
-    kind = answer.get("schemaType", "AVRO")
-    if kind != "AVRO":
-        raise SchemaError(f"{name} is of the type {kind}, not an Avro schema.")
-    schema: str = answer["schema"]
-    needed: dict[str, str] = {}
-    _collect(access, answer, name, needed)
-    return with_definitions(schema, list(needed.values())) if needed else schema
+def _registered(access: Access, answer: Mapping[str, Any], origin: str) -> RegisteredSchema:
+    found: dict[str, Reference] = {}
+    _collect(access, answer, origin, found)
+    type_ = answer.get("schemaType", _DEFAULT_TYPE)
+    return RegisteredSchema(origin, type_, answer["schema"], tuple(found.values()))
 
 
-def _collect(access: Access, answer: Mapping[str, Any], name: str, found: dict[str, str]) -> None:
+def _collect(
+    access: Access, answer: Mapping[str, Any], origin: str, found: dict[str, Reference]
+) -> None:
     """The schemas that a schema refers to, and those that they refer to, by where they are."""
     for reference in answer.get("references") or ():
         subject, version = reference["subject"], reference["version"]
         path = f"{_path(subject)}/versions/{version}"
         if path not in found:
-            missing = (
-                f"{name} refers to version {version} of the subject {subject!r}, which is not there"
-            )
+            missing = f"{origin} refers to version {version} of the subject {subject!r}, which is not there"
             referred = ask(access, path, {404: missing})
-            found[path] = referred["schema"]
-            _collect(access, referred, name, found)
+            found[path] = Reference(reference["name"], referred["schema"])
+            _collect(access, referred, origin, found)

@@ -26,8 +26,8 @@ from urllib.request import (
 )
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
-from pyspark_upsert_kafka.formats.avro_confluent.access import Access
-from pyspark_upsert_kafka.formats.avro_confluent.tls import tls_context
+from pyspark_upsert_kafka.registry.access import Access
+from pyspark_upsert_kafka.registry.tls import tls_context
 
 _ANSWER_S = 10.0
 _PATIENCE_S = 30.0

@@ -1,4 +1,4 @@
-"""The options of the ``avro-confluent`` format: those of Flink's ``AvroConfluentFormatOptions``."""
+"""The options of every format with a registry: those of Flink's ``AvroConfluentFormatOptions``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option, boolean, one_of, text
-from pyspark_upsert_kafka.formats.avro_confluent.access import Access, Addresses, addresses
 from pyspark_upsert_kafka.formats.codec import CodecSpec
+from pyspark_upsert_kafka.registry.access import Access, Addresses, addresses
 
 _OLDER = ("url", "subject", "schema")
 """Options that Flink called ``schema-registry.<name>`` before, and still takes under that name."""
@@ -25,8 +25,8 @@ OPTIONS = (
            "The subject under which schemas are registered and looked up.",
            shown_default="`<topic>-key`, `<topic>-value`"),
     Option("schema", text, None,
-           "Writing: the Avro schema of the messages, as JSON. Reading: the schema that each "
-           "message's own is resolved to.",
+           "Writing: the schema of the messages (an Avro schema as JSON). Reading: the schema that "
+           "each message's own is resolved to.",
            shown_default="the one that Flink derives from the columns"),
     Option("auto.register.schemas", boolean, True,
            "Writing: register the schema; if `false`, it must be registered already."),
@@ -61,13 +61,13 @@ class Settings:
     subject: str | None
 
 
-def settings_of(spec: CodecSpec) -> Settings:
-    """The settings of a side.
+def settings_of(spec: CodecSpec, format_name: str) -> Settings:
+    """The settings of a side that has this format.
 
     Raises:
         OptionError: The address is missing, or two options contradict each other.
     """
-    prefix = f"{spec.side}.avro-confluent."
+    prefix = f"{spec.side}.{format_name}."
     value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
     url, subject, schema = (_either(value, name, prefix) for name in _OLDER)
     if url is None:
@@ -90,22 +90,6 @@ def settings_of(spec: CodecSpec) -> Settings:
             f"'{prefix}bearer-auth.token' and a user with a password are both given: leave one out."
         )
     return Settings(access, schema, value["auto.register.schemas"], subject)
-
-
-def subject_of(spec: CodecSpec, settings: Settings) -> str:
-    """The subject of a side.
-
-    Raises:
-        OptionError: None is given, and there is not one topic to name it after.
-    """
-    if settings.subject is not None:
-        return settings.subject
-    if len(spec.topics) != 1:
-        raise OptionError(
-            f"Option '{settings.access.prefix}subject' is required for more than one topic: the "
-            f"default, '<topic>-{spec.side}', would be another one for each."
-        )
-    return f"{spec.topics[0]}-{spec.side}"
 
 
 def _either(value: Mapping[str, Any], name: str, prefix: str) -> Any:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
-from pyspark_upsert_kafka.formats.avro_confluent.wire import decoder_by_id, head_of
 from pyspark_upsert_kafka.formats.batches import UnreadableError, exact_decoder
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from pyspark_upsert_kafka.registry.wire_format import decoder_by_id, head_of
 
 TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

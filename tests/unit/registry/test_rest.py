@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
-from pyspark_upsert_kafka.formats.avro_confluent import rest
-from pyspark_upsert_kafka.formats.avro_confluent.access import Access, addresses
-from pyspark_upsert_kafka.formats.avro_confluent.rest import ask
-from tests.unit.fake_registry import SILENCE, FakeRegistry, serving
+from pyspark_upsert_kafka.registry import rest
+from pyspark_upsert_kafka.registry.access import Access, addresses
+from pyspark_upsert_kafka.registry.rest import ask
+from tests.unit.registry.fake_registry import SILENCE, FakeRegistry, serving
 
 HERE = "/schemas/ids/7"
 GOOD = (200, {"schema": '"long"'})

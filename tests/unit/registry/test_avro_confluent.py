@@ -22,11 +22,11 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, OptionError, SchemaError
-from pyspark_upsert_kafka.formats.avro_confluent import FORMAT, rest
-from pyspark_upsert_kafka.formats.avro_confluent.wire import head_of
-from tests.unit.avro_confluent_codecs import decoder, encoder, spec
-from tests.unit.fake_registry import FakeRegistry, serving
+from pyspark_upsert_kafka.registry import rest
+from pyspark_upsert_kafka.registry.wire_format import head_of
 from tests.unit.json_codecs import batch, columns
+from tests.unit.registry.avro_confluent_codecs import FORMAT, decoder, encoder, spec
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ROW = columns(id=LongType(), name=StringType())
 DERIVED = (

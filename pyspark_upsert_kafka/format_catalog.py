@@ -1,0 +1,68 @@
+"""Which formats there are; one whose messages name their schema gets its registry here."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.formats.codec import Format
+from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
+
+_MODULES = {
+    "avro": "avro",
+    "avro-confluent": "avro_confluent",
+    "csv": "csv",
+    "json": "json",
+    "protobuf": "protobuf",
+    "raw": "raw",
+}
+
+FORMATS = tuple(sorted(_MODULES))
+"""Names for ``key.format`` and ``value.format``."""
+
+_CHANGE_FORMATS = (
+    "debezium-json",
+    "debezium-avro-confluent",
+    "canal-json",
+    "maxwell-json",
+    "ogg-json",
+)
+
+
+def format_named(name: str, side: str) -> Format:
+    """The format of that name; its module is loaded only now.
+
+    Raises:
+        OptionError: There is no such format. The wording for change formats is that of Flink's
+            ``UpsertKafkaDynamicTableFactory``.
+    """
+    if name in _CHANGE_FORMATS:
+        raise OptionError(
+            f"'upsert-kafka' connector doesn't support '{name}' as {side} format, because '{name}' "
+            "is not in insert-only mode."
+        )
+    if name not in _MODULES:
+        near = get_close_matches(name.lower(), FORMATS, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise OptionError(
+            f"Unknown {side} format '{name}' in option '{side}.format'.{hint} "
+            f"Known formats: {', '.join(FORMATS)}."
+        )
+    module = import_module(f"pyspark_upsert_kafka.formats.{_MODULES[name]}")
+    declared: Format | RegistryFormat = module.FORMAT
+    if isinstance(declared, RegistryFormat):
+        from pyspark_upsert_kafka.registry.framing import framed
+
+        return framed(declared)
+    return declared
+
+
+def format_options(name: str, side: str) -> tuple[Option, ...]:
+    """The options that a format declares.
+
+    Raises:
+        OptionError: There is no such format.
+    """
+    return format_named(name, side).options

@@ -1,0 +1,85 @@
+"""The seam between a format and the schema registry, for formats whose messages name their schema.
+
+Such a format knows its schemas and the bytes after the prefix. The prefix, the subjects and all requests are
+the business of ``pyspark_upsert_kafka.registry``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A schema that another one refers to.
+
+    Args:
+        name: The name by which it is referred to.
+        text: The schema.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """A schema as a registry has it.
+
+    Args:
+        origin: Where it comes from, for errors: ``Schema id 7``.
+        type: What the registry calls its kind: ``AVRO``, ``JSON``, ``PROTOBUF``.
+        text: The schema.
+        references: The schemas that it refers to, and those that they refer to.
+    """
+
+    origin: str
+    type: str
+    text: str
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True)
+class SchemaEncoder:
+    """One side of a table, ready to be written once its schema is registered.
+
+    Args:
+        schema: The schema of the messages, to be registered.
+        with_prefix: Compiles the encoder whose messages all begin with these bytes.
+    """
+
+    schema: str
+    with_prefix: Callable[[bytes], Encoder]
+
+
+SchemaDecoder = Callable[[RegisteredSchema], Decoder]
+"""Compiles the decoder of all messages of one schema; raises SchemaError where that cannot be read."""
+
+
+@dataclass(frozen=True)
+class RegistryFormat:
+    """A format whose messages begin with the id of their schema.
+
+    ``decoder`` and ``encoder`` are called while a query is planned, and refuse there what no message could be
+    read into or written from. What they return is called when a schema and its id are known.
+
+    Args:
+        name: As in ``key.format`` and ``value.format``.
+        schema_type: What a registry calls the kind of its schemas.
+        decoder: From a side, the schema that the user gives (None = none), and the length of the prefix.
+        encoder: From a side, and the schema that the user gives (None = none).
+        columns: The columns that a schema gives; see ``Format.columns``.
+    """
+
+    name: str
+    schema_type: str
+    decoder: Callable[[CodecSpec, str | None, int], SchemaDecoder]
+    encoder: Callable[[CodecSpec, str | None], SchemaEncoder]
+    columns: Callable[[RegisteredSchema, str | None], StructType]

@@ -1,0 +1,74 @@
+"""A format whose messages name their schema, completed with a registry: then it is a format like any other."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
+from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
+from pyspark_upsert_kafka.registry.options import OPTIONS, settings_of
+from pyspark_upsert_kafka.registry.subjects import subject_of
+from pyspark_upsert_kafka.registry.wire_format import HEAD, decoder_by_id, head_of
+
+
+def framed(format_: RegistryFormat) -> Format:
+    """The format with its registry; that is asked when a message names a new schema, or a row is written.
+
+    Its codecs raise an OptionError when the address is missing, no subject is known, or two options
+    contradict each other.
+    """
+    return Format(
+        format_.name,
+        OPTIONS,
+        partial(_decoder, format_),
+        partial(_encoder, format_),
+        partial(_columns, format_),
+    )
+
+
+def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
+    settings = settings_of(spec, format_.name)
+    of_schema = format_.decoder(spec, settings.schema, HEAD)
+
+    def of_id(schema_id: int) -> Decoder:
+        return of_schema(schema_of_id(settings.access, schema_id))
+
+    return decoder_by_id(of_id, arrow_schema(spec.schema))
+
+
+def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
+    settings = settings_of(spec, format_.name)
+    subject = subject_of(spec, settings)
+    writing = format_.encoder(spec, settings.schema)
+
+    @cache
+    def with_prefix() -> Encoder:
+        schema_id = id_of_schema(
+            settings.access,
+            subject,
+            format_.schema_type,
+            writing.schema,
+            register=settings.auto_register,
+        )
+        return writing.with_prefix(head_of(schema_id))
+
+    def encode(rows: pa.RecordBatch) -> list[bytes]:
+        return with_prefix()(rows)
+
+    return encode
+
+
+def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:
+    """Those of the schema that is given, or else of the newest of the subject."""
+    settings = settings_of(spec, format_.name)
+    if settings.schema is None:
+        schema = latest_schema(settings.access, subject_of(spec, settings))
+    else:
+        origin = f"The schema in '{settings.access.prefix}schema'"
+        schema = RegisteredSchema(origin, format_.schema_type, settings.schema)
+    return format_.columns(schema, only)
