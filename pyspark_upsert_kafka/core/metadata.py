@@ -1,4 +1,4 @@
-"""Metadata of a message, and the columns that show it (contract 1.1; Flink's ``METADATA FROM``)."""
+"""Metadata of a message, and the columns that show it: Flink's ``METADATA FROM``."""
 
 from __future__ import annotations
 
@@ -33,42 +33,56 @@ _ERROR = StructType(
 
 CHANGE_TYPE = "change-type"
 ERROR = "error"
-
-TYPES: dict[str, tuple[DataType, ...]] = {
-    "topic": (StringType(),),
-    "partition": (IntegerType(), LongType()),
-    "offset": (LongType(),),
-    "timestamp": (TimestampType(), TimestampNTZType()),
-    "timestamp-type": (StringType(),),
-    "headers": (MapType(StringType(), BinaryType()),),
-    "header-list": (ArrayType(_HEADER, containsNull=False),),
-    "leader-epoch": (IntegerType(), LongType()),
-    CHANGE_TYPE: (StringType(),),
-    ERROR: (_ERROR,),
-}
-"""Metadata key -> the types that hold it without loss, the usual one first; NOT NULL in them is true."""
-
-MAY_BE_NULL = frozenset({"timestamp", "leader-epoch", ERROR})
-"""Metadata that not every message has."""
-
-RESERVED = {
-    "_topic": "topic",
-    "_partition": "partition",
-    "_offset": "offset",
-    "_timestamp": "timestamp",
-    "_timestamp_type": "timestamp-type",
-    "_headers": "header-list",
-    "_leader_epoch": "leader-epoch",
-    "_change_type": CHANGE_TYPE,
-    "_error": ERROR,
-}
-"""Reserved column name -> metadata key."""
-
-WRITABLE = ("topic", "timestamp", "headers", "header-list", CHANGE_TYPE)
-"""Metadata that a sink takes from the row; the rest it ignores."""
+HEADERS = frozenset({"headers", "header-list"})
+"""The metadata keys that show or set a message's headers."""
 
 PHYSICAL = "none"
 """In place of a metadata key: the column is an ordinary one."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a column can show of a message, or set.
+
+    Args:
+        key: Its name.
+        column: The reserved name of the column that shows it; None = none.
+        types: The types that hold it without loss, the usual one first; NOT NULL in them is true.
+        nullable: Whether some messages have none.
+        writable: Whether a sink takes it from the row; the rest it ignores.
+        on_request: Whether a client reads it from a message only when it is asked to.
+    """
+
+    key: str
+    column: str | None
+    types: tuple[DataType, ...]
+    nullable: bool = False
+    writable: bool = False
+    on_request: bool = False
+
+
+METADATA = {
+    metadata.key: metadata
+    for metadata in (
+        Metadata("topic", "_topic", (StringType(),), writable=True),
+        Metadata("partition", "_partition", (IntegerType(), LongType())),
+        Metadata("offset", "_offset", (LongType(),)),
+        Metadata("timestamp", "_timestamp", (TimestampType(), TimestampNTZType()),
+                 nullable=True, writable=True, on_request=True),
+        Metadata("timestamp-type", "_timestamp_type", (StringType(),), on_request=True),
+        Metadata("headers", None, (MapType(StringType(), BinaryType()),),
+                 writable=True, on_request=True),
+        Metadata("header-list", "_headers", (ArrayType(_HEADER, containsNull=False),),
+                 writable=True, on_request=True),
+        Metadata("leader-epoch", "_leader_epoch", (IntegerType(), LongType()),
+                 nullable=True, on_request=True),
+        Metadata(CHANGE_TYPE, "_change_type", (StringType(),), writable=True),
+        Metadata(ERROR, "_error", (_ERROR,), nullable=True),
+    )
+}  # fmt: skip
+"""All metadata, by key."""
+
+_RESERVED = {each.column: each.key for each in METADATA.values() if each.column is not None}
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ def metadata_columns(
     Raises:
         SchemaError: An option names no column, or a column has a type that cannot hold its metadata.
     """
-    keys = {**RESERVED, **dict(named)}
+    keys = {**_RESERVED, **dict(named)}
     columns = {field.name.lower(): field for field in schema}
     missing = [column for column, _ in named if column not in columns]
     if missing and reading:
@@ -111,11 +125,12 @@ def metadata_columns(
 
 def _checked(field: StructField, key: str, *, reading: bool) -> MetadataColumn:
     kinds, nullable = _parts(field.dataType)
-    known = dict(map(_parts, TYPES[key]))
+    types = METADATA[key].types
+    known = dict(map(_parts, types))
     if kinds not in known:
         raise SchemaError(
             f"Column {field.name!r} shows the metadata {key!r}, which is "
-            f"{' or '.join(map(_shown, TYPES[key]))}, but has the type {_shown(field.dataType)}. "
+            f"{' or '.join(map(_shown, types))}, but has the type {_shown(field.dataType)}. "
             f"Change its type, or make it an ordinary column with 'metadata.{field.name}' = 'none'."
         )
     if reading and any(null and not may for null, may in zip(known[kinds], nullable, strict=True)):

@@ -17,8 +17,7 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import (
     CHANGE_TYPE,
     ERROR,
-    MAY_BE_NULL,
-    WRITABLE,
+    METADATA,
     MetadataColumn,
     metadata_columns,
 )
@@ -117,7 +116,7 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
     """
     table = _table(schema, options.table, reading=False)
     topics = options.table.topics.names
-    counts = Counter(column.key for column in table.metadata if column.key in WRITABLE)
+    counts = Counter(column.key for column in table.metadata if METADATA[column.key].writable)
     if len(topics) == 1:
         del counts["topic"]  # there is nothing to choose
     if counts["headers"] and counts["header-list"]:
@@ -199,8 +198,9 @@ def _check_not_null(table: Table, options: ReadOptions) -> None:
                 f"Column {field.name!r} is NOT NULL; in a changelog only primary-key columns may be, "
                 "since a delete has nothing else to show. Make it nullable."
             )
-        if metadata.get(field.name) in MAY_BE_NULL:
+        key = metadata.get(field.name)
+        if key is not None and METADATA[key].nullable:
             raise SchemaError(
                 f"Column {field.name!r} is NOT NULL, but not every message has the metadata "
-                f"{metadata[field.name]!r}. Make it nullable."
+                f"{key!r}. Make it nullable."
             )

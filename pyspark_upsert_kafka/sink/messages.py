@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA
 from pyspark_upsert_kafka.core.options import FormatChoice, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.format_catalog import format_named
@@ -53,9 +53,7 @@ class RowEncoder:
         self._key_names = table.key_message.names
         self._schema = arrow_schema(table.schema)
         self._names = {
-            key: column.name
-            for key in (CHANGE_TYPE, "topic", "timestamp", "headers", "header-list")
-            if (column := table.metadata_column(key)) is not None
+            column.key: column.name for column in table.metadata if METADATA[column.key].writable
         }
         self._time_zone = time_zone
 

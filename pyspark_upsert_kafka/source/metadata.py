@@ -14,12 +14,6 @@ from pyspark_upsert_kafka.kafka.interfaces import Headers
 from pyspark_upsert_kafka.source.selection import Selection
 from pyspark_upsert_kafka.time_zone import local_time
 
-HEADERS = frozenset({"headers", "header-list"})
-"""Metadata that shows a message's headers."""
-
-DETAILS = frozenset({"timestamp", "timestamp-type", "leader-epoch"}) | HEADERS
-"""Metadata that a client reads from a message only when it is asked to."""
-
 _TIMESTAMP_TYPES = pa.array(["NoTimestampType", "CreateTime", "LogAppendTime"])
 
 _MIN_MS, _MAX_MS = -62_135_596_800_000, 253_402_300_799_999

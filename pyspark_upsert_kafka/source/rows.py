@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.metadata import HEADERS
 from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.format_catalog import format_named
@@ -27,7 +28,7 @@ from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side
-from pyspark_upsert_kafka.source.metadata import HEADERS, metadata_array
+from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Mask, Selection, select
 
 _NO_KEY = "the message has no key, so it identifies no row"

@@ -8,6 +8,7 @@ from itertools import chain
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
@@ -15,7 +16,6 @@ from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.error_handling import error_handler
-from pyspark_upsert_kafka.source.metadata import DETAILS
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.source.snapshot import Snapshot
 from pyspark_upsert_kafka.time_zone import session_time_zone
@@ -71,4 +71,6 @@ def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
 
 def _wants_details(table: Table, options: ReadOptions) -> bool:
     """Whether anything needs more of a message than its key, value and offset."""
-    return options.error_mode == "log" or any(column.key in DETAILS for column in table.metadata)
+    return options.error_mode == "log" or any(
+        METADATA[column.key].on_request for column in table.metadata
+    )

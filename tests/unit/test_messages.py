@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.metadata import TYPES
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
@@ -37,7 +37,7 @@ from tests.unit.protobuf_codecs import descriptor_file
 from tests.unit.spark_arrow import spark_array
 
 UTC = timezone.utc
-HEADERS = TYPES["header-list"][0]
+HEADERS = METADATA["header-list"].types[0]
 ID, NAME = ("id", LongType()), ("name", StringType())
 KIND = ("_change_type", StringType())
 
@@ -204,9 +204,9 @@ def test_an_except_key_value_of_nulls_or_of_nothing_is_no_tombstone() -> None:
 def test_metadata_columns_are_in_neither_key_nor_value() -> None:
     """Metadata columns never enter the message; those that cannot be written are ignored."""
     columns = [
-        ID, NAME, ("_topic", StringType()), ("_partition", TYPES["partition"][0]),
+        ID, NAME, ("_topic", StringType()), ("_partition", METADATA["partition"].types[0]),
         ("_offset", LongType()), ("_timestamp", TimestampType()), ("_timestamp_type", StringType()),
-        ("_headers", HEADERS), ("_leader_epoch", TYPES["partition"][0]), ("_error", TYPES["error"][0]),
+        ("_headers", HEADERS), ("_leader_epoch", METADATA["partition"].types[0]), ("_error", METADATA["error"].types[0]),
         KIND,
     ]  # fmt: skip
     at = datetime(2024, 1, 1, tzinfo=UTC)

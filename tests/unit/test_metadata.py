@@ -21,12 +21,8 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import (
-    ERROR,
-    MAY_BE_NULL,
-    PHYSICAL,
-    RESERVED,
-    TYPES,
-    WRITABLE,
+    HEADERS,
+    METADATA,
     MetadataColumn,
     metadata_columns,
 )
@@ -46,6 +42,11 @@ BROKEN_HEADER = StructType(
     [StructField("key", StringType()), StructField("value", BinaryType(), False)]
 )
 ERROR_TYPE = struct(stage=StringType(), message=StringType(), key=BinaryType(), value=BinaryType())
+
+
+def key_of(column):
+    """The metadata key of a reserved name."""
+    return next(key for key, metadata in METADATA.items() if metadata.column == column)
 
 
 def columns(schema, *named, reading=True):
@@ -175,7 +176,7 @@ def test_another_type_is_refused(name, type_, wanted, seen, reading):
         columns(struct(**{name: type_}), reading=reading)
 
     assert str(error.value) == (
-        f"Column {name!r} shows the metadata {RESERVED[name]!r}, which is {wanted}, but has the type "
+        f"Column {name!r} shows the metadata {key_of(name)!r}, which is {wanted}, but has the type "
         f"{seen}. Change its type, or make it an ordinary column with 'metadata.{name}' = 'none'."
     )
 
@@ -219,8 +220,24 @@ def test_a_column_need_not_be_written():
     assert columns(struct(id=LongType()), ("at", "offset"), reading=False) == ()
 
 
-def test_the_keys_are_the_same_everywhere():
-    """Each key that an option can name has its types, and each reserved name its key."""
-    assert {*METADATA_KEYS} == {*TYPES} - {ERROR} | {PHYSICAL}
-    assert {*RESERVED.values()} <= {*TYPES}
-    assert {*WRITABLE} | MAY_BE_NULL <= {*TYPES}
+def test_the_keys_that_an_option_can_name():
+    """All metadata but `error`, which has its reserved name only; `none` is for ordinary columns."""
+    assert METADATA_KEYS == (
+        "topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "header-list",
+        "leader-epoch", "change-type", "none",
+    )  # fmt: skip
+    assert HEADERS <= METADATA.keys() == {*METADATA_KEYS} - {"none"} | {"error"}
+
+
+def test_what_a_sink_takes_from_the_row():
+    """These set the message that is written; the rest of the metadata is ignored."""
+    writable = {key for key, metadata in METADATA.items() if metadata.writable}
+
+    assert writable == {"topic", "timestamp", "headers", "header-list", "change-type"}
+
+
+def test_what_not_every_message_has():
+    """A timestamp, a leader's epoch, an error: such a column is never NOT NULL."""
+    nullable = {key for key, metadata in METADATA.items() if metadata.nullable}
+
+    assert nullable == {"timestamp", "leader-epoch", "error"}

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
-from pyspark_upsert_kafka.core.metadata import TYPES
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
@@ -193,7 +193,7 @@ def test_log_sends_on_without_headers_that_cannot_be_read(read: Callable[..., An
 
 def test_fail_names_the_message_whose_headers_cannot_be_read(read: Callable[..., Any]) -> None:
     """With topic, partition, offset and stage."""
-    headers = StructField("_headers", TYPES["header-list"][0])
+    headers = StructField("_headers", METADATA["header-list"].types[0])
     with pytest.raises(DecodeError, match=r"partition 3, offset 8.*stage: headers.*no UTF-8"):
         read(
             fake_batch(GOOD, GOOD, first=7, bad_headers={1: "no UTF-8"}),
@@ -209,7 +209,7 @@ def test_log_that_is_not_confirmed_fails_the_task(read: Callable[..., Any]) -> N
 
 def test_column_hides_nothing(read: Callable[..., Any]) -> None:
     """``column`` shows a row for each message, the bad ones too."""
-    columns = (ID, KIND, StructField("_error", TYPES["error"][0]))
+    columns = (ID, KIND, StructField("_error", METADATA["error"].types[0]))
     rows, client = read(fake_batch(GOOD, BAD), columns=columns, **{"error-handling.mode": "column"})
     assert [row[:2] for row in rows] == [(1, "upsert"), (None, None)]
     assert client.sent == []
@@ -224,6 +224,6 @@ def test_details_are_asked_for_when_shown(read: Callable[..., Any], key: str, wa
     """Timestamps, headers and epochs cost something, so they are taken out only for a column."""
     _, client = read(fake_batch(GOOD))
     assert client.asked["details"] is False
-    column = StructField("m", TYPES[key][0])
+    column = StructField("m", METADATA[key].types[0])
     _, client = read(fake_batch(GOOD), columns=(ID, KIND, column), **{"metadata.m": key})
     assert client.asked["details"] is wanted

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.metadata import TYPES
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Selection
@@ -87,7 +87,7 @@ ONE = (b"k", b"v")
 
 
 @pytest.mark.parametrize(
-    ("key", "type_"), [(key, type_) for key, types in TYPES.items() for type_ in types]
+    ("key", "type_"), [(key, type_) for key, each in METADATA.items() for type_ in each.types]
 )
 def test_every_kind_has_exactly_the_type_of_its_column(key: str, type_: DataType) -> None:
     """Every metadata key gives each of its allowed types exactly, for no, some and all messages."""
@@ -170,7 +170,7 @@ def test_headers_as_list_and_as_map() -> None:
     """A list keeps order and duplicates, a map the last duplicate; no headers are empty, not NULL."""
     several = (("a", b"1"), ("b", None), ("a", b"2"), ("", b""))
     batch = fake_batch(ONE, ONE, ONE, headers=[several, (), (("ü", b"\xff"),)])
-    lists = column("header-list", TYPES["header-list"][0], batch).to_pylist()
+    lists = column("header-list", METADATA["header-list"].types[0], batch).to_pylist()
     assert [[(h["key"], h["value"]) for h in each] for each in lists] == [
         list(several), [], [("ü", b"\xff")],
     ]  # fmt: skip
@@ -183,7 +183,7 @@ def test_headers_of_the_shown_messages_only() -> None:
     """Headers stay with their message when others give no row."""
     batch = fake_batch(ONE, ONE, ONE, headers=[(("a", b"0"),), (("a", b"1"),) * 2, (("a", b"2"),)])
     chosen = {"indexes": np.array([1, 2])}
-    lists = column("header-list", TYPES["header-list"][0], batch, **chosen).to_pylist()
+    lists = column("header-list", METADATA["header-list"].types[0], batch, **chosen).to_pylist()
     assert [[h["value"] for h in each] for each in lists] == [[b"1", b"1"], [b"2"]]
     maps = column("headers", MapType(StringType(), BinaryType()), batch, **chosen).to_pylist()
     assert maps == [[("a", b"1")], [("a", b"2")]]
@@ -208,7 +208,7 @@ def test_change_type_and_error() -> None:
     }
     kinds = column("change-type", StringType(), batch, **selection).to_pylist()
     assert kinds == ["upsert", "delete", None, None]
-    assert column("error", TYPES["error"][0], batch, **selection).to_pylist() == [
+    assert column("error", METADATA["error"].types[0], batch, **selection).to_pylist() == [
         None,
         None,
         {"stage": "value", "message": "no good", "key": b"c", "value": b"x"},

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.metadata import TYPES
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from tests.unit.test_row_metadata import FakeBatch, fake_batch
 
 CHANGE = StructField("_change_type", StringType())
-ERROR = StructField("_error", TYPES["error"][0])
+ERROR = StructField("_error", METADATA["error"].types[0])
 OFFSET = StructField("_offset", LongType())
 
 
@@ -322,7 +322,7 @@ def test_headers_that_cannot_be_read_make_a_bad_message(
 ) -> None:
     """Where they are shown, or sent on; what is wrong with key or value is said first."""
     name = "h" if "metadata.h" in options else "_headers"
-    shown = [StructField(name, TYPES[metadata][0])] if metadata else []
+    shown = [StructField(name, METADATA[metadata].types[0])] if metadata else []
     schema = columns("id#", "name", CHANGE, *shown)
     stages = [(1, "headers"), (2, "headers"), (3, "value"), (4, "null-key")]
     assert bad(_unreadable(), schema, **options) == stages
@@ -333,7 +333,9 @@ def test_headers_that_cannot_be_read_make_a_bad_message(
 @pytest.mark.parametrize("name", ["headers", "header-list"])
 def test_error_mode_column_shows_unreadable_headers_as_null(name: str) -> None:
     """With the other metadata, stage ``headers``, and the message's key and value in ``_error``."""
-    schema = columns("id#", "name", CHANGE, ERROR, OFFSET, StructField("h", TYPES[name][0]))
+    schema = columns(
+        "id#", "name", CHANGE, ERROR, OFFSET, StructField("h", METADATA[name].types[0])
+    )
     found = decoded(_unreadable(), schema, errors="column", **{"metadata.h": name})
     assert [row[:3] for row in found] == [(1, "a", "upsert"), *[(None,) * 3] * 4]
     assert [row[4] for row in found] == [0, 1, 2, 3, 4]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, PHYSICAL
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
@@ -168,13 +169,10 @@ PATHS = (
 SPARKS_OWN = frozenset({"path", "paths", "checkpointlocation", "queryname"})
 """Options that Spark itself puts among ours, in lower case as they arrive."""
 
-METADATA_KEYS = (
-    "topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "header-list",
-    "leader-epoch", "change-type", "none",
-)  # fmt: skip
-"""Values of `metadata.<column>`; `none` makes a reserved name an ordinary column."""
+METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
+"""Values of `metadata.<column>`; the last makes a reserved name an ordinary column."""
 
-METADATA = "metadata."
+METADATA_PREFIX = "metadata."
 """Prefix of the options ``metadata.<column>``."""
 
 _AT_LEAST_ONCE = (

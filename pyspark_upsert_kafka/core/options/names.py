@@ -8,7 +8,7 @@ from typing import Any
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import (
     FROM_UPSERT_SINK,
-    METADATA,
+    METADATA_PREFIX,
     NOT_YET,
     OPTIONS,
     SPARKS_OWN,
@@ -87,8 +87,8 @@ def _format_option_names(given: Mapping[str, str], formats: FormatOptions) -> It
 
 def _is_free(name: str, given: Mapping[str, str]) -> bool:
     """Whether the name is free to choose, or belongs to a format that is yet to be named."""
-    if name.startswith((PREFIX, METADATA)):
-        return name not in (PREFIX, METADATA)
+    if name.startswith((PREFIX, METADATA_PREFIX)):
+        return name not in (PREFIX, METADATA_PREFIX)
     side, _, rest = name.partition(".")
     return side in ("key", "value") and "." in rest and f"{side}.format" not in given
 

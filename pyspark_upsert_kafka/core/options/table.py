@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import METADATA, METADATA_KEYS, PATHS
+from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS, METADATA_PREFIX, PATHS
 from pyspark_upsert_kafka.core.options.names import FormatOptions
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import one_of
@@ -90,9 +90,11 @@ def _metadata(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     options = [
         Option(name, one_of(*METADATA_KEYS), None, "a metadata key")
         for name in sorted(given)
-        if name.startswith(METADATA)
+        if name.startswith(METADATA_PREFIX)
     ]
-    return tuple((option.name.removeprefix(METADATA), option.read(given)) for option in options)
+    return tuple(
+        (option.name.removeprefix(METADATA_PREFIX), option.read(given)) for option in options
+    )
 
 
 def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:
