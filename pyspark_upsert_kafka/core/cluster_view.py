@@ -9,6 +9,20 @@ from pyspark_upsert_kafka.core.offsets import TopicPartition
 
 
 @dataclass(frozen=True)
+class TopicInfo:
+    """What a topic lookup returns.
+
+    Args:
+        id: The topic's id, which no other topic ever has; empty text = the broker or the client
+            knows none.
+        partitions: The number of partitions.
+    """
+
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True)
 class Bounds:
     """The offsets of a partition on the broker.
 

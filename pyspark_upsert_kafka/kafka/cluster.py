@@ -1,77 +1,29 @@
-"""What a cluster is asked, whichever client asks: topics that appear and go, bounds, positions."""
+"""Topics, bounds and positions of a cluster, over the admin requests of either client."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
+from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
+from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
+from pyspark_upsert_kafka.kafka.positions import group_offsets, specific_offsets, timestamp_offsets
 
 _MISSING_AFTER_S = 5.0
-"""A topic that every look for so long misses does not exist; one just created is not known everywhere."""
+"""A topic that every lookup for so long misses does not exist; one just created is not known everywhere."""
 
-_LOOK_S = 0.2
-
-
-class AdminRequests(Protocol):
-    """Single questions to the brokers, each asked again while it may help: what remains is a BrokerError."""
-
-    servers: str
-    """The bootstrap servers."""
-
-    timeouts: Timeouts
-    """For one attempt and for all of them."""
-
-    group: str
-    """The consumer group of the properties; empty = none."""
-
-    may_create: bool
-    """Whether the broker may create a topic that does not exist."""
-
-    def names(self) -> Sequence[str]:
-        """Names of all topics."""
-
-    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """Name -> id and number of partitions, of the topics that exist."""
-
-    def create(self, names: Sequence[str]) -> None:
-        """Lets the broker create missing topics in its own way."""
-
-    def bounds(
-        self, partitions: Sequence[TopicPartition], *, committed: bool
-    ) -> dict[TopicPartition, Bounds]:
-        """The bounds of these partitions; raises UnknownTopicError for one that is unknown."""
-
-    def latest(
-        self, partitions: Sequence[TopicPartition], *, committed: bool
-    ) -> dict[TopicPartition, int]:
-        """The latest offsets of these partitions; raises UnknownTopicError for one that is unknown."""
-
-    def at_timestamp(
-        self, partitions: Sequence[TopicPartition], timestamp_ms: int
-    ) -> dict[TopicPartition, int]:
-        """The first offset at or after a time; negative = none."""
-
-    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offsets that the group has committed; negative = none."""
-
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when we may not know."""
-
-    def commit(self, positions: Positions) -> None:
-        """Commits positions to the group, without waiting; trouble is one warning."""
-
-    def close(self) -> None:
-        """Ends the connection."""
+_PAUSE_S = 0.2
 
 
 class KafkaCluster:
-    """A cluster as the seam wants it, over single questions."""
+    """The `Cluster` of the seam, for any client.
+
+    Args:
+        admin: The client's requests.
+    """
 
     def __init__(self, admin: AdminRequests) -> None:
         self._admin = admin
@@ -80,8 +32,8 @@ class KafkaCluster:
         """Ends the connection."""
         self._admin.close()
 
-    def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
-        """Name -> id and number of partitions of the wanted topics."""
+    def topics(self, wanted: Topics) -> dict[str, TopicInfo]:
+        """The wanted topics, by name; one just created, or to be created, is waited for."""
         if wanted.pattern is not None:
             return self.existing(self._matching(wanted))
         found = self.existing(wanted.names)
@@ -91,24 +43,24 @@ class KafkaCluster:
             wait_s = self._admin.timeouts.api_s
         deadline = time.monotonic() + wait_s
         while len(found) < len(wanted.names) and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(_PAUSE_S)
             found = self.existing(wanted.names)
         missing = [name for name in wanted.names if name not in found]
         if missing:
-            raise BrokerError(no_such_topic(missing[0], self._admin.servers))
+            raise BrokerError(missing_topic(missing[0], self._admin.servers))
         return found
 
-    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """The same for those of the names that exist."""
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        """Those of the topics that exist, by name."""
         return self._admin.existing(names) if names else {}
 
-    def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
+    def view(self, topics: Mapping[str, TopicInfo], *, committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile."""
         deadline = time.monotonic() + self._admin.timeouts.api_s
         while True:
             try:
                 return ClusterView(
-                    {name: id_ for name, (id_, _) in topics.items()},
+                    {name: topic.id for name, topic in topics.items()},
                     self._admin.bounds(partitions_of(topics), committed=committed),
                 )
             except UnknownTopicError:
@@ -117,7 +69,7 @@ class KafkaCluster:
                 if left == topics and time.monotonic() > deadline:
                     raise
                 topics = left
-                time.sleep(_LOOK_S)
+                time.sleep(_PAUSE_S)
 
     def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
         """The latest offset of each partition of a view as it is now; nothing when one is gone."""
@@ -133,15 +85,12 @@ class KafkaCluster:
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
         if position.kind == "timestamp":
             found = self._admin.at_timestamp(partitions, position.timestamp_ms or 0)
-            return {
-                tp: bounds.latest if found[tp] < 0 else min(found[tp], bounds.latest)
-                for tp, bounds in view.bounds.items()
-            }
+            return timestamp_offsets(found, view)
         if position.kind == "specific-offsets":
-            return specific(position, view)
+            return specific_offsets(position, view)
         if position.kind == "group-offsets":
-            committed = self._admin.committed(partitions)
-            return of_group(committed, position, view, self._admin.group)
+            committed = self._admin.group_offsets(partitions)
+            return group_offsets(committed, position, view, self._admin.group)
         return view.latest
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -149,7 +98,7 @@ class KafkaCluster:
         return self._admin.settings(topics, names)
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group of the properties, without waiting; trouble is one warning."""
+        """Commits positions to the group of the properties, without waiting; a failure is one warning."""
         if positions:
             self._admin.commit(positions)
 
@@ -162,70 +111,20 @@ class KafkaCluster:
         )
 
 
-def partitions_of(topics: Mapping[str, tuple[str, int]]) -> list[TopicPartition]:
+def partitions_of(topics: Mapping[str, TopicInfo]) -> list[TopicPartition]:
     """Every partition of these topics."""
     return [
-        TopicPartition(topic, number)
-        for topic, (_, count) in sorted(topics.items())
-        for number in range(count)
+        TopicPartition(name, number)
+        for name, topic in sorted(topics.items())
+        for number in range(topic.partitions)
     ]
 
 
-def no_such_topic(name: str, servers: str) -> str:
-    """What is said of a missing topic: how to create it compacted."""
+def missing_topic(name: str, servers: str) -> str:
+    """The message about a missing topic: how to create it compacted."""
     return (
         f"Topic {name!r} does not exist at {servers!r}. Create it compacted, for example: "
         f"kafka-topics.sh --bootstrap-server {servers} --create --topic {name} --partitions 4 "
         "--config cleanup.policy=compact (or let the broker create it with "
         "'properties.allow.auto.create.topics' = 'true')."
     )
-
-
-def specific(position: Position, view: ClusterView) -> dict[TopicPartition, int]:
-    """The offsets that the user has named.
-
-    Raises:
-        OptionError: A named partition does not exist.
-        BrokerError: The topic is gone.
-    """
-    if not view.topic_ids:
-        raise BrokerError("The topic was deleted while its offsets were looked up.")
-    (topic,) = view.topic_ids
-    found = {}
-    for partition, offset in position.offsets:
-        tp = TopicPartition(topic, partition)
-        if tp not in view.bounds:
-            raise OptionError(
-                f"Specific offsets name partition {partition} of topic {topic!r}, which has the "
-                f"partitions 0 to {len(view.bounds) - 1}."
-            )
-        found[tp] = offset
-    return found
-
-
-def of_group(
-    committed: Positions, position: Position, view: ClusterView, group: str
-) -> dict[TopicPartition, int]:
-    """The offsets that a group has committed; where it has none, ``auto.offset.reset`` decides.
-
-    Args:
-        committed: The group's offsets; a negative one stands for none.
-        position: What to do where there is none.
-        view: What the broker has.
-        group: The group's name.
-
-    Raises:
-        OptionError: There is none, and nothing says what to do.
-    """
-    found = {}
-    for tp, bounds in view.bounds.items():
-        if committed[tp] >= 0:
-            found[tp] = committed[tp]
-        elif position.reset == "none":
-            raise OptionError(
-                f"Group {group!r} has no committed offset for {tp}: commit one, or say where to "
-                "start with 'properties.auto.offset.reset' = 'earliest' or 'latest'."
-            )
-        else:
-            found[tp] = bounds.earliest if position.reset == "earliest" else bounds.latest
-    return found

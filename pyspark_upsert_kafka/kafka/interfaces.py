@@ -1,4 +1,4 @@
-"""The seam between the connector and a Kafka client: asking, reading a range, sending.
+"""The seam between the connector and a Kafka client: a cluster, a reader of ranges, a sender.
 
 Each adapter (`librdkafka`, `kafka_python`) gives these three roles; nothing else in the project knows a client.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark_upsert_kafka.core.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.properties import Properties
@@ -68,19 +68,19 @@ class RawBatch:
 
 
 class Cluster(Protocol):
-    """Asks the brokers. Transient trouble is retried within; what remains is a BrokerError."""
+    """Admin requests to the brokers. Retriable errors are retried; what remains is a BrokerError."""
 
-    def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
-        """Name -> id and number of partitions of the wanted topics.
+    def topics(self, wanted: Topics) -> dict[str, TopicInfo]:
+        """The wanted topics, by name.
 
         Raises:
             BrokerError: No broker answers, a named topic does not exist, or access is denied.
         """
 
-    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """The same for those of the names that exist; a missing one is no error."""
 
-    def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
+    def view(self, topics: Mapping[str, TopicInfo], *, committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile.
 
         Args:
@@ -89,9 +89,9 @@ class Cluster(Protocol):
         """
 
     def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
-        """The latest offset of each partition of a view as it is now: the least question there is.
+        """The latest offset of each partition of a view as it is now: the cheapest request there is.
 
-        Nothing at all when a partition is gone: then a whole view is to be asked for.
+        Nothing at all when a partition is gone: then a whole view is needed.
         """
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
@@ -112,7 +112,7 @@ class Cluster(Protocol):
         """
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group of the properties, without waiting; trouble is one warning."""
+        """Commits positions to the group of the properties, without waiting; a failure is one warning."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -172,7 +172,7 @@ class Client(Protocol):
     """A Kafka client: makes the three roles."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
-        """Opens a connection for asking."""
+        """Opens a connection for admin requests."""
 
     def reader(
         self,

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pyspark_upsert_kafka.core.data_loss import is_other_topic
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain, whether_lost
 
 _RECENT_S = 1.0
@@ -81,10 +81,10 @@ class PlannedTopic:
         """
         range_ = self._range
         with self._admin() as admin:
-            id_, partitions = admin.existing([range_.topic]).get(range_.topic, ("", 0))
-        if range_.partition >= partitions:
+            topic = admin.existing([range_.topic]).get(range_.topic)
+        if topic is None or range_.partition >= topic.partitions:
             reason = "the topic was deleted while it was read"
-        elif is_other_topic(range_.topic_id, id_):
+        elif is_other_topic(range_.topic_id, topic.id):
             reason = "the topic was deleted and created again while it was read (its id is another)"
         else:
             return None

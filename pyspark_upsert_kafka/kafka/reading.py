@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.data_loss import RETENTION
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import timeouts
-from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain, whether_lost

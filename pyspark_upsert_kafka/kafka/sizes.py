@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

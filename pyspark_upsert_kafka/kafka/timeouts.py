@@ -20,6 +20,9 @@ STALL_CHECK_S = 5.0
 DELIVERY_CHECK_S = 1.0
 """After so long without a delivery report it is checked whether the client has a fatal error."""
 
+CLOSE_TIMEOUT_S = 5.0
+"""For what is still under way when a client is closed."""
+
 _REQUEST = "request.timeout.ms"
 _API = "default.api.timeout.ms"
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pyspark_upsert_kafka.core.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
@@ -118,17 +118,17 @@ class Observer:
         nothing = StreamOffset({})
         return self._look(lambda: {**self._existing(nothing), **self._matching()})
 
-    def _existing(self, offset: StreamOffset) -> Mapping[str, tuple[str, int]]:
+    def _existing(self, offset: StreamOffset) -> Mapping[str, TopicInfo]:
         wanted = self._options.table.topics
         topics = {tp.topic for tp in offset.positions}
         known = {topic for topic in topics if _covers(wanted, topic)}
         return self.cluster.existing(sorted(known | set(wanted.names)))
 
-    def _matching(self) -> Mapping[str, tuple[str, int]]:
+    def _matching(self) -> Mapping[str, TopicInfo]:
         wanted = self._options.table.topics
         return {} if wanted.pattern is None else self.cluster.topics(wanted)
 
-    def _look(self, topics: Callable[[], Mapping[str, tuple[str, int]]]) -> ClusterView:
+    def _look(self, topics: Callable[[], Mapping[str, TopicInfo]]) -> ClusterView:
         return self._saw(self.cluster.view(topics(), committed=self._options.read_committed))
 
     def _saw(self, view: ClusterView) -> ClusterView:

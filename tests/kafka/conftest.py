@@ -89,7 +89,7 @@ class Edge:
     def topic_id(self, topic: str) -> str:
         """The id of a topic; empty text = the client knows none."""
         with self.cluster() as cluster:
-            return cluster.topics(Topics((topic,)))[topic][0]
+            return cluster.topics(Topics((topic,)))[topic].id
 
     def bounds(self, topic: str, *, committed: bool | None = None) -> list[Bounds]:
         """The bounds of each partition of a topic."""

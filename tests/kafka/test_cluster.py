@@ -45,9 +45,9 @@ def test_topics_are_found_by_name(broker, edge):
         found = cluster.topics(named(one, two))
         again = cluster.existing([two, one, "no-such-topic"])
 
-    assert {name: partitions for name, (_, partitions) in found.items()} == {one: 1, two: 3}
+    assert {name: topic.partitions for name, topic in found.items()} == {one: 1, two: 3}
     assert again == found
-    ids = {id_ for id_, _ in found.values()} - {""}
+    ids = {topic.id for topic in found.values()} - {""}
     assert len(ids) == (2 if edge.has_topic_ids else 0)
     assert {len(id_) for id_ in ids} <= {22}, "a checkpoint holds ids in Kafka's own spelling"
 
@@ -157,7 +157,7 @@ def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_br
         assert not answer.done()
         stoppable.start()
 
-        assert answer.result(120)[topic][1] == 1
+        assert answer.result(120)[topic].partitions == 1
 
 
 def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
+from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
@@ -119,7 +119,7 @@ class FakeCluster:
 
     # What the connector asks.
 
-    def topics(self, wanted: Topics) -> dict[str, tuple[str, int]]:
+    def topics(self, wanted: Topics) -> dict[str, TopicInfo]:
         """As `Cluster.topics`."""
         names = list(wanted.names)
         if wanted.pattern is not None:
@@ -130,23 +130,23 @@ class FakeCluster:
                 raise BrokerError(f"Topic {name!r} does not exist.")
         return found
 
-    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """As `Cluster.existing`."""
         if not names:
             return {}
         self.shown = self.stale.pop(0) if self.stale else self.topics_there
         found = {name: self.shown[name] for name in names if name in self.shown}
-        return {name: (topic.id, len(topic.partitions)) for name, topic in found.items()}
+        return {name: TopicInfo(topic.id, len(topic.partitions)) for name, topic in found.items()}
 
-    def view(self, topics: Mapping[str, tuple[str, int]], *, committed: bool) -> ClusterView:
+    def view(self, topics: Mapping[str, TopicInfo], *, committed: bool) -> ClusterView:
         """As `Cluster.view`."""
         self.looks += 1
         bounds = {
             TopicPartition(name, number): self.shown[name].partitions[number]
-            for name, (_, count) in topics.items()
-            for number in range(count)
+            for name, topic in topics.items()
+            for number in range(topic.partitions)
         }
-        return ClusterView({name: id_ for name, (id_, _) in topics.items()}, bounds)
+        return ClusterView({name: topic.id for name, topic in topics.items()}, bounds)
 
     def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
         """As `Cluster.latest`."""

@@ -1,20 +1,20 @@
-"""What a cluster is asked: a topic that is not known yet, and one that is not there."""
+"""A cluster over admin requests: a topic that is not known yet, and one that is not there."""
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds
+from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.kafka import cluster
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
-TOPIC = {"t": ("id", 2)}
+TOPIC = {"t": TopicInfo("id", 2)}
 
 
-class AdminRequests:
+class LateTopic:
     """A cluster in which topic t shows up late: in the metadata, and after that at its leader."""
 
     servers, group, may_create = "here:9092", "", False
@@ -38,7 +38,7 @@ class AdminRequests:
         return dict.fromkeys(partitions, Bounds(0, 0, 0))
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, admin: AdminRequests) -> KafkaCluster:
+def cluster_over(monkeypatch: pytest.MonkeyPatch, admin: LateTopic) -> KafkaCluster:
     """The cluster, in a time of its own."""
     monkeypatch.setattr(cluster.time, "monotonic", lambda: admin.now)
     monkeypatch.setattr(cluster.time, "sleep", admin.sleep)
@@ -47,42 +47,42 @@ def asked(monkeypatch: pytest.MonkeyPatch, admin: AdminRequests) -> KafkaCluster
 
 def test_a_topic_that_shows_up_late_is_waited_for(monkeypatch):
     """One just created is not known to every broker at once."""
-    admin = AdminRequests(shown_at=3.0)
+    admin = LateTopic(shown_at=3.0)
 
-    assert asked(monkeypatch, admin).topics(Topics(("t",))) == TOPIC
+    assert cluster_over(monkeypatch, admin).topics(Topics(("t",))) == TOPIC
 
 
 def test_a_topic_that_every_look_misses_does_not_exist(monkeypatch):
-    """That is told after a few seconds."""
-    admin = AdminRequests(shown_at=1000.0)
+    """The error comes after a few seconds."""
+    admin = LateTopic(shown_at=1000.0)
 
     with pytest.raises(BrokerError, match="does not exist"):
-        asked(monkeypatch, admin).topics(Topics(("t",)))
+        cluster_over(monkeypatch, admin).topics(Topics(("t",)))
 
     assert 4 < admin.now < 7
 
 
 def test_a_partition_that_its_leader_does_not_know_yet_is_waited_for(monkeypatch):
     """As long as the metadata shows it: a large cluster needs its time for a new topic."""
-    admin = AdminRequests(led_at=45.0)
+    admin = LateTopic(led_at=45.0)
 
-    assert len(asked(monkeypatch, admin).view(TOPIC, committed=True).bounds) == 2
+    assert len(cluster_over(monkeypatch, admin).view(TOPIC, committed=True).bounds) == 2
 
 
 def test_a_partition_that_its_leader_never_knows_is_an_error(monkeypatch):
     """When the time for an answer is over."""
-    admin = AdminRequests(led_at=1000.0)
+    admin = LateTopic(led_at=1000.0)
 
     with pytest.raises(UnknownTopicError):
-        asked(monkeypatch, admin).view(TOPIC, committed=True)
+        cluster_over(monkeypatch, admin).view(TOPIC, committed=True)
 
     assert 60 <= admin.now < 62
 
 
 def test_a_topic_that_goes_meanwhile_is_not_in_the_view(monkeypatch):
-    """Whether that is lost data is for the caller to find out by further looks."""
-    admin = AdminRequests(shown_at=1000.0, led_at=1000.0)
+    """Whether that is lost data is for the caller to find out by checking again."""
+    admin = LateTopic(shown_at=1000.0, led_at=1000.0)
 
-    view = asked(monkeypatch, admin).view(TOPIC, committed=True)
+    view = cluster_over(monkeypatch, admin).view(TOPIC, committed=True)
 
     assert (view.bounds, dict(view.topic_ids)) == ({}, {})

@@ -10,16 +10,16 @@ from typing import cast
 
 import pytest
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds
+from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import planned_topic, reading, rechecking
-from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.reading import RangeReading
 from tests.unit.fake_cluster import Clock
 
-SAME, OTHER, NO_IDS = ("id", 1), ("other", 1), ("", 1)
+SAME, OTHER, NO_IDS = TopicInfo("id", 1), TopicInfo("other", 1), TopicInfo("", 1)
 RANGE = Range("t", 0, 0, 4, topic_id="id")
 
 
@@ -38,14 +38,14 @@ class Broker:
     """What a broker says: of the topic, look by look (the last answer for ever), and of its log."""
 
     clock: Clock
-    topic: Sequence[tuple[str, int] | BrokerError | None] = (SAME,)
+    topic: Sequence[TopicInfo | BrokerError | None] = (SAME,)
     bounds: Sequence[Bounds | None] = (Bounds(0, 4, 4),)
     silent_s: float = 0.0
     asked: int = 0
     asked_bounds: int = 0
     positions: list[int] = field(default_factory=list)
 
-    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """The next answer about the topic."""
         assert list(names) == ["t"]
         self.asked += 1
@@ -114,7 +114,7 @@ def test_ranges_read_in_one_moment_share_the_first_comparison(clock):
     assert broker.asked > 6, "another topic is not the one that was just seen"
 
 
-@pytest.mark.parametrize("stale", [OTHER, None, ("id", 0)])
+@pytest.mark.parametrize("stale", [OTHER, None, TopicInfo("id", 0)])
 @pytest.mark.parametrize("looks", [1, 5])
 @pytest.mark.parametrize("before", [True, False])
 def test_a_stale_answer_about_the_topic_is_no_loss(clock, stale, looks, before, caplog):
@@ -130,7 +130,7 @@ def test_a_stale_answer_about_the_topic_is_no_loss(clock, stale, looks, before, 
     [
         (OTHER, "deleted and created again while it was read"),
         (None, "the topic was deleted while it was read"),
-        (("id", 0), "the topic was deleted while it was read"),
+        (TopicInfo("id", 0), "the topic was deleted while it was read"),
     ],
 )
 def test_a_topic_created_again_in_the_middle_fails_the_task(clock, answer, reason):

@@ -17,7 +17,7 @@ class KafkaPythonClient:
     """The three roles, played by kafka-python."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
-        """Opens a connection for asking."""
+        """Opens a connection for admin requests."""
         return KafkaCluster(open_admin(properties, role))
 
     def reader(

@@ -1,4 +1,4 @@
-"""Who asks: the admin of the library that is installed."""
+"""Admin connections by the library that is installed, kept from task to task."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ POOL: Pool[KafkaPythonAdmin] = Pool(lambda admin: admin.close())
 
 
 def pooled_admin(properties: Properties, role: str) -> AbstractContextManager[KafkaPythonAdmin]:
-    """An admin with these properties, kept for the next task."""
+    """An admin connection with these properties, kept for the next task."""
     return POOL.client((properties.resolved(), role), lambda: open_admin(properties, role))
 
 
 def open_admin(properties: Properties, role: str) -> KafkaPythonAdmin:
-    """An admin with these properties."""
+    """A new admin connection with these properties."""
     if IS_KAFKA_PYTHON_3:
         from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_v3 import KafkaPython3Admin
 

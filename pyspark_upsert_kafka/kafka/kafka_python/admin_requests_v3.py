@@ -1,4 +1,4 @@
-"""Questions by kafka-python 3: its admin client."""
+"""The admin requests by kafka-python 3: its admin client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetAndMeta
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource
 
+from pyspark_upsert_kafka.core.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition, spelt_by_kafka
+from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting
@@ -17,16 +19,16 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
 
 
 class KafkaPython3Admin(KafkaPythonAdmin):
-    """Asks with kafka-python 3."""
+    """Sends the requests with kafka-python 3."""
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
         return self._call("list topics", lambda admin, _: [*admin.list_topics()])
 
-    def existing(self, names: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """Name -> id and number of partitions, of the topics that exist."""
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        """Those of the topics that exist, by name."""
 
-        def request(admin: Any, _: float) -> dict[str, tuple[str, int]]:
+        def request(admin: Any, _: float) -> dict[str, TopicInfo]:
             found = {}
             for topic in admin.describe_topics(list(names)):
                 error = kafka_errors.for_code(topic["error_code"])
@@ -34,13 +36,13 @@ class KafkaPython3Admin(KafkaPythonAdmin):
                     continue
                 if error is not kafka_errors.NoError:
                     raise error(topic["name"])
-                found[topic["name"]] = (_topic_id(topic), len(topic["partitions"]))
+                found[topic["name"]] = TopicInfo(_topic_id(topic), len(topic["partitions"]))
             return found
 
         return self._call(f"look up the topics {', '.join(names)}", request)
 
     def create(self, names: Sequence[str]) -> None:
-        """Lets the broker create missing topics, by asking for each as a producer does."""
+        """Lets the broker create missing topics, by a metadata request for each as a producer sends."""
 
         def request(_: Any, timeout: float) -> None:
             producer = opened(
@@ -60,7 +62,7 @@ class KafkaPython3Admin(KafkaPythonAdmin):
 
         self._call(f"create topic {', '.join(names)}", request)
 
-    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
 
         def request(admin: Any, _: float) -> dict[TopicPartition, int]:
@@ -79,24 +81,26 @@ class KafkaPython3Admin(KafkaPythonAdmin):
 
         return self._call("look up topic settings", request)
 
-    def _open(self, timeout: float) -> Any:
+    def _connect(self, timeout: float) -> Any:
         return opened(KafkaAdminClient, {**self._config, **connecting(timeout)})
 
     def _metadata(self, client: Any) -> Any:
         return client._manager.cluster  # noqa: SLF001
 
     def _offsets(
-        self, partitions: Sequence[TopicPartition], at: int, *, committed: bool
+        self, partitions: Sequence[TopicPartition], lookup: OffsetLookup
     ) -> dict[TopicPartition, int]:
+        committed = lookup.committed
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        wanted = dict.fromkeys(partitions, lookup.timestamp_ms)
 
         def request(admin: Any, timeout: float) -> dict[TopicPartition, int]:
             found = admin.list_partition_offsets(
-                dict.fromkeys(partitions, at), isolation_level=level, timeout_ms=timeout * 1000
+                wanted, isolation_level=level, timeout_ms=timeout * 1000
             )
             return {TopicPartition(*tp): answer.offset for tp, answer in found.items()}
 
-        return self._call("look up offsets", request) if partitions else {}
+        return self._call("look up offsets", request)
 
     def _commit(self, positions: Positions) -> None:
         offsets = {tp: OffsetAndMetadata(at, "", -1) for tp, at in positions.items()}

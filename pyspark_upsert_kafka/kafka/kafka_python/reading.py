@@ -16,7 +16,7 @@ from kafka import errors as kafka_errors
 from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of

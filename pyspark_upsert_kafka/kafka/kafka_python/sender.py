@@ -175,7 +175,7 @@ def _connected(config: Mapping[str, Any], times: Timeouts) -> _Connection:
 def _end(connection: _Connection) -> None:
     producer = connection.producer
     producer._sender.force_close()  # noqa: SLF001 - close() would wait for what is unsent
-    producer._sender.join(timeouts.STALL_CHECK_S)  # noqa: SLF001
+    producer._sender.join(timeouts.CLOSE_TIMEOUT_S)  # noqa: SLF001
     producer.close(timeout=0)
 
 

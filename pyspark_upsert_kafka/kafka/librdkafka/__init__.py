@@ -16,7 +16,7 @@ class LibrdkafkaClient:
     """The three roles, played by librdkafka."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
-        """Opens a connection for asking."""
+        """Opens a connection for admin requests."""
         return KafkaCluster(LibrdkafkaAdmin(properties, role))
 
     def reader(

@@ -1,4 +1,4 @@
-"""Askers that are kept from task to task."""
+"""Admin connections that are kept from task to task."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ POOL: Pool[LibrdkafkaAdmin] = Pool(LibrdkafkaAdmin.close)
 
 
 def pooled_admin(properties: Properties, role: str) -> AbstractContextManager[LibrdkafkaAdmin]:
-    """An admin with these properties, kept for the next task."""
+    """An admin connection with these properties, kept for the next task."""
     return POOL.client((properties.resolved(), role), lambda: LibrdkafkaAdmin(properties, role))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
@@ -10,76 +9,65 @@ from typing import Any
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.commit_warning import CommitWarning
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
 
-logger = logging.getLogger("pyspark_upsert_kafka")
 
-
-class Group:
-    """A consumer group, for its offsets only.
+class GroupOffsets:
+    """The committed offsets of a consumer group.
 
     Args:
-        admin: Who asks.
-        name: The group's name.
+        admin: Sends the requests.
+        group: The group's name.
     """
 
-    def __init__(self, admin: RetryingAdminClient, name: str) -> None:
-        self._admin, self._name = admin, name
-        self._outcome = _Outcome(name)
+    def __init__(self, admin: RetryingAdminClient, group: str) -> None:
+        self._admin, self._group = admin, group
+        self._outcome = _CommitOutcome(group)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The committed offset of each partition; a negative one stands for none."""
         wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
-        group = [ck.ConsumerGroupTopicPartitions(self._name, wanted)]
+        groups = [ck.ConsumerGroupTopicPartitions(self._group, wanted)]
 
         def request(timeout: float) -> dict[TopicPartition, int]:
-            futures = self._admin.client.list_consumer_group_offsets(group, request_timeout=timeout)
-            found = self._admin.result(futures[self._name]).topic_partitions
+            futures = self._admin.client.list_consumer_group_offsets(
+                groups, request_timeout=timeout
+            )
+            found = self._admin.result(futures[self._group]).topic_partitions
             for tp in found:
                 if tp.error is not None:
                     raise ck.KafkaException(tp.error)
             return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
 
-        return self._admin.call(f"look up the offsets of group {self._name!r}", request)
+        return self._admin.call(f"look up the offsets of group {self._group!r}", request)
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions without waiting; trouble is one warning."""
+        """Commits positions without waiting; a failure is one warning."""
         offsets = [ck.TopicPartition(tp.topic, tp.partition, at) for tp, at in positions.items()]
-        if not offsets:
-            return
-        request = [ck.ConsumerGroupTopicPartitions(self._name, offsets)]
+        groups = [ck.ConsumerGroupTopicPartitions(self._group, offsets)]
         try:
-            futures = self._admin.client.alter_consumer_group_offsets(request)
+            futures = self._admin.client.alter_consumer_group_offsets(groups)
         except (ck.KafkaException, ValueError) as error:
-            self._outcome.warn(error)
+            self._outcome.warning.warn(error)
         else:
-            futures[self._name].add_done_callback(self._outcome)
+            futures[self._group].add_done_callback(self._outcome.check)
 
 
-class _Outcome:
-    """What became of commits: the first trouble is a warning.
+class _CommitOutcome:
+    """Checks whether commits succeeded.
 
     It is called in librdkafka's thread and may be the last that is left of a connection: so it must not
     hold the client, which that thread is not allowed to destroy.
     """
 
     def __init__(self, group: str) -> None:
-        self._group = group
-        self._warned = False
+        self.warning = CommitWarning(group)
 
-    def __call__(self, future: Future[Any]) -> None:
+    def check(self, future: Future[Any]) -> None:
+        """Warns when a commit failed, as a whole or for one of its partitions."""
         error: object = future.exception()
         if error is None:
             error = next((tp.error for tp in future.result().topic_partitions if tp.error), None)
         if error is not None:
-            self.warn(error)
-
-    def warn(self, error: object) -> None:
-        """Says what is wrong, once."""
-        if not self._warned:
-            self._warned = True
-            logger.warning(
-                "Offsets are not committed to group %r, so Kafka's tools do not show how far the query "
-                "is: %s. The query itself goes on; its checkpoint decides.",
-                self._group, error,
-            )  # fmt: skip
+            self.warning.warn(error)

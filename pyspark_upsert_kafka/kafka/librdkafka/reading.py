@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import timeouts
-from pyspark_upsert_kafka.kafka.cluster import AdminRequests
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, Headers, RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of

@@ -1,0 +1,109 @@
+"""The requests that a cluster needs of a client: topics, offsets, groups, settings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+
+EARLIEST, LATEST = -2, -1
+"""What Kafka's protocol has for a time that means the first or the last offset."""
+
+
+@dataclass(frozen=True)
+class OffsetLookup:
+    """Which offset of a partition is wanted (Kafka's ListOffsets).
+
+    Args:
+        timestamp_ms: The first offset at or after this time; or `EARLIEST` or `LATEST`.
+        committed: Whether the latest offset is before the first open transaction.
+    """
+
+    timestamp_ms: int
+    committed: bool = False
+
+
+class AdminRequests(ABC):
+    """Single requests to the brokers, each retried while that may help: what remains is a BrokerError."""
+
+    servers: str
+    """The bootstrap servers."""
+
+    timeouts: Timeouts
+    """For one attempt and for all of them."""
+
+    group: str
+    """The consumer group of the properties; empty = none."""
+
+    may_create: bool
+    """Whether the broker may create a topic that does not exist."""
+
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """Names of all topics."""
+
+    @abstractmethod
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        """Those of the topics that exist, by name."""
+
+    @abstractmethod
+    def create(self, names: Sequence[str]) -> None:
+        """Lets the broker create missing topics in its own way."""
+
+    @abstractmethod
+    def list_offsets(
+        self, partitions: Sequence[TopicPartition], lookups: Sequence[OffsetLookup]
+    ) -> list[dict[TopicPartition, int]]:
+        """The offsets of the partitions for each lookup; negative = none.
+
+        Raises:
+            UnknownTopicError: A partition is not known.
+        """
+
+    @abstractmethod
+    def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offsets that the group has committed; negative = none."""
+
+    @abstractmethod
+    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+
+    @abstractmethod
+    def commit(self, positions: Positions) -> None:
+        """Commits positions to the group, without waiting; a failure is one warning."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the connection."""
+
+    def bounds(
+        self, partitions: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, Bounds]:
+        """The bounds of these partitions; raises UnknownTopicError for one that is unknown."""
+        lookups = [OffsetLookup(EARLIEST), OffsetLookup(LATEST)]
+        if committed:
+            lookups.append(OffsetLookup(LATEST, committed=True))
+        earliest, high, *stable = self.list_offsets(partitions, lookups)
+        latest = stable[0] if stable else high
+        # The answers are of slightly different moments, and others write meanwhile.
+        return {
+            tp: Bounds(earliest[tp], latest[tp], max(high[tp], latest[tp])) for tp in partitions
+        }
+
+    def latest(
+        self, partitions: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, int]:
+        """The latest offsets of these partitions; raises UnknownTopicError for one that is unknown."""
+        (found,) = self.list_offsets(partitions, [OffsetLookup(LATEST, committed=committed)])
+        return found
+
+    def at_timestamp(
+        self, partitions: Sequence[TopicPartition], timestamp_ms: int
+    ) -> dict[TopicPartition, int]:
+        """The first offset at or after a time; negative = none."""
+        (found,) = self.list_offsets(partitions, [OffsetLookup(timestamp_ms)])
+        return found

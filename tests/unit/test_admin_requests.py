@@ -1,0 +1,105 @@
+"""What the admin requests of both clients have in common."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import pytest
+from kafka.errors import KafkaError
+
+from pyspark_upsert_kafka.core.cluster_view import Bounds
+from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.admin_requests import (
+    EARLIEST,
+    LATEST,
+    AdminRequests,
+    OffsetLookup,
+)
+from pyspark_upsert_kafka.kafka.commit_warning import CommitWarning
+from pyspark_upsert_kafka.kafka.kafka_python.background_commits import BackgroundCommits
+
+TP = TopicPartition("t", 0)
+
+
+class Answers(AdminRequests):
+    """Answers offset lookups from a table."""
+
+    names = existing = create = group_offsets = settings = commit = close = None  # type: ignore[assignment]
+
+    def __init__(self, answers: dict[OffsetLookup, int]) -> None:
+        self.answers = answers
+        self.lookups: list[OffsetLookup] = []
+
+    def list_offsets(
+        self, partitions: Sequence[TopicPartition], lookups: Sequence[OffsetLookup]
+    ) -> list[dict[TopicPartition, int]]:
+        """The answer of the table, for every partition."""
+        self.lookups += lookups
+        return [dict.fromkeys(partitions, self.answers[lookup]) for lookup in lookups]
+
+
+@pytest.mark.parametrize(
+    ("earliest", "high", "stable", "committed", "expected"),
+    [
+        (3, 9, 7, True, Bounds(3, 7, 9)),
+        (3, 9, 7, False, Bounds(3, 9, 9)),
+        (3, 9, 11, True, Bounds(3, 11, 11)),  # others wrote between the two answers
+    ],
+)
+def test_bounds_are_of_three_lookups(earliest, high, stable, committed, expected):
+    """The latest offset is never beyond the last written one; uncommitted messages count where they may."""
+    first, last = OffsetLookup(EARLIEST), OffsetLookup(LATEST)
+    last_stable = OffsetLookup(LATEST, committed=True)
+    admin = Answers({first: earliest, last: high, last_stable: stable})
+
+    assert admin.bounds([TP], committed=committed) == {TP: expected}
+    assert admin.lookups == ([first, last, last_stable] if committed else [first, last])
+
+
+def test_the_latest_offset_and_a_time_are_one_lookup_each():
+    """The cheapest request there is, since an idle query sends it again and again."""
+    admin = Answers({OffsetLookup(LATEST, committed=True): 7, OffsetLookup(1_000): 5})
+
+    assert admin.latest([TP], committed=True) == {TP: 7}
+    assert admin.at_timestamp([TP], 1_000) == {TP: 5}
+    assert len(admin.lookups) == 2
+
+
+def test_a_failed_commit_is_one_warning(caplog):
+    """It names the group and the reason of the first failure."""
+    warning = CommitWarning("g")
+
+    warning.warn("not allowed")
+    warning.warn("gone")
+
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "group 'g'" in record.getMessage()
+    assert "not allowed" in record.getMessage()
+
+
+def test_commits_in_the_background_are_in_order_and_the_last_one_counts():
+    """While one is under way the next ones are joined; a failure does not end them."""
+    committed: list[Positions] = []
+    first_began, may_go_on, last_done = (threading.Event() for _ in range(3))
+
+    def commit(positions: Positions) -> None:
+        committed.append(positions)
+        if positions == {TP: 3}:
+            last_done.set()
+        if len(committed) == 1:
+            first_began.set()
+            may_go_on.wait()
+            raise KafkaError("no")
+
+    commits = BackgroundCommits("g", commit)
+    commits.add({TP: 1})
+    first_began.wait()
+    commits.add({TP: 2})
+    commits.add({TP: 3})
+    may_go_on.set()
+    last_done.wait()
+
+    assert committed == [{TP: 1}, {TP: 3}]
