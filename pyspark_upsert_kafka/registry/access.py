@@ -64,7 +64,7 @@ class Access:
     """What a request to a registry needs.
 
     Args:
-        prefix: What option names begin with, for errors.
+        option_prefix: What option names begin with, for errors.
         urls: Addresses of the registry.
         user_info: ``<user>:<password>``.
         token: A bearer token.
@@ -73,7 +73,7 @@ class Access:
         keystore_password: Password of that key.
     """
 
-    prefix: str
+    option_prefix: str
     urls: tuple[str, ...]
     user_info: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
@@ -94,7 +94,7 @@ class Access:
             token = self.resolved("bearer-auth.token", self.token).strip()
             if not token.isascii() or not token.isprintable():
                 raise OptionError(
-                    f"The value of '{self.prefix}bearer-auth.token' cannot be sent: a token is made of "
+                    f"The value of '{self.option_prefix}bearer-auth.token' cannot be sent: a token is made of "
                     "visible ASCII characters."
                 )
             return {"Authorization": f"Bearer {token}"}
@@ -106,4 +106,4 @@ class Access:
         Raises:
             OptionError: The reference leads nowhere.
         """
-        return resolve(self.prefix + name, value)
+        return resolve(self.option_prefix + name, value)

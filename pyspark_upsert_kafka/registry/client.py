@@ -1,4 +1,4 @@
-"""What is asked of a schema registry: the schema of an id, the id of a schema, the newest schema.
+"""What a schema registry is asked for: the schema of an id, the id of a schema, the newest schema.
 
 Answers that never change are kept as long as the process lives.
 """
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 from pyspark_upsert_kafka.registry.access import Access
-from pyspark_upsert_kafka.registry.rest import ask
+from pyspark_upsert_kafka.registry.rest import request
 
 _DEFAULT_TYPE = "AVRO"
 """A registry leaves the type of such a schema out, and some know no other."""
@@ -30,7 +30,7 @@ def schema_of_id(access: Access, schema_id: int) -> RegisteredSchema:
     """
     origin = f"Schema id {schema_id}"
     missing = f"{origin} is not in the schema registry"
-    return _registered(access, ask(access, f"/schemas/ids/{schema_id}", {404: missing}), origin)
+    return _registered(access, request(access, f"/schemas/ids/{schema_id}", {404: missing}), origin)
 
 
 @lru_cache(maxsize=1_000)
@@ -50,7 +50,7 @@ def id_of_schema(access: Access, subject: str, type_: str, text: str, *, registe
     """
     refusals = {
         404: f"The schema to write is not registered under the subject {subject!r}. Register it, or "
-        f"let it be registered with '{access.prefix}auto.register.schemas' = 'true'",
+        f"let it be registered with '{access.option_prefix}auto.register.schemas' = 'true'",
         409: f"The schema to write is not compatible with those under the subject {subject!r}",
         422: f"The schema registry cannot take the schema to write under the subject {subject!r}",
     }
@@ -59,13 +59,13 @@ def id_of_schema(access: Access, subject: str, type_: str, text: str, *, registe
         body["schemaType"] = type_
     if register:
         try:
-            return int(ask(access, f"{path}/versions", refusals, body)["id"])
+            return int(request(access, f"{path}/versions", refusals, body)["id"])
         except SchemaError:
             # Of two tasks that register a schema at the same time, some registries refuse one.
             with suppress(SchemaError):
-                return int(ask(access, path, refusals, body)["id"])
+                return int(request(access, path, refusals, body)["id"])
             raise
-    return int(ask(access, path, refusals, body)["id"])
+    return int(request(access, path, refusals, body)["id"])
 
 
 def latest_schema(access: Access, subject: str) -> RegisteredSchema:
@@ -77,9 +77,9 @@ def latest_schema(access: Access, subject: str) -> RegisteredSchema:
     """
     missing = (
         f"The columns of the table are not known: the schema registry has no subject {subject!r}. "
-        f"Give the columns by .schema(...), or another subject by '{access.prefix}subject'"
+        f"Give the columns by .schema(...), or another subject by '{access.option_prefix}subject'"
     )
-    answer = ask(access, f"{_path(subject)}/versions/latest", {404: missing})
+    answer = request(access, f"{_path(subject)}/versions/latest", {404: missing})
     return _registered(access, answer, f"The newest schema of the subject {subject!r}")
 
 
@@ -103,6 +103,6 @@ def _collect(
         path = f"{_path(subject)}/versions/{version}"
         if path not in found:
             missing = f"{origin} refers to version {version} of the subject {subject!r}, which is not there"
-            referred = ask(access, path, {404: missing})
+            referred = request(access, path, {404: missing})
             found[path] = Reference(reference["name"], referred["schema"])
             _collect(access, referred, origin, found)

@@ -69,6 +69,6 @@ def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> Stru
     if settings.schema is None:
         schema = latest_schema(settings.access, subject_of(spec, settings))
     else:
-        origin = f"The schema in '{settings.access.prefix}schema'"
+        origin = f"The schema in '{settings.access.option_prefix}schema'"
         schema = RegisteredSchema(origin, format_.schema_type, settings.schema)
     return format_.columns(schema, only)

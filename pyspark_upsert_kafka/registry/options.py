@@ -77,7 +77,7 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
         )
     _check(value, prefix)
     access = Access(
-        prefix=prefix,
+        option_prefix=prefix,
         urls=url.urls,
         user_info=_user_info(value, url, prefix),
         token=value["bearer-auth.token"],

@@ -1,7 +1,7 @@
-"""Confluent's REST API of a schema registry: one question, one answer.
+"""Confluent's REST API of a schema registry: one request.
 
-A question is asked again for a while when the registry is away or busy. What it refuses for good is
-either the fault of a schema, a SchemaError, or that of its address or of who asks, a BrokerError.
+It is sent again for a while when the registry is away or busy. What the registry refuses for good is either the
+fault of a schema, a SchemaError, or that of its address or of the credentials, a BrokerError.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.tls import tls_context
 
-_ANSWER_S = 10.0
-_PATIENCE_S = 30.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 4.0
-_WORTH_ANOTHER_TRY = frozenset({408, 429, 500, 502, 503, 504})
+_REQUEST_TIMEOUT_S, _API_TIMEOUT_S = 10.0, 30.0
+"""For one attempt of a request and for all of them."""
+
+_BACKOFF_S, _MAX_BACKOFF_S = 0.25, 4.0
+_RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-def ask(
+def request(
     access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The answer to a question about a schema.
+    """What a registry answers to a request about a schema.
 
     Args:
         access: The registry.
-        path: What is asked for, below the registry's address.
+        path: What is requested, below the registry's address.
         refusals: What it means when the registry refuses with such a status.
-        body: What is sent; None = only a question.
+        body: What is sent; None = nothing, which makes it a GET.
 
     Raises:
         SchemaError: One of the refusals.
@@ -56,33 +57,22 @@ def ask(
     opener = _opener(access)
     headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **access.headers()}
     data = None if body is None else json.dumps(body).encode()
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _API_TIMEOUT_S
     for attempt in count():
         url = access.urls[attempt % len(access.urls)]
-        request = Request(url + path, data, headers)  # noqa: S310 - http(s) only
         try:
-            return _answer(opener, request)
-        except _RefusalError as refusal:
-            seen = str(refusal)
-            if refusal.status in refusals and refusal.by_a_registry:
-                raise SchemaError(f"{refusals[refusal.status]} ({url}: {seen}).") from None
-            if refusal.status not in _WORTH_ANOTHER_TRY:
-                raise _refused(access, url, refusal) from None
-        except (OSError, HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            seen = str(reason) or type(reason).__name__
-            if isinstance(reason, ssl.SSLCertVerificationError):
-                raise BrokerError(
-                    f"The schema registry at {url} is not trusted: {seen}. Name its certificate, or "
-                    f"that of its authority, in '{access.prefix}ssl.truststore.location'."
-                ) from None
-        pause = min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)
-        if time.monotonic() + pause >= deadline:
+            return _answer(opener, Request(url + path, data, headers))  # noqa: S310 - http(s) only
+        except (_RefusalError, OSError, HTTPException) as error:
+            seen = getattr(error, "reason", error)
+            _raise_if_fatal(access, url, seen, refusals)
+        backoff_s = min(_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S)
+        if time.monotonic() + backoff_s >= deadline:
             break
-        time.sleep(pause)
+        time.sleep(backoff_s)
     raise BrokerError(
         f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
-        f"in {_PATIENCE_S:.0f} s, at last {url}: {seen}. Is it up, and can it be reached from here?"
+        f"in {_API_TIMEOUT_S:.0f} s, at last {url}: {str(seen) or type(seen).__name__}. Is it up, and "
+        "can it be reached from here?"
     )
 
 
@@ -91,16 +81,31 @@ class _RefusalError(Exception):
     """What a registry, or what else is at its address, says instead of an answer."""
 
     status: int
-    reason: str
+    message: str
     by_a_registry: bool = False
 
     def __str__(self) -> str:
-        return f"HTTP {self.status}, {self.reason}"
+        return f"HTTP {self.status}, {self.message}"
 
 
-def _answer(opener: OpenerDirector, request: Request) -> dict[str, Any]:
+def _raise_if_fatal(access: Access, url: str, seen: object, refusals: Mapping[int, str]) -> None:
+    """Raises what another attempt cannot change."""
+    if isinstance(seen, ssl.SSLCertVerificationError):
+        raise BrokerError(
+            f"The schema registry at {url} is not trusted: {seen}. Name its certificate, or "
+            f"that of its authority, in '{access.option_prefix}ssl.truststore.location'."
+        ) from None
+    if not isinstance(seen, _RefusalError):
+        return
+    if seen.status in refusals and seen.by_a_registry:
+        raise SchemaError(f"{refusals[seen.status]} ({url}: {seen}).") from None
+    if seen.status not in _RETRIABLE:
+        raise _refused(access, url, seen) from None
+
+
+def _answer(opener: OpenerDirector, http_request: Request) -> dict[str, Any]:
     try:
-        with opener.open(request, timeout=_ANSWER_S) as response:
+        with opener.open(http_request, timeout=_REQUEST_TIMEOUT_S) as response:
             status, content = response.status, response.read()
     except HTTPError as error:
         with error:
@@ -131,11 +136,11 @@ def _object(content: bytes) -> dict[str, Any]:
 def _refused(access: Access, url: str, refusal: _RefusalError) -> BrokerError:
     if refusal.status in _NOT_ALLOWED:
         advice = (
-            f"See '{access.prefix}basic-auth.user-info' and '{access.prefix}bearer-auth.token': "
+            f"See '{access.option_prefix}basic-auth.user-info' and '{access.option_prefix}bearer-auth.token': "
             + ("these credentials do not do." if access.headers() else "none is given.")
         )
     else:
-        advice = f"Is '{access.prefix}url' the address of a schema registry, with its path?"
+        advice = f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"
     return BrokerError(f"The schema registry at {url} refuses: {refusal}. {advice}")
 
 

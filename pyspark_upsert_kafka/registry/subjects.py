@@ -17,7 +17,7 @@ def subject_of(spec: CodecSpec, settings: Settings) -> str:
         return settings.subject
     if len(spec.topics) != 1:
         raise OptionError(
-            f"Option '{settings.access.prefix}subject' is required for more than one topic: the "
+            f"Option '{settings.access.option_prefix}subject' is required for more than one topic: the "
             f"default, '<topic>-{spec.side}', would be another one for each."
         )
     return f"{spec.topics[0]}-{spec.side}"

@@ -50,12 +50,12 @@ def _pem(access: Access, option: str, value: str) -> str:
         content = Path(file).read_bytes()
     except OSError as error:
         raise OptionError(
-            f"Option '{access.prefix}{option}' names the file {file!r}: {error.strerror}. It must be "
+            f"Option '{access.option_prefix}{option}' names the file {file!r}: {error.strerror}. It must be "
             "there on the driver and on each executor."
         ) from None
     if b"-----BEGIN " not in content:
         raise OptionError(
-            f"Option '{access.prefix}{option}' names the file {file!r}, which is no PEM file; Java's "
+            f"Option '{access.option_prefix}{option}' names the file {file!r}, which is no PEM file; Java's "
             f"key stores (JKS, PKCS#12) are not understood. To make one of them a PEM file: "
             f"{_TO_PEM[option]}"
         )
@@ -64,6 +64,6 @@ def _pem(access: Access, option: str, value: str) -> str:
 
 def _unfit(access: Access, option: str, file: str, error: ssl.SSLError) -> OptionError:
     return OptionError(
-        f"Option '{access.prefix}{option}' names the file {file!r}, which cannot be used "
+        f"Option '{access.option_prefix}{option}' names the file {file!r}, which cannot be used "
         f"({error.reason or error}). Is it whole, and is its password the right one?"
     )

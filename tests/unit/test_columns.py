@@ -23,9 +23,9 @@ AGE = {"name": "age", "type": ["null", "int"], "default": None}
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(rest, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.0)
 
 
 @pytest.fixture

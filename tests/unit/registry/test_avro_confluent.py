@@ -38,9 +38,9 @@ NOBODY = "http://127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(rest, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.0)
 
 
 @pytest.fixture

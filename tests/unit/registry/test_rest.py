@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access, addresses
-from pyspark_upsert_kafka.registry.rest import ask
+from pyspark_upsert_kafka.registry.rest import request
 from tests.unit.registry.fake_registry import SILENCE, FakeRegistry, serving
 
 HERE = "/schemas/ids/7"
@@ -31,14 +31,14 @@ SECRET = "pa55word"
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(rest, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(rest, "_BACKOFF_S", 0.01)
 
 
 @pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """For those who ask in vain; who gets an answer may wait for it on a busy machine."""
-    monkeypatch.setattr(rest, "_PATIENCE_S", 0.6)
-    monkeypatch.setattr(rest, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.6)
+    monkeypatch.setattr(rest, "_REQUEST_TIMEOUT_S", 0.2)
 
 
 @pytest.fixture
@@ -66,11 +66,11 @@ def test_a_busy_registry_is_asked_again(registry, status):
     """What may be over in a moment is waited for."""
     registry.answers[HERE] = [(status, b"busy"), (status, b"busy"), GOOD]
 
-    assert ask(access(registry), HERE, {}) == GOOD[1]
+    assert request(access(registry), HERE, {}) == GOOD[1]
     assert registry.paths() == [HERE] * 3
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_short_timeouts")
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -79,31 +79,31 @@ def test_a_busy_registry_is_asked_again(registry, status):
         (SILENCE, "timed out"),
     ],
 )  # fmt: skip
-def test_patience_has_an_end(registry, answer, said):
+def test_retries_end(registry, answer, said):
     """A registry that stays busy or silent is an error of the query, soon, with what was seen."""
     registry.answers[HERE] = [answer]
 
     with pytest.raises(BrokerError) as error:
-        ask(access(registry), HERE, {404: "not there"})
+        request(access(registry), HERE, {404: "not there"})
 
     assert f"{registry.url}: {said}. Is it up" in str(error.value)
     assert registry.asked
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_short_timeouts")
 def test_nobody_is_there():
     """A refused connection is tried again, and told of with the address."""
     url = free_address()
 
     with pytest.raises(BrokerError, match=rf"at {url} gives no answer.*refused. Is it up"):
-        ask(access(url), HERE, {})
+        request(access(url), HERE, {})
 
 
 def test_another_address_is_tried(registry):
     """Of several addresses it is enough that one answers."""
     registry.answers[HERE] = [GOOD]
 
-    assert ask(access(f"{free_address()},{registry.url}"), HERE, {}) == GOOD[1]
+    assert request(access(f"{free_address()},{registry.url}"), HERE, {}) == GOOD[1]
 
 
 @pytest.mark.parametrize("status", [404, 409, 422])
@@ -114,7 +114,7 @@ def test_a_refusal_that_is_the_fault_of_a_schema(registry, status):
     ]
 
     with pytest.raises(SchemaError) as error:
-        ask(access(registry), HERE, {status: "This is why"})
+        request(access(registry), HERE, {status: "This is why"})
 
     assert str(error.value) == f"This is why ({registry.url}: HTTP {status}, For a reason)."
     assert len(registry.asked) == 1
@@ -141,7 +141,7 @@ def test_another_server_is_not_taken_for_a_registry(registry, answer):
     with pytest.raises(
         BrokerError, match=r"Is 'value\.avro-confluent\.url' the address of a schema"
     ):
-        ask(access(registry), HERE, {404: "not there"})
+        request(access(registry), HERE, {404: "not there"})
 
     assert len(registry.asked) == 1
 
@@ -160,7 +160,7 @@ def test_who_may_not_ask_is_told_at_once(registry, status, credentials, advice):
     registry.answers[HERE] = [(status, {"error_code": status, "message": "User cannot access"})]
 
     with pytest.raises(BrokerError) as error:
-        ask(access(registry, **credentials), HERE, {404: "not there"})
+        request(access(registry, **credentials), HERE, {404: "not there"})
 
     assert f"HTTP {status}, User cannot access. See 'value.avro-conf" in str(error.value)
     assert str(error.value).endswith(f"{advice}.")
@@ -176,7 +176,7 @@ def test_a_redirect_is_not_followed(registry):
         registry.answers[HERE] = [(302, f"{other.url}{HERE}")]
 
         with pytest.raises(BrokerError, match="HTTP 302"):
-            ask(access(registry, token=SECRET), HERE, {})
+            request(access(registry, token=SECRET), HERE, {})
 
         assert other.asked == []
 
@@ -185,7 +185,7 @@ def test_what_is_sent(registry):
     """A schema goes out as Confluent's API has it, with who asks."""
     registry.answers["/subjects/s"] = [(200, {"id": 3})]
 
-    ask(access(registry, user_info="me:é"), "/subjects/s", {}, {"schema": '"long"'})
+    request(access(registry, user_info="me:é"), "/subjects/s", {}, {"schema": '"long"'})
 
     (asked,) = registry.asked
     assert (asked.method, asked.body) == ("POST", {"schema": '"long"'})
@@ -231,24 +231,24 @@ def secure(authority: trustme.CA) -> Iterator[FakeRegistry]:
 
 def test_https_with_a_clients_certificate(secure, pem):
     """PEM files say whom to trust and who asks, with a password or without."""
-    assert ask(access(secure, truststore=pem["ca"], keystore=pem["key"]), HERE, {}) == GOOD[1]
+    assert request(access(secure, truststore=pem["ca"], keystore=pem["key"]), HERE, {}) == GOOD[1]
     locked = {"keystore": pem["locked"], "keystore_password": SECRET}
-    assert ask(access(secure, truststore=pem["ca"], **locked), HERE, {}) == GOOD[1]
+    assert request(access(secure, truststore=pem["ca"], **locked), HERE, {}) == GOOD[1]
 
 
 def test_a_certificate_that_is_not_trusted(secure):
-    """It is no matter of patience, and the error names the option."""
+    """No other attempt can help, and the error names the option."""
     with pytest.raises(
         BrokerError, match=r"is not trusted.*'value\.avro-confluent\.ssl\.truststore"
     ):
-        ask(access(secure), HERE, {})
+        request(access(secure), HERE, {})
 
 
 @pytest.mark.parametrize("password", [None, "wrong" + SECRET])
 def test_a_wrong_password_of_a_key(secure, pem, password):
     """It is told without being shown, and nobody is asked for it on the terminal."""
     with pytest.raises(OptionError, match=r"'value\.avro-confluent\.ssl\.keystore\.loc") as error:
-        ask(access(secure, keystore=pem["locked"], keystore_password=password), HERE, {})
+        request(access(secure, keystore=pem["locked"], keystore_password=password), HERE, {})
 
     assert SECRET not in str(error.value)
 
@@ -271,4 +271,4 @@ def test_files_that_cannot_be_used(registry, tmp_path, option, content, said):
         file.write_bytes(content)
 
     with pytest.raises(OptionError, match=rf"ssl\.{option}\.location' names the file .*{said}"):
-        ask(access(registry, **{option: str(file)}), HERE, {})
+        request(access(registry, **{option: str(file)}), HERE, {})
