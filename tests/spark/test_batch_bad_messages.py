@@ -1,4 +1,4 @@
-"""Messages that cannot be decoded: fail, ignore, log and column (contract 3.3)."""
+"""Messages that cannot be decoded: fail, ignore, log and column."""
 
 from __future__ import annotations
 

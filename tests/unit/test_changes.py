@@ -22,7 +22,7 @@ NAMED = {
 @pytest.mark.parametrize(("spelling", "change"), NAMED.items())
 @pytest.mark.parametrize("case", [str, str.upper, str.lower, str.title])
 def test_each_spelling_means_one_change(case, spelling, change):
-    """The contract's spellings mean their change in any case."""
+    """Each spelling means its change in any case."""
     assert change_named(case(spelling)) is change
 
 

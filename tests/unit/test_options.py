@@ -994,7 +994,7 @@ def test_without_options_the_error_shows_with(planned, given):
 
 @pytest.mark.parametrize(("name", "value"), NOT_YET)
 def test_what_is_not_there_yet_is_said(name, value):
-    """What the contract has and this version has not gets a sentence, and what to do instead."""
+    """What is planned and this version does not have gets a sentence, and what to do instead."""
     given = {**VALID.get(name, {}), name: value or "anything"}
     what = f"Option '{name}'" if value is None else f"'{name}' = '{value}'"
     planned = stream if name.startswith("scan.") else write

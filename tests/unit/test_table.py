@@ -1,4 +1,4 @@
-"""The table: key, value and metadata columns, and the rules about them (contract 1.1 and 1.2)."""
+"""The table: key, value and metadata columns, and the rules about them."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ OPTIONS = (
     Option(
         "write-bigdecimal-in-scientific-notation",
         boolean,
-        False,  # Flink's page says true, but Flink writes so only when it is given
+        False,  # Flink's documentation says true, but Flink writes so only when it is given
         "Write decimals in the shortest form (1E+2) and not in full (100.00).",
     ),
 )

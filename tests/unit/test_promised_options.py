@@ -1,0 +1,134 @@
+"""Every option that users were promised: its name, its type and its default, written down by hand."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pyspark_upsert_kafka.core.options import OPTIONS
+from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
+from pyspark_upsert_kafka.formats.raw.charset import UTF_8, charset
+from pyspark_upsert_kafka.registry.access import addresses
+
+CONNECTOR = [  # name, a text, its value, the default
+    ("connector", "upsert-kafka", "upsert-kafka", None),
+    ("topic", "a;b", ("a", "b"), None),
+    ("topic-pattern", "a.*", re.compile("a.*"), None),
+    ("primary-key", "a,b", ("a", "b"), None),
+    ("key.fields", "a;b", ("a", "b"), None),
+    ("properties.bootstrap.servers", "a:1", "a:1", None),
+    ("properties.allow.auto.create.topics", "true", True, False),
+    ("key.format", "json", "json", None),
+    ("value.format", "json", "json", None),
+    ("key.fields-prefix", "k_", "k_", ""),
+    ("value.fields-include", "EXCEPT_KEY", "EXCEPT_KEY", "ALL"),
+    ("kafka.client", "kafka-python", "kafka-python", "librdkafka"),
+    ("read.mode", "append", "append", None),
+    ("scan.deletes", "drop", "drop", "emit"),
+    ("scan.startup.mode", "timestamp", "timestamp", "earliest-offset"),
+    ("scan.startup.timestamp-millis", "7", 7, None),
+    ("scan.startup.specific-offsets", "partition:0,offset:42", ((0, 42),), None),
+    ("properties.auto.offset.reset", "latest", "latest", None),
+    ("scan.bounded.mode", "timestamp", "timestamp", None),
+    ("scan.bounded.timestamp-millis", "7", 7, None),
+    ("scan.bounded.specific-offsets", "partition:0,offset:42", ((0, 42),), None),
+    ("scan.topic-partition-discovery.interval", "10 s", 10, 5 * 60),
+    ("properties.isolation.level", "read_uncommitted", "read_uncommitted", "read_committed"),
+    ("minPartitions", "4", 4, None),
+    ("maxOffsetsPerTrigger", "4", 4, None),
+    ("minOffsetsPerTrigger", "4", 4, None),
+    ("maxTriggerDelay", "1 min", 60, 15 * 60),
+    ("failOnDataLoss", "false", False, True),
+    ("error-handling.mode", "column", "column", "fail"),
+    ("error-handling.log.target", "bad", "bad", None),
+    ("properties.group.id", "g", "g", None),
+    ("sink.buffer-flush.max-rows", "1000", 1000, 0),
+    ("sink.buffer-flush.interval", "1s", 1, 0),
+    ("sink.parallelism", "4", 4, None),
+    ("sequence-by", "at", "at", None),
+    ("sink.delivery-guarantee", "none", "none", "at-least-once"),
+]
+
+OF_FORMATS = {
+    "json": [
+        ("fail-on-missing-field", "true", True, False),
+        ("ignore-parse-errors", "true", True, False),
+        ("timestamp-format.standard", "ISO-8601", "ISO-8601", "SQL"),
+        ("map-null-key.mode", "DROP", "DROP", "FAIL"),
+        ("map-null-key.literal", "nil", "nil", "null"),
+        ("encode.decimal-as-plain-number", "true", True, False),
+        ("encode.ignore-null-fields", "true", True, False),
+    ],
+    "csv": [
+        ("field-delimiter", r"\t", "\t", ","),
+        ("quote-character", "'", "'", None),
+        ("disable-quote-character", "true", True, False),
+        ("allow-comments", "true", True, False),
+        ("ignore-parse-errors", "true", True, False),
+        ("array-element-delimiter", "|", "|", ";"),
+        ("escape-character", "\\", "\\", None),
+        ("null-literal", "", "", None),
+        ("write-bigdecimal-in-scientific-notation", "true", True, False),
+    ],
+    "avro": [
+        ("schema", '"int"', '"int"', None),
+        ("encoding", "binary", "binary", "binary"),
+        ("timestamp_mapping.legacy", "false", False, True),
+    ],
+    "avro-confluent": [
+        ("url", "http://a:1", addresses("http://a:1"), None),
+        ("subject", "s", "s", None),
+        ("schema", '"int"', '"int"', None),
+        ("auto.register.schemas", "false", False, True),
+        ("basic-auth.credentials-source", "URL", "URL", None),
+        ("basic-auth.user-info", "me:pw", "me:pw", None),
+        ("bearer-auth.credentials-source", "STATIC_TOKEN", "STATIC_TOKEN", None),
+        ("bearer-auth.token", "t", "t", None),
+        ("ssl.truststore.location", "a.pem", "a.pem", None),
+        ("ssl.truststore.password", "pw", "pw", None),
+        ("ssl.keystore.location", "a.pem", "a.pem", None),
+        ("ssl.keystore.password", "pw", "pw", None),
+        ("schema-registry.url", "http://a:1", addresses("http://a:1"), None),
+        ("schema-registry.subject", "s", "s", None),
+        ("schema-registry.schema", '"int"', '"int"', None),
+    ],
+    "protobuf": [
+        ("descriptor-file", "a.desc", "a.desc", None),
+        ("message-name", "a.M", "a.M", None),
+        ("ignore-parse-errors", "true", True, False),
+        ("read-default-values", "true", True, False),
+        ("write-null-string-literal", "nil", "nil", ""),
+    ],
+    "raw": [
+        ("charset", "UTF-16", charset("utf-16"), UTF_8),
+        ("endianness", "little-endian", "little-endian", "big-endian"),
+    ],
+}
+
+GIVEN_AND_DEFAULT = [
+    *((OPTIONS, *promised) for promised in CONNECTOR),
+    *(
+        ({option.name: option for option in format_options(name, side)}, *promised)
+        for name, of_format in OF_FORMATS.items()
+        for side in ("key", "value")
+        for promised in of_format
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "name", "text", "value", "default"), GIVEN_AND_DEFAULT)
+def test_an_option_means_what_was_promised(declared, name, text, value, default):
+    """A text becomes this value, and without one the option has this default."""
+    option = declared[name]
+
+    assert option.read({name.lower(): text}) == value
+    assert option.read({}) == default
+
+
+def test_every_option_is_written_down():
+    """No option is declared that stands in no table here."""
+    declared = {name: [option.name for option in format_options(name, "value")] for name in FORMATS}
+
+    assert [name for name, *_ in CONNECTOR] == [*OPTIONS]
+    assert {name: [option for option, *_ in of] for name, of in OF_FORMATS.items()} == declared
