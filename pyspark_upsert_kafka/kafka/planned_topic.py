@@ -1,16 +1,15 @@
-"""Whether a topic is still the one for which a range was planned: its id tells."""
+"""Whether a topic is still the one for which a range was planned, by its id."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
+from pyspark_upsert_kafka.core.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.data_loss import is_other_topic
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain, whether_lost
+from pyspark_upsert_kafka.kafka.rechecking import confirmed_loss
 
 _RECENT_S = 1.0
 """How new an answer must be for the comparison before the first message; the one after the last is always asked."""
@@ -29,19 +28,14 @@ class PlannedTopic:
     Args:
         range_: The range; without an id neither the client nor the broker knows any.
         servers: The bootstrap servers.
-        admin: Whom to ask, for a moment.
+        lookup: Gives the topic as a broker knows it now; None = it does not exist.
     """
 
-    def __init__(
-        self,
-        range_: Range,
-        servers: str,
-        admin: Callable[[], AbstractContextManager[AdminRequests]],
-    ) -> None:
-        self._range, self._key, self._admin = range_, (servers, range_.topic), admin
+    def __init__(self, range_: Range, servers: str, lookup: Callable[[], TopicInfo | None]) -> None:
+        self._range, self._key, self._lookup = range_, (servers, range_.topic), lookup
 
     def loss_before(self) -> DataLossError | None:
-        """Whether it is gone, or another, before the first message is read.
+        """The loss when the topic is gone, or is another, before the first message is fetched.
 
         Raises:
             BrokerError: No broker answers.
@@ -59,19 +53,15 @@ class PlannedTopic:
         """
         if not self._range.topic_id:
             return None
-
-        def look() -> DataLossError | None:
-            return self.loss_by_one_look(self._range.begin)
-
-        loss = recheck_until_certain(look(), whether_lost, look)
+        loss = confirmed_loss(lambda: self.check(self._range.begin))
         if loss is None:
             if len(_confirmed) >= _MANY:
                 _confirmed.clear()
             _confirmed[self._key] = self._range.topic_id, time.monotonic()
         return loss
 
-    def loss_by_one_look(self, wanted: int) -> DataLossError | None:
-        """What a broker says now, which may be stale.
+    def check(self, wanted: int) -> DataLossError | None:
+        """The loss that one lookup shows; the broker that answers may be stale.
 
         Args:
             wanted: The offset to name.
@@ -80,8 +70,7 @@ class PlannedTopic:
             BrokerError: No broker answers.
         """
         range_ = self._range
-        with self._admin() as admin:
-            topic = admin.existing([range_.topic]).get(range_.topic)
+        topic = self._lookup()
         if topic is None or range_.partition >= topic.partitions:
             reason = "the topic was deleted while it was read"
         elif is_other_topic(range_.topic_id, topic.id):

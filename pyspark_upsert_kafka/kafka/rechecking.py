@@ -1,4 +1,4 @@
-"""Looking again: one answer of a broker proves nothing about what is gone."""
+"""Checking again before data counts as lost: one answer of a broker proves nothing."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import TypeVar
 from pyspark_upsert_kafka.core.data_loss import RECHECK_INTERVAL_S, is_certain, missing_since
 
 T = TypeVar("T")
+L = TypeVar("L")
 
 
 def recheck_until_certain(
-    found: T, missing: Callable[[T], Iterable[Hashable]], look: Callable[[], T]
+    found: T, missing: Callable[[T], Iterable[Hashable]], check: Callable[[], T]
 ) -> T:
-    """What the first look has found that misses nothing, or only what every look has missed for long.
+    """The result of the first check that misses nothing, or only what every check has missed for long.
 
     Args:
-        found: What a look has found just now.
-        missing: What should have been found and was not.
-        look: Looks again.
+        found: The result of a first check.
+        missing: What is missing from a result.
+        check: Checks again.
     """
     since: dict[Hashable, float] = {}
     while True:
@@ -28,9 +29,9 @@ def recheck_until_certain(
         if is_certain(since, now):
             return found
         time.sleep(RECHECK_INTERVAL_S)
-        found = look()
+        found = check()
 
 
-def whether_lost(loss: object | None) -> list[str]:
-    """What a look misses that gives the loss which it has found: ``missing`` of `recheck_until_certain`."""
-    return [] if loss is None else ["lost"]
+def confirmed_loss(check: Callable[[], L | None]) -> L | None:
+    """The loss that every check has found for long enough; None = one check has found no loss."""
+    return recheck_until_certain(check(), lambda loss: [] if loss is None else ["loss"], check)

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core import data_loss
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import timeouts
-from pyspark_upsert_kafka.kafka.librdkafka import reading as librdkafka_reading
+from pyspark_upsert_kafka.kafka.librdkafka import fetcher as librdkafka_fetcher
 from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
@@ -94,7 +94,7 @@ def test_a_long_range_comes_in_bounded_batches(broker, edge):
 
 def test_a_batch_of_large_messages_is_bounded_by_bytes(broker, edge, monkeypatch):
     """However long it is filled: 60 MB of messages of 100 KB are never in one batch."""
-    monkeypatch.setattr(librdkafka_reading, "_BATCH_S", 60.0)
+    monkeypatch.setattr(librdkafka_fetcher, "_BATCH_S", 60.0)
     topic = broker.topic()
     broker.produce(topic, *[("k", b"x" * 100_000)] * 600)
 

@@ -1,4 +1,4 @@
-"""Looking again before anything counts as gone."""
+"""Checking again before anything counts as lost."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ GONE, THERE = ClusterView({}, {}), ClusterView({"t": "id"}, {T0: Bounds(0, 20, 2
         ([GONE] * 20, 11),
     ],
 )
-def test_a_loss_is_concluded_from_unanimous_looks(monkeypatch, shown, asked):
-    """Once a second, for ten seconds; the first look that finds everything ends it."""
+def test_a_loss_is_concluded_from_unanimous_checks(monkeypatch, shown, asked):
+    """Once a second, for ten seconds; the first check that finds everything ends it."""
     monkeypatch.setattr(rechecking, "time", Clock())
-    looks = iter(shown)
+    views = iter(shown)
     taken = []
 
-    def look() -> ClusterView:
-        taken.append(next(looks))
+    def check() -> ClusterView:
+        taken.append(next(views))
         return taken[-1]
 
     found = rechecking.recheck_until_certain(
-        look(), partial(unconfirmed_losses, StreamOffset({T0: 15})), look
+        check(), partial(unconfirmed_losses, StreamOffset({T0: 15})), check
     )
 
     assert found is taken[-1]

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting, retrying
+from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.kafka_python.headers import with_lenient_batches
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
@@ -19,8 +20,8 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     opened,
 )
-from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
+from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.sizes import FetchSizes
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts, message_timeout_s
 
@@ -65,28 +66,27 @@ class KafkaPythonReader:
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the consumer.
-        fetch = _SIZES.choose(range_, self._properties)
-        settings = (properties, fetch)
-        with POOL.client(settings, partial(self._connect, fetch)) as consumer:
+        fetch_bytes = _SIZES.choose(range_, self._properties)
+        settings = (properties, fetch_bytes)
+        with POOL.client(settings, partial(self._connect, fetch_bytes)) as consumer:
             # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
             create_no_topics(consumer._client.cluster)  # noqa: SLF001
-            reading = Reading(
-                consumer,
-                lambda: pooled_admin(self._properties, "reader"),
-                self._properties["bootstrap.servers"],
+            admin = partial(pooled_admin, self._properties, "reader")
+            fetcher = KafkaPythonFetcher(consumer, admin, range_, details=self._details)
+            fetch = RangeFetch(
+                fetcher,
                 range_,
-                details=self._details,
-            )
-            yield from reading.batches(
+                self._properties["bootstrap.servers"],
                 fail_on_data_loss=self._fail_on_data_loss,
                 timeout_s=message_timeout_s(properties),
             )
-            consumer.unsubscribe()
+            yield from fetch.batches()
+            fetcher.close()
             if range_.size:
-                _SIZES.learn(range_, reading.bytes_taken)
+                _SIZES.learn(range_, fetch.size_bytes)
 
-    def _connect(self, fetch: int) -> KafkaConsumer:
-        ours = {**_CONFIG, "max_partition_fetch_bytes": fetch}
+    def _connect(self, fetch_bytes: int) -> KafkaConsumer:
+        ours = {**_CONFIG, "max_partition_fetch_bytes": fetch_bytes}
         config = client_config(self._properties, "reader", ours)
         servers = str(config["bootstrap_servers"])
         config |= {

@@ -13,9 +13,10 @@ from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
+from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
-from pyspark_upsert_kafka.kafka.librdkafka.reading import Connection, Reading
 from pyspark_upsert_kafka.kafka.pool import Pool
+from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH, FetchSizes
 from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s
 
@@ -68,29 +69,26 @@ class LibrdkafkaReader:
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the connection.
-        fetch = _SIZES.choose(range_, self._properties)
-        settings = (properties, fetch)
-        with POOL.client(settings, partial(self._connect, fetch)) as connection:
-            connection.consumer.poll(0)  # errors of before are passed on now, and cleared
-            connection.errors.clear()
-            reading = Reading(
-                connection,
-                partial(pooled_admin, self._properties, "reader"),
-                self._properties["bootstrap.servers"],
+        fetch_bytes = _SIZES.choose(range_, self._properties)
+        settings = (properties, fetch_bytes)
+        with POOL.client(settings, partial(self._connect, fetch_bytes)) as connection:
+            admin = partial(pooled_admin, self._properties, "reader")
+            fetcher = LibrdkafkaFetcher(connection, admin, range_, details=self._details)
+            fetch = RangeFetch(
+                fetcher,
                 range_,
-                details=self._details,
-            )
-            yield from reading.batches(
+                self._properties["bootstrap.servers"],
                 fail_on_data_loss=self._fail_on_data_loss,
                 timeout_s=message_timeout_s(properties),
             )
-            connection.consumer.unassign()
+            yield from fetch.batches()
+            fetcher.close()
             if range_.size:
-                _SIZES.learn(range_, reading.bytes_taken)
+                _SIZES.learn(range_, fetch.size_bytes)
 
-    def _connect(self, fetch: int) -> Connection:
+    def _connect(self, fetch_bytes: int) -> Connection:
         errors = ReportedErrors()
-        ours = {**_CONFIG, "max.partition.fetch.bytes": fetch, **_FETCHES[fetch]}
+        ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}
         config = client_config(self._properties, "reader", {**ours, "error_cb": errors.on_error})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
         return Connection(opened(ck.Consumer, config), errors)

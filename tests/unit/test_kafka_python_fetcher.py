@@ -1,4 +1,4 @@
-"""One pass over one range with kafka-python: what an error of the library must not cost."""
+"""Fetching with kafka-python: what an error of the library must not cost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.kafka_python import reading
-from pyspark_upsert_kafka.kafka.kafka_python.reading import Reading
+from pyspark_upsert_kafka.kafka.kafka_python import fetcher
+from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
+from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 
 
 class Consumer:
@@ -42,20 +43,17 @@ class Consumer:
         self.at += 2
         if self.polls == 2:
             raise kafka_errors.NodeNotReadyError
-        return {reading.ClientPartition("t", 0): found}
+        return {fetcher.ClientPartition("t", 0): found}
 
 
 def test_an_error_after_messages_were_passed_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not handed out is fetched again."""
-    monkeypatch.setattr(reading, "errors_of", lambda _: ClientErrors())
-    one_pass = Reading(
-        Consumer(),
-        lambda: nullcontext(cast("Any", None)),
-        "here",
-        Range("t", 0, 0, 10),
-        details=False,
+    monkeypatch.setattr(fetcher, "errors_of", lambda _: ClientErrors())
+    range_ = Range("t", 0, 0, 10)
+    fetching = KafkaPythonFetcher(
+        Consumer(), lambda: nullcontext(cast("Any", None)), range_, details=False
     )
 
-    batches = one_pass.batches(fail_on_data_loss=True, timeout_s=60.0)
+    batches = RangeFetch(fetching, range_, "here", fail_on_data_loss=True, timeout_s=60.0).batches()
 
     assert [offset for batch in batches for offset in batch.offsets] == list(range(10))

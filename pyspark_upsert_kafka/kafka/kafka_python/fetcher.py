@@ -1,0 +1,145 @@
+"""Fetches one partition with kafka-python."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from operator import attrgetter
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as ClientPartition
+from kafka import errors as kafka_errors
+
+from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
+from pyspark_upsert_kafka.kafka.failures import Kind
+from pyspark_upsert_kafka.kafka.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
+from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, kind_of
+from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_BATCH = 5_000
+"""Messages in a batch at most; a fetch bounds its bytes."""
+
+_POLL_MS = 50
+
+_NO_DELAY = {"timeout_ms": 0} if IS_KAFKA_PYTHON_3 else {}
+"""A position is known here without asking."""
+
+_OUT_OF_RANGE = tuple(
+    found
+    for name in ("OffsetOutOfRangeError", "LogTruncationError")
+    if (found := getattr(kafka_errors, name, None))
+)
+
+
+class KafkaPythonFetcher:
+    """Fetches the partition of a range.
+
+    Args:
+        consumer: Used by nobody else.
+        admin: Lends an admin client.
+        range_: Its topic and partition.
+        details: Whether timestamps, headers and leader epochs are taken out too.
+    """
+
+    def __init__(
+        self,
+        consumer: KafkaConsumer,
+        admin: Callable[[], AbstractContextManager[AdminRequests]],
+        range_: Range,
+        *,
+        details: bool,
+    ) -> None:
+        self._consumer, self._admin, self._details = consumer, admin, details
+        self._partition = ClientPartition(range_.topic, range_.partition)
+        self.errors = errors_of(consumer)
+        self.errors.clear()
+        consumer.assign([self._partition])
+
+    def seek(self, offset: int) -> None:
+        """Lets the next poll begin at this offset."""
+        self._consumer.seek(self._partition, offset)
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """The messages of the next fetch, if it arrives within `_POLL_MS`."""
+        try:
+            polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_BATCH)
+            reached = self._consumer.position(self._partition, **_NO_DELAY)
+        except _OUT_OF_RANGE:
+            return Fetched(self._batch([]), position, is_out_of_range=True)
+        except (kafka_errors.KafkaError, OSError) as error:
+            return self._fetched_nothing(error, position)
+        if reached > position:
+            self.errors.note_progress()
+        records: list[Any] = polled.get(self._partition, [])
+        if reached > end:
+            records = records[: bisect_left(records, end, key=attrgetter("offset"))]
+        size_bytes = sum(len(record.value or b"") for record in records)
+        return Fetched(self._batch(records), reached, size_bytes)
+
+    def bounds(self) -> Bounds:
+        """The bounds of the partition as its leader knows them now."""
+        with self._admin() as admin:
+            (found,) = admin.bounds([TopicPartition(*self._partition)], committed=False).values()
+        return found
+
+    def topic(self) -> TopicInfo | None:
+        """The topic as a broker knows it now; None = it does not exist."""
+        name = self._partition.topic
+        with self._admin() as admin:
+            return admin.existing([name]).get(name)
+
+    def close(self) -> None:
+        """Ends fetching, so that the consumer can be used for another range."""
+        self._consumer.unsubscribe()
+
+    def _fetched_nothing(self, error: Exception, position: int) -> Fetched:
+        fetched, kind = Fetched(self._batch([]), position), kind_of(error)
+        if kind is Kind.FATAL:
+            fetched.fatal_error = describe_error(error)
+            return fetched
+        self.errors.add(describe_error(error), security=kind is Kind.SECURITY)
+        logger.info(
+            "Topic %r, partition %s: fetching continues at offset %s after %s",
+            *self._partition, position, describe_error(error),
+        )  # fmt: skip
+        # The client may have passed messages that it had no more time to give.
+        self.seek(position)
+        return fetched
+
+    def _batch(self, records: Sequence[Any]) -> RawBatch:
+        details = records if self._details else []
+        return RawBatch(
+            self._partition.topic,
+            self._partition.partition,
+            [record.key for record in records],
+            [record.value for record in records],
+            [record.offset for record in records],
+            [_timestamp(record.timestamp_type, record.timestamp) for record in details],
+            [record.headers for record in details],
+            [_leader_epoch(record) for record in details],
+            {
+                at: BAD_HEADERS
+                for at, record in enumerate(details)
+                if isinstance(record.headers, UnreadableHeaders)
+            },
+        )
+
+
+def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:
+    """The protocol has 0 for CreateTime and 1 for LogAppendTime, and -1 ms for none."""
+    return (kind + 1, ms) if ms not in (None, -1) else (0, -1)
+
+
+def _leader_epoch(record: Any) -> int | None:
+    epoch = getattr(record, "leader_epoch", -1)  # kafka-python-ng does not tell
+    return None if epoch < 0 else epoch

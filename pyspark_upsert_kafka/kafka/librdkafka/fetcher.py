@@ -1,0 +1,169 @@
+"""Fetches one partition with librdkafka."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
+from pyspark_upsert_kafka.kafka.failures import Kind
+from pyspark_upsert_kafka.kafka.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
+from pyspark_upsert_kafka.kafka.librdkafka.headers import append_headers
+from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_BATCH = 20_000
+"""Messages in a batch at most: enough for columnar decoding, little enough for memory."""
+
+_BATCH_S = 0.05
+"""How long a batch is filled: bounds its delay."""
+
+_CHUNK = 2_000
+"""Messages taken at once: few enough to stay in the processor's cache until they are columns."""
+
+_CHUNK_S = 0.005
+"""How long a chunk is waited for; one with gaps at its end never fills."""
+
+_GROUP_ERRORS = frozenset({
+    ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
+    ck.KafkaError.INVALID_GROUP_ID,
+    ck.KafkaError.GROUP_MAX_SIZE_REACHED,
+})  # fmt: skip
+"""librdkafka looks for its group's coordinator; fetching assigned partitions needs none."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A consumer, and the errors that it reports."""
+
+    consumer: ck.Consumer
+    errors: ReportedErrors
+
+
+class LibrdkafkaFetcher:
+    """Fetches the partition of a range.
+
+    Args:
+        connection: Used by nobody else.
+        admin: Lends an admin client.
+        range_: Its topic and partition.
+        details: Whether timestamps, headers and leader epochs are taken out too.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        admin: Callable[[], AbstractContextManager[AdminRequests]],
+        range_: Range,
+        *,
+        details: bool,
+    ) -> None:
+        self._consumer, self.errors = connection.consumer, connection.errors
+        self._admin, self._details = admin, details
+        self._name, self._partition = range_.topic, range_.partition
+        self._consumer.poll(0)  # errors of before are passed on now, and cleared
+        self.errors.clear()
+
+    def seek(self, offset: int) -> None:
+        """Lets the next poll begin at this offset."""
+        self._consumer.assign([ck.TopicPartition(self._name, self._partition, offset)])
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """The messages that arrive within `_BATCH_S`."""
+        fetched = Fetched(RawBatch(self._name, self._partition, [], [], []), position)
+        deadline = time.monotonic() + _BATCH_S
+        while (
+            len(fetched.batch) < _BATCH
+            and fetched.size_bytes < BATCH_BYTES
+            and fetched.position < end
+            and fetched.may_grow
+            and time.monotonic() < deadline
+        ):
+            with _no_garbage_collection():
+                self._take_chunk(fetched, end)
+        return fetched
+
+    def bounds(self) -> Bounds:
+        """The bounds of the partition as its leader knows them now."""
+        partition = ck.TopicPartition(self._name, self._partition)
+        try:
+            found = self._consumer.get_watermark_offsets(partition, timeout=timeouts.STALL_CHECK_S)
+        except ck.KafkaException as error:
+            raise BrokerError(error.args[0].str()) from error
+        if found is None:
+            raise BrokerError("no answer in time")
+        earliest, high = found
+        return Bounds(earliest, high, high)
+
+    def topic(self) -> TopicInfo | None:
+        """The topic as a broker knows it now; None = it does not exist."""
+        with self._admin() as admin:
+            return admin.existing([self._name]).get(self._name)
+
+    def close(self) -> None:
+        """Ends fetching, so that the consumer can be used for another range."""
+        self._consumer.unassign()
+
+    def _take_chunk(self, fetched: Fetched, end: int) -> None:
+        received = self._consumer.consume(min(_CHUNK, end - fetched.position), _CHUNK_S)
+        messages = [message for message in received if message.error() is None]
+        if messages:
+            self.errors.note_progress()
+            fetched.position = messages[-1].offset() + 1
+            if fetched.position > end:
+                messages = messages[: bisect_left(messages, end, key=ck.Message.offset)]
+            self._append(messages, fetched)
+        if len(messages) < len(received):
+            for message in received:
+                if message.error() is not None:
+                    self._note_event(message, fetched)
+
+    def _append(self, messages: list[ck.Message], fetched: Fetched) -> None:
+        batch = fetched.batch
+        fetched.size_bytes += sum(map(len, messages))
+        batch.keys.extend(map(ck.Message.key, messages))
+        batch.values.extend(map(ck.Message.value, messages))
+        batch.offsets.extend(map(ck.Message.offset, messages))
+        if self._details:
+            batch.timestamps.extend(map(ck.Message.timestamp, messages))
+            append_headers(messages, batch)
+            batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
+
+    def _note_event(self, message: ck.Message, fetched: Fetched) -> None:
+        error = message.error()
+        code = error.code()
+        if code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
+            self.errors.note_progress()
+            fetched.position = max(fetched.position, message.offset())
+        elif code == ck.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            fetched.is_out_of_range = True
+        elif code in _GROUP_ERRORS:
+            logger.info("Fetching continues without a group: %s", error.str())
+        elif kind_of(error) is Kind.FATAL:
+            fetched.fatal_error = error.str()
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Messages cannot be in cycles; looking at each once more would cost as much as parsing it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

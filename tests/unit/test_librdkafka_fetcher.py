@@ -1,0 +1,124 @@
+"""Fetching with librdkafka: how messages and events of a consumer become what a poll has brought."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any, cast
+
+import confluent_kafka as ck
+import pytest
+from confluent_kafka import KafkaError, Message
+
+from pyspark_upsert_kafka.core.cluster_view import Bounds
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.librdkafka import fetcher
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
+from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
+
+EOF, RESET = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET
+
+
+class Consumer:
+    """A consumer that gives what it has been given, chunk by chunk, and then nothing."""
+
+    def __init__(self, *chunks: list[Message], watermarks: object = None) -> None:
+        self.chunks, self.watermarks = list(chunks), watermarks
+
+    def poll(self, _: float) -> None:
+        """No callback waits."""
+
+    def consume(self, _: int, __: float) -> list[Message]:
+        """The next chunk."""
+        return self.chunks.pop(0) if self.chunks else []
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> object:
+        """As a leader answers, or not."""
+        if isinstance(self.watermarks, Exception):
+            raise self.watermarks
+        return self.watermarks
+
+
+def fetching(consumer: Consumer) -> LibrdkafkaFetcher:
+    """A fetcher with this consumer."""
+    connection = Connection(cast("Any", consumer), ReportedErrors())
+    return LibrdkafkaFetcher(
+        connection, lambda: nullcontext(cast("Any", None)), Range("t", 0, 0, 100), details=False
+    )
+
+
+def message(offset: int) -> Message:
+    """A message with a value of three bytes."""
+    return Message(topic="t", partition=0, offset=offset, key=b"k", value=b"abc")
+
+
+def event(code: int, offset: int = -1) -> Message:
+    """An event of the consumer."""
+    return Message(topic="t", partition=0, offset=offset, error=KafkaError(code, "the reason"))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "offsets", "position"),
+    [
+        ([], [], 2),
+        ([[message(2), message(3)]], [2, 3], 4),
+        ([[message(2)], [message(5)]], [2, 5], 6),
+        ([[message(7), message(9), message(10)]], [7, 9], 11),
+        ([[message(12)]], [], 13),
+        ([[message(2), event(EOF, 8)]], [2], 8),
+        ([[event(EOF, 12)]], [], 12),
+        ([[message(2)], [event(EOF, 2)]], [2], 3),
+    ],
+)
+def test_a_poll_brings_the_messages_before_the_end(monkeypatch, chunks, offsets, position):
+    """And a position behind them, behind gaps and, by the event at the end of the log, behind markers."""
+    monkeypatch.setattr(fetcher, "_BATCH_S", 0.2)
+
+    found = fetching(Consumer(*chunks)).poll(2, 10)
+
+    assert (found.batch.offsets, found.position) == (offsets, position)
+    assert found.size_bytes == 3 * len(offsets)
+    assert (found.is_out_of_range, found.fatal_error) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_out_of_range", "fatal_error"),
+    [
+        (RESET, True, None),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, "the reason"),
+        (KafkaError._BAD_MSG, False, "the reason"),
+    ],
+)
+def test_a_poll_ends_where_the_partition_cannot_be_read(code, is_out_of_range, fatal_error):
+    """With the messages before; what would follow is left for later."""
+    consumer = Consumer([message(0)], [message(1), event(code)], [message(2)])
+
+    found = fetching(consumer).poll(0, 10)
+
+    assert (found.batch.offsets, found.position) == ([0, 1], 2)
+    assert (found.is_out_of_range, found.fatal_error) == (is_out_of_range, fatal_error)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError._TRANSPORT,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    ],
+)
+def test_errors_that_pass_do_not_end_a_poll(code):
+    """The client retries by itself; an unknown topic proves nothing while a broker restarts."""
+    found = fetching(Consumer([event(code)], [message(0)])).poll(0, 1)
+
+    assert found.batch.offsets == [0]
+
+
+def test_bounds_are_those_of_the_leader():
+    """Without an answer they are an error in the client's words."""
+    assert fetching(Consumer(watermarks=(3, 9))).bounds() == Bounds(3, 9, 9)
+    refused = ck.KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
+    for watermarks, reason in ((refused, "gone"), (None, "no answer")):
+        with pytest.raises(BrokerError, match=reason):
+            fetching(Consumer(watermarks=watermarks)).bounds()
