@@ -103,7 +103,9 @@ BATCH = ReadOptions(
     dead_letter_topic=None,
     read_committed=True,
 )
-STREAM = replace(BATCH, mode="changelog", end=Position("unbounded"))
+STREAM = replace(
+    BATCH, mode="changelog", end=Position("unbounded"), limits=Limits(max_delay_s=900.0)
+)
 WRITE = WriteOptions(table=TABLE, buffer=None, acknowledged=True)
 
 
@@ -260,7 +262,7 @@ OF_GROUP = replace(
             },
         ),
         ({"minPartitions": "8"}, {"min_partitions": 8}),
-        ({"maxOffsetsPerTrigger": "10"}, {"limits": Limits(max_offsets=10)}),
+        ({"maxOffsetsPerTrigger": "10"}, {"limits": Limits(max_offsets=10, max_delay_s=900.0)}),
         (
             {
                 "minOffsetsPerTrigger": "10",

@@ -29,7 +29,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.startup.mode", "timestamp", "timestamp", "earliest-offset"),
     ("scan.startup.timestamp-millis", "7", 7, None),
     ("scan.startup.specific-offsets", "partition:0,offset:42", ((0, 42),), None),
-    ("properties.auto.offset.reset", "latest", "latest", None),
+    ("properties.auto.offset.reset", "latest", "latest", "none"),
     ("scan.bounded.mode", "timestamp", "timestamp", None),
     ("scan.bounded.timestamp-millis", "7", 7, None),
     ("scan.bounded.specific-offsets", "partition:0,offset:42", ((0, 42),), None),

@@ -80,9 +80,9 @@ _READING = Section(
         Option("scan.startup.specific-offsets", specific_offsets, None,
                "start offsets: `partition:0,offset:42;partition:1,offset:300`",
                complaint=OFFSETS_COMPLAINT),
-        Option("properties.auto.offset.reset", one_of("earliest", "latest", "none"), None,
+        Option("properties.auto.offset.reset", one_of("earliest", "latest", "none"), "none",
                "with `group-offsets`: where a partition starts of which nothing is committed: "
-               "`earliest`, `latest`, `none` (an error)", "`none`"),
+               "`earliest`, `latest`, `none` (an error)"),
         Option("scan.bounded.mode",
                one_of("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
                None,

@@ -89,7 +89,7 @@ def _start(values: Mapping[str, Any], table: TableOptions, mode: ReadMode) -> Po
         kind,
         values["scan.startup.timestamp-millis"],
         values["scan.startup.specific-offsets"] or (),
-        values["properties.auto.offset.reset"] or "none",
+        values["properties.auto.offset.reset"],
     )
 
 

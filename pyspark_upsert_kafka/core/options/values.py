@@ -71,7 +71,7 @@ class TableOptions:
     key_format: FormatChoice | None
     value_format: FormatChoice
     properties: Properties
-    client: str = "librdkafka"
+    client: str
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,17 @@ class Position:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many offsets a micro-batch may or must have; None = no limit."""
+    """How many offsets a micro-batch may or must have.
+
+    Args:
+        max_offsets: At most; None = no limit.
+        min_offsets: At least; None = no limit.
+        max_delay_s: For how long a micro-batch may wait until it has ``min_offsets``.
+    """
 
     max_offsets: int | None = None
     min_offsets: int | None = None
-    max_delay_s: float = 900.0
+    max_delay_s: float = 0.0
 
     def __bool__(self) -> bool:
         return self.max_offsets is not None or self.min_offsets is not None
