@@ -71,7 +71,7 @@ def _cpu_seconds() -> dict[str, float]:
 def main(partitions: int = 1000, topics: int = 1000) -> None:
     """Measures both and prints them."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("KAFKA_OPTS", "-XX:TieredStopAtLevel=4")  # as brokers run
+    os.environ.setdefault("LOCAL_KAFKA_OPTS", "-XX:TieredStopAtLevel=4")  # as brokers run
     with LocalKafka() as kafka:
         servers = kafka.bootstrap_servers
         create(servers, ["one-topic"], partitions)

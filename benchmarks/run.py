@@ -34,7 +34,7 @@ def main() -> int:
     # Spark's workers import the bare Arrow source of stages.py; the schema registry is that of the tests.
     path = os.pathsep.join([str(HERE), str(PROJECT)])
     environment = {
-        "KAFKA_OPTS": "-XX:TieredStopAtLevel=4",  # a broker that runs fast, not one that starts fast
+        "LOCAL_KAFKA_OPTS": "-XX:TieredStopAtLevel=4",  # a broker that runs fast, not one that starts fast
         **os.environ,
         "PYSPARK_PYTHON": str(python),
         "PYTHONPATH": path,

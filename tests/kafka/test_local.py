@@ -101,8 +101,8 @@ def test_start_of_a_broker_that_runs_changes_nothing(kafka):
 
 
 def test_flags_of_the_jvm_are_taken_from_the_environment(monkeypatch):
-    """As Kafka's own scripts take them from KAFKA_OPTS, and after LocalKafka's own."""
-    monkeypatch.setenv("KAFKA_OPTS", "-Xmx256m '-XX:NoSuchFlag=1 2'")
+    """They follow LocalKafka's own, as the flags of Kafka's scripts do; which these are is no matter here."""
+    monkeypatch.setenv("LOCAL_KAFKA_OPTS", "-Xmx256m '-XX:NoSuchFlag=1 2'")
 
     with pytest.raises(BrokerError, match=re.escape("NoSuchFlag=1 2")), LocalKafka():
         pass

@@ -43,7 +43,7 @@ class LocalKafka:
 
     It stops, and its data is deleted, at the end of the ``with`` block, and also when the program
     ends in any other way, be it killed. The first use downloads the broker, 44 MB. It starts fast rather
-    than run fast: the environment variable ``KAFKA_OPTS`` takes flags of its JVM, as Kafka's own scripts do
+    than run fast: the environment variable ``LOCAL_KAFKA_OPTS`` takes further flags of its JVM
     (``-XX:TieredStopAtLevel=4`` for the optimising compiler, to measure speed).
 
     Args:

@@ -29,7 +29,7 @@ _START_SECONDS = 120.0
 _LOG = "-Dorg.slf4j.simpleLogger"
 _FORMAT_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"{_LOG}.defaultLogLevel=warn")
 # A broker for tests lives for seconds or minutes: without the optimising compiler it starts with half the
-# CPU time. Who measures speed asks for it in KAFKA_OPTS, whose flags come last and win.
+# CPU time. Who measures speed asks for it in LOCAL_KAFKA_OPTS, whose flags come last and win.
 _BROKER_FLAGS = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", f"{_LOG}.showDateTime=true",
 )  # fmt: skip
@@ -89,7 +89,7 @@ class Node:
             BrokerError: It ended by itself, or did not answer in time.
         """
         self._write(settings)
-        own_flags = shlex.split(os.environ.get("KAFKA_OPTS", ""))
+        own_flags = shlex.split(os.environ.get("LOCAL_KAFKA_OPTS", ""))
         self._run(*_BROKER_FLAGS, *own_flags, "kafka.Kafka")
         for _ in self._patiently():
             if _answering_cluster(port) == self.cluster_id:
