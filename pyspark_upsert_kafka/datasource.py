@@ -1,4 +1,4 @@
-"""Spark's hooks: each parses the options, builds a plan and returns a role."""
+"""The Spark data source: each hook parses the options and returns a reader or writer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ class UpsertKafkaDataSource(DataSource):
     Spark finds it by itself once the package is installed;
     ``spark.dataSource.register(UpsertKafkaDataSource)`` does the same by hand.
 
-    Example:
-        >>> (spark.readStream.format("upsert-kafka")            # doctest: +SKIP
-        ...     .schema("user_region STRING, pv BIGINT, uv BIGINT, _change_type STRING")
-        ...     .option("topic", "pageviews_per_region")
-        ...     .option("properties.bootstrap.servers", "localhost:9092")
-        ...     .option("primary-key", "user_region")
-        ...     .option("key.format", "json").option("value.format", "json")
-        ...     .load())
+    Example::
+
+        changes = (
+            spark.readStream.format("upsert-kafka")
+            .schema("user_region STRING, pv BIGINT, uv BIGINT, _change_type STRING")
+            .option("topic", "pageviews_per_region")
+            .option("properties.bootstrap.servers", "localhost:9092")
+            .option("primary-key", "user_region")
+            .option("key.format", "json")
+            .option("value.format", "json")
+            .load()
+        )
     """
 
     @classmethod

@@ -77,10 +77,6 @@ def broker_jars(
 
     Raises:
         BrokerError: A jar cannot be downloaded, or is not the one of the lock file.
-
-    Example:
-        >>> sorted(jar.name for jar in broker_jars().glob("kafka-clients-*"))  # doctest: +SKIP
-        ['kafka-clients-4.3.1.jar']
     """
     folder = folder or platformdirs.user_cache_path("pyspark-upsert-kafka") / lock.stem
     folder.mkdir(parents=True, exist_ok=True)

@@ -62,16 +62,17 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
     Raises:
         OptionError: An option is unknown, missing, malformed or contradicts another.
 
-    Example:
-        >>> sink = upsert_sink({
-        ...     "topic": "pageviews_per_region",
-        ...     "properties.bootstrap.servers": "localhost:9092",
-        ...     "primary-key": "user_region",
-        ...     "key.format": "json",
-        ...     "value.format": "json",
-        ...     "sink.parallelism": 2,
-        ... })
-        >>> query = counts.writeStream.outputMode("update").foreachBatch(sink)  # doctest: +SKIP
+    Example::
+
+        sink = upsert_sink({
+            "topic": "pageviews_per_region",
+            "properties.bootstrap.servers": "localhost:9092",
+            "primary-key": "user_region",
+            "key.format": "json",
+            "value.format": "json",
+            "sink.parallelism": 2,
+        })
+        query = counts.writeStream.outputMode("update").foreachBatch(sink).start()
     """
     raw = {name.lower(): _text(name, value) for name, value in {**(options or {}), **more}.items()}
     if FROM_UPSERT_SINK.name in raw:

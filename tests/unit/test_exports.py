@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-import doctest
-import pkgutil
 import subprocess
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import pyspark_upsert_kafka
-from pyspark_upsert_kafka import core
 
 PUBLIC = [
     "BrokerError",
@@ -111,11 +107,3 @@ def test_importing_the_package_loads_next_to_nothing():
         "pyspark_upsert_kafka.datasource",
         "pyspark_upsert_kafka.interpreter",
     ]
-
-
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(core.__path__)])
-def test_examples_in_docstrings_are_true(name):
-    """What a docstring of the core shows is what happens."""
-    module = import_module(f"pyspark_upsert_kafka.core.{name}")
-
-    assert doctest.testmod(module).failed == 0

@@ -33,10 +33,11 @@ class BrokerGuard:
     Args:
         process: The guard, as ``BrokerGuard.over`` starts it.
 
-    Example:
-        >>> guard = BrokerGuard.over(folder, folder / "log", os.environ)  # doctest: +SKIP
-        >>> guard.run(["java", "-version"])  # doctest: +SKIP
-        >>> guard.close()  # doctest: +SKIP
+    Example::
+
+        guard = BrokerGuard.over(folder, folder / "log", os.environ)
+        guard.run(["java", "-version"])
+        guard.close()
     """
 
     process: subprocess.Popen[str]
