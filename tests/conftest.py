@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
+from tests.table_options import table_options
 
 # Tests start many JVMs for a few small jobs each: without the optimising compiler they need half the CPU time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
@@ -174,13 +175,9 @@ def own_kafka() -> Iterator[Callable[..., LocalKafka]]:
 
 
 def options(broker: Broker, topic: str | Sequence[str], **more: object) -> dict[str, str]:
-    """Options of a JSON table; ``primary_key='id'`` sets ``primary-key``; dotted names go in a dict."""
-    given = {
+    """Options of a JSON table on this broker; more options as in `table_options`."""
+    place = {
         "topic": topic if isinstance(topic, str) else ";".join(topic),
         "properties.bootstrap.servers": broker.servers,
-        "primary-key": "id",
-        "key.format": "json",
-        "value.format": "json",
     }
-    given.update({name.replace("_", "-"): value for name, value in more.items()})
-    return {name: str(value) for name, value in given.items() if value is not None}
+    return table_options(**{**place, **more})

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from tests.table_options import table_options
+
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 from pyspark.sql import SparkSession
@@ -23,13 +25,7 @@ SLOWLY = "concat('slept', reflect('java.lang.Thread', 'sleep', 1L)) <> ''"
 
 def table(servers: str, topic: str) -> dict[str, str]:
     """Options of a JSON table with the key ``id``."""
-    return {
-        "topic": topic,
-        "properties.bootstrap.servers": servers,
-        "primary-key": "id",
-        "key.format": "json",
-        "value.format": "json",
-    }
+    return table_options(topic=topic, properties__bootstrap__servers=servers)
 
 
 def start(

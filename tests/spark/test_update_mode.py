@@ -19,6 +19,7 @@ from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
 from tests.spark.conftest import rows, run_to_end
 from tests.spark.test_sink_stream import put, stream
+from tests.table_options import table_options
 
 SECRET = "pl4nted-s3cret"
 
@@ -64,10 +65,7 @@ def test_an_aggregation_in_update_mode(spark: SparkSession, broker: Broker, tmp_
 
 def test_options_are_checked_at_once() -> None:
     """A wrong option is an ``OptionError`` of the user's own process, before any query starts."""
-    good = {
-        "topic": "t", "properties.bootstrap.servers": "nowhere:1", "primary-key": "id",
-        "key.format": "json", "value.format": "json",
-    }  # fmt: skip
+    good = table_options()
     upsert_sink(good)
     upsert_sink(**good)
     upsert_sink(good, **{"sink.parallelism": 3, "sequence-by": "seq", "failOnDataLoss": True})

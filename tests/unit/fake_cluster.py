@@ -16,23 +16,14 @@ from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import rechecking
 from pyspark_upsert_kafka.source import observer, stream
+from tests.table_options import table_options
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])
 
 
 def stream_options(**more: object) -> ReadOptions:
-    """Options of a streaming read of topic ``t``; ``_`` stands for ``-``, ``__`` for ``.``."""
-    given = {
-        "topic": "t",
-        "properties.bootstrap.servers": "nowhere:9092",
-        "primary-key": "id",
-        "key.format": "json",
-        "value.format": "json",
-    }
-    for name, value in more.items():
-        given[name.replace("__", ".").replace("_", "-")] = value
-    texts = {name: str(value) for name, value in given.items() if value is not None}
-    return read_options(texts, format_options, stream=True)
+    """Options of a streaming read of topic ``t``; names as in `table_options`."""
+    return read_options(table_options(**more), format_options, stream=True)
 
 
 def table(options: ReadOptions) -> Table:

@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.registry import rest
+from tests.table_options import table_options
 from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ID = {"name": "id", "type": "long"}
@@ -43,22 +44,16 @@ def record(*fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def columns(registry: FakeRegistry | None = None, **given: str | None) -> str:
-    """The columns in DDL; dots and dashes of option names are written ``__`` and ``_``."""
-    options = {
+    """The columns in DDL; names of options as in `table_options`."""
+    confluent = {
         "topic": "orders",
-        "properties.bootstrap.servers": "localhost:9092",
-        "primary-key": "id",
-        "key.format": "avro-confluent",
-        "value.format": "avro-confluent",
+        "key__format": "avro-confluent",
+        "value__format": "avro-confluent",
     }
     if registry is not None:
-        options |= {f"{side}.avro-confluent.url": registry.url for side in ("key", "value")}
-    options |= {name.replace("__", ".").replace("_", "-"): text for name, text in given.items()}
-    options = {
-        name: text
-        for name, text in options.items()
-        if text is not None and not name.endswith(unused(options))
-    }
+        confluent |= {f"{side}__avro_confluent__url": registry.url for side in ("key", "value")}
+    options = table_options(**{**confluent, **given})
+    options = {name: text for name, text in options.items() if not name.endswith(unused(options))}
     return ddl(UpsertKafkaDataSource(options).schema(), options)
 
 
@@ -107,14 +102,11 @@ def test_what_is_read_decides(registry, given, expected):
 def test_a_batch_takes_the_columns_too(registry):
     """Spark asks for columns before it says what it reads: a snapshot shows the change column as well."""
     assert columns(registry).endswith("_change_type STRING")
-    options = {
-        "topic": "orders",
-        "properties.bootstrap.servers": "localhost:9092",
-        "primary-key": "id",
-        "key.format": "json",
-        "value.format": "avro-confluent",
-        "value.avro-confluent.url": registry.url,
-    }
+    options = table_options(
+        topic="orders",
+        value__format="avro-confluent",
+        value__avro_confluent__url=registry.url,
+    )
 
     source = UpsertKafkaDataSource(options)
 

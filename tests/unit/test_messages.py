@@ -33,6 +33,7 @@ from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.messages import Changes, RowEncoder
+from tests.table_options import table_options
 from tests.unit.protobuf_codecs import descriptor_file
 from tests.unit.spark_arrow import spark_array
 
@@ -68,15 +69,7 @@ def encoded(
     **given: Any,
 ) -> Changes:
     """The messages of these rows in a JSON table keyed by ``id``."""
-    raw = {
-        "key.format": "json",
-        "value.format": "json",
-        "topic": "t",
-        "properties.bootstrap.servers": "nowhere:1",
-        "primary-key": "id",
-        **given,
-    }
-    options = write_options(raw, format_options)
+    options = write_options(table_options(**given), format_options)
     schema = StructType([StructField(*column) for column in columns])
     encode = RowEncoder(table_to_write(schema, options), options, zone)
     arrays = [

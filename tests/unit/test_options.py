@@ -32,14 +32,9 @@ from pyspark_upsert_kafka.core.options import (
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.core.secrecy import masked
 from pyspark_upsert_kafka.format_catalog import format_options
+from tests.table_options import table_options
 
-BASE = {
-    "topic": "t",
-    "properties.bootstrap.servers": "localhost:9092",
-    "primary-key": "id",
-    "key.format": "json",
-    "value.format": "json",
-}
+BASE = table_options(properties__bootstrap__servers="localhost:9092")
 KEYLESS = {name: value for name, value in BASE.items() if name not in ("primary-key", "key.format")}
 APPEND = {**KEYLESS, "read.mode": "append"}
 

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.source import dead_letters, task
+from tests.table_options import table_options
 from tests.unit.test_row_metadata import FakeBatch, fake_batch
 
 ID = StructField("id", LongType())
@@ -80,10 +81,7 @@ def read(
         client = FakeClient(list(batches), failure)
         for module in (task, dead_letters):
             monkeypatch.setattr(module, "load_client", lambda name: client)
-        raw = {
-            "topic": "orders", "properties.bootstrap.servers": "nowhere:1", "primary-key": "id",
-            "key.format": "json", "value.format": "json", **given,
-        }  # fmt: skip
+        raw = table_options(**{"topic": "orders", **given})
         options = read_options(raw, format_options, stream=stream)
         schema = StructType(list(columns))
         rows = []

@@ -33,6 +33,7 @@ from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
+from tests.table_options import table_options
 from tests.unit.test_row_metadata import FakeBatch, fake_batch
 
 CHANGE = StructField("_change_type", StringType())
@@ -59,16 +60,10 @@ def decoder(
     schema: StructType = PLAIN, *, stream: bool = True, zone: str = "UTC", **given: Any
 ) -> RowDecoder:
     """A decoder of a JSON table keyed by ``id``; options with ``_`` for ``-`` and ``.``."""
-    names = {
-        "key.format": "json",
-        "value.format": "json",
-        "topic": "orders",
-        "properties.bootstrap.servers": "nowhere:1",
-        "primary-key": "id",
-        **{_OPTIONS.get(name, name): value for name, value in given.items()},
-    }
-    raw = {name: value for name, value in names.items() if value is not None}
-    options = read_options(raw, format_options, stream=stream)
+    named = {_OPTIONS.get(name, name): value for name, value in given.items()}
+    options = read_options(
+        table_options(**{"topic": "orders", **named}), format_options, stream=stream
+    )
     return RowDecoder(table_to_read(schema, options), options, zone)
 
 

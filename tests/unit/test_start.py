@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import rechecking
 from pyspark_upsert_kafka.source.batch import plan
+from tests.table_options import table_options
 from tests.unit.fake_cluster import Clock, FakeCluster, FakeTopic
 
 
@@ -27,11 +28,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
 def batch(**more: str) -> ReadOptions:
     """Options of a batch read of topic ``t``."""
-    given = {
-        "topic": "t", "properties.bootstrap.servers": "nowhere:9092", "primary-key": "id",
-        "key.format": "json", "value.format": "json", "read.mode": "changelog",
-    }  # fmt: skip
-    return read_options({**given, **more}, format_options, stream=False)
+    given = table_options(**{"read.mode": "changelog", **more})
+    return read_options(given, format_options, stream=False)
 
 
 def specific(side: str, offsets: str) -> dict[str, str]:

@@ -34,14 +34,9 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import MetadataColumn
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_read, table_to_write
+from tests.table_options import table_options
 
-BASE = {
-    "topic": "t",
-    "properties.bootstrap.servers": "localhost:9092",
-    "primary-key": "id",
-    "key.format": "json",
-    "value.format": "json",
-}
+BASE = table_options()
 APPEND = {"primary-key": None, "key.format": None, "read.mode": "append"}
 PREFIXED = {"value.fields-include": "EXCEPT_KEY", "key.fields-prefix": "k_"}
 

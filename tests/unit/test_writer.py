@@ -17,12 +17,10 @@ from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import Messages
 from pyspark_upsert_kafka.sink import writer
+from tests.table_options import table_options
 
 SCHEMA = StructType().add("id", LongType()).add("_change_type", StringType())
-OPTIONS = {
-    "topic": "t", "properties.bootstrap.servers": "nowhere:1", "primary-key": "id",
-    "key.format": "json", "value.format": "json",
-}  # fmt: skip
+OPTIONS = table_options()
 
 
 class FakeSender:
