@@ -46,6 +46,18 @@ def masked(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def hide_secrets(text: str, settings: Mapping[str, object]) -> str:
+    """A text in which the values of secret settings are starred out.
+
+    >>> hide_secrets("no such key: s3cret", {"sasl_plain_password": "s3cret", "client_id": "key"})
+    'no such key: ***'
+    """
+    for name, value in settings.items():
+        if value and is_secret(name.replace("_", ".")):
+            text = text.replace(str(value), "***")
+    return text
+
+
 def shown_by_spark(given: Mapping[str, str]) -> list[str]:
     """The options whose literal secrets Spark would show when it prints a streaming plan.
 

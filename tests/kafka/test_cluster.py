@@ -1,4 +1,4 @@
-"""Retrying the brokers: topics, bounds, positions, groups; and what is said when nobody answers."""
+"""A cluster of brokers: topics, bounds, positions, groups; and the error when nobody answers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_internal_topics_match_no_pattern(broker, edge):
 
 
 def test_a_missing_topic_is_said_with_the_command_that_creates_it(broker, edge):
-    """The error shows how to create the topic compacted; asking creates nothing."""
+    """The error shows how to create the topic compacted; a lookup creates nothing."""
     there, missing = broker.topic(), f"missing-{uuid.uuid4().hex[:8]}"
 
     with edge.cluster() as cluster, pytest.raises(BrokerError) as error:
@@ -145,7 +145,7 @@ def test_a_port_that_is_silent_is_no_broker(edge):
 
 
 def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_broker):
-    """A question asked while the broker is down is answered once it is up."""
+    """A request sent while the broker is down is answered once it is up."""
     topic = stoppable_broker.topic()
     stoppable.stop()
     with (
@@ -161,7 +161,7 @@ def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_br
 
 
 def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker):
-    """Whatever it says while it comes back, as that a partition has no leader: it is asked again."""
+    """Whatever it says while it comes back, as that a partition has no leader: the request is retried."""
     topic = stoppable_broker.topic()
 
     def restart() -> None:
@@ -208,7 +208,7 @@ def test_timeouts_that_make_no_sense_are_refused(edge):
 
 
 def test_timeouts_are_no_unknown_properties(broker, edge, caplog):
-    """Both clients follow them, for asking, writing and reading: none is dropped with a warning."""
+    """Both clients follow them, in admin requests, writing and reading: none is dropped with a warning."""
     topic = broker.topic()
     edge = edge.given({"request.timeout.ms": 20_000, "default.api.timeout.ms": 40_000})
     edge.send(topic, *numbered(1))
@@ -283,7 +283,7 @@ def test_the_latest_offset_is_never_beyond_the_last_written_one(broker, edge):
 
 
 def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
-    """Between looking for topics and asking for their bounds, one may go: it counts as gone."""
+    """Between the lookups of topics and of their bounds, one may go: it counts as gone."""
     stays, goes = broker.topic(), broker.topic(2)
     with edge.cluster() as cluster:
         topics = cluster.topics(named(stays, goes))
@@ -296,7 +296,7 @@ def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
     assert set(view.bounds) == {TopicPartition(stays, 0)}
 
 
-def test_the_latest_offsets_are_asked_for_alone(broker, edge):
+def test_the_latest_offsets_are_looked_up_alone(broker, edge):
     """As a view has them; and nothing once a topic is gone, which only a whole view can tell."""
     topic = broker.topic(2)
     broker.produce(topic, *numbered(3), partition=1)
@@ -426,7 +426,7 @@ def committed(broker: Broker, group: str, topic: str) -> int:
 
 
 def test_a_commit_shows_in_the_group(broker, edge):
-    """Kafka's own tools see what was committed; nothing to commit is no trouble."""
+    """Kafka's own tools see what was committed; nothing to commit is no error."""
     topic, group = broker.topic(), uuid.uuid4().hex
     with edge.given({"group.id": group}).cluster() as cluster:
         cluster.commit({})
@@ -446,7 +446,7 @@ def test_a_connection_may_be_closed_while_a_commit_is_under_way(broker, edge):
 
 
 def test_a_commit_that_fails_is_one_warning(broker, edge, caplog):
-    """The query goes on, and is not told again and again."""
+    """The query goes on, and the warning is not repeated."""
     topic, group = broker.topic(), uuid.uuid4().hex
     with edge.given({"group.id": group}).cluster() as cluster:
         for _ in range(3):

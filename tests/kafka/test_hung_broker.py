@@ -16,15 +16,15 @@ from tests.kafka.conftest import Edge, hung, messages, numbered
 def test_all_goes_on_when_the_broker_does(
     stoppable: LocalKafka, stoppable_broker: Broker, edge: Edge
 ) -> None:
-    """It hangs for longer than a request may take, in the middle of a read, of a write and of a question."""
+    """It hangs for longer than a request may take, in the middle of a read, of a write and of an admin request."""
     source, target = stoppable_broker.topic(), stoppable_broker.topic()
     stoppable_broker.produce(source, *[(b"k", b"x" * 1000)] * 60_000)
     edge = edge.at(stoppable.bootstrap_servers)
-    impatient = edge.given({"request.timeout.ms": 2_000})
+    short_timeouts = edge.given({"request.timeout.ms": 2_000})
     # kafka-python-ng gives up messages that have waited for longer than a request.
-    writing = impatient if edge.has_transactions else edge
-    with writing.sender(target) as sender, impatient.cluster() as cluster:
-        batches = impatient.batches(Range(source, 0, 0, 60_000), details=False)
+    writing = short_timeouts if edge.has_transactions else edge
+    with writing.sender(target) as sender, short_timeouts.cluster() as cluster:
+        batches = short_timeouts.batches(Range(source, 0, 0, 60_000), details=False)
         first = next(batches)
         sender.send(messages(target, *numbered(1_000)))
         with ThreadPoolExecutor() as pool:
@@ -32,7 +32,7 @@ def test_all_goes_on_when_the_broker_does(
                 rest = pool.submit(list, batches)
                 sender.send(messages(target, *numbered(1_000, 1_000)))
                 written = pool.submit(sender.flush)
-                view = pool.submit(impatient.view, cluster, source)
+                view = pool.submit(short_timeouts.view, cluster, source)
                 time.sleep(5)
             written.result()
 
@@ -47,7 +47,7 @@ def test_all_goes_on_when_the_broker_does(
 def test_a_broker_that_hangs_for_ever_is_an_error(
     stoppable: LocalKafka, stoppable_broker: Broker, edge: Edge
 ) -> None:
-    """Asking, writing and reading end within the configured times, and say what they waited for."""
+    """Admin requests, writing and reading end within the configured times, and say what they waited for."""
     topic = stoppable_broker.topic()
     stoppable_broker.produce(topic, *[(b"k", b"x" * 1000)] * 60_000)
     small = {"request.timeout.ms": 2_000, "default.api.timeout.ms": 6_000}

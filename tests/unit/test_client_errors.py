@@ -1,4 +1,4 @@
-"""When what a client says goes wrong is fatal: a table of what happened when."""
+"""When the errors that a client reports are fatal: a table of what happened when."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_a_refusal_is_fatal_when_it_goes_on_and_nothing_gets_through(events, is_
     assert errors.fatal_error == (REFUSED if is_fatal else None)
 
 
-def test_what_went_wrong_is_told():
-    """A refusal explains the lost connections that follow from it; a new task has nothing to tell."""
+def test_errors_are_described():
+    """A refusal explains the lost connections that follow from it; a new task has no errors."""
     errors = ClientErrors()
     assert errors.describe() == ""
 

@@ -13,7 +13,7 @@ RETRIABLE_IN_JAVA = {
 
 
 def test_errors_that_java_retries_are_retried():
-    """All of them but a corrupt message; an unknown topic is looked for by those who ask."""
+    """All of them but a corrupt message; an unknown topic is for the caller."""
     retried = {code for code in range(-1, 200) if kind_of(code) is Kind.RETRIABLE}
 
     assert retried == (RETRIABLE_IN_JAVA - {2, 3}) | {8}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import confluent_kafka as ck
 import pytest
 
+from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka import properties as librdkafka
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -97,7 +98,7 @@ def test_security_that_only_a_jvm_understands_is_refused(java, remedy):
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
     """It makes nothing wrong."""
-    monkeypatch.setattr(librdkafka, "_dropped_before", set())
+    monkeypatch.setattr(warning_module, "_told", set())
 
     assert config(max__poll__records="5") == config(max__poll__records="5") == {}
     (warning,) = [record.getMessage() for record in caplog.records]
@@ -117,7 +118,7 @@ def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkey
 def test_what_the_client_does_not_take_is_told(properties, message):
     """An unknown name with the nearest one."""
     with pytest.raises(OptionError, match=message):
-        opened(ck.Producer, client_config(Properties(properties), "writer", {}))
+        open_client(ck.Producer, client_config(Properties(properties), "writer", {}))
 
 
 def test_a_mechanism_that_is_not_given_is_no_call_to_recompile():
@@ -127,7 +128,7 @@ def test_a_mechanism_that_is_not_given_is_no_call_to_recompile():
         raise ValueError("No provider for SASL mechanism GSSAPI: recompile librdkafka")
 
     with pytest.raises(OptionError, match=r"'properties\.sasl\.mechanism' = 'GSSAPI', its default"):
-        opened(without_kerberos, {})
+        open_client(without_kerberos, {})
 
 
 def test_a_refused_secret_is_not_shown():
@@ -135,6 +136,6 @@ def test_a_refused_secret_is_not_shown():
     given = Properties({"ssl.key.pem": "geheim", "ssl.certificate.pem": "geheim"})
 
     with pytest.raises(OptionError) as error:
-        opened(ck.Producer, client_config(given, "writer", {"security.protocol": "ssl"}))
+        open_client(ck.Producer, client_config(given, "writer", {"security.protocol": "ssl"}))
 
     assert "geheim" not in str(error.value)

@@ -1,4 +1,4 @@
-"""kafka-python's log: each client hears of its own connections."""
+"""kafka-python's log: each client gets the errors of its own connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def connection(client_id: str) -> SimpleNamespace:
     return SimpleNamespace(config={"client_id": client_id})
 
 
-def test_each_client_hears_of_its_own_connections():
+def test_each_client_gets_the_errors_of_its_own_connections():
     """Though two clients have equal ids, and others are in the process too."""
     ours, others = ClientId("driver"), ClientId("driver")
     assert ours == others

@@ -7,12 +7,12 @@ import sys
 import pytest
 from kafka import KafkaConsumer
 
+from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.kafka_python import installed, producer_config
-from pyspark_upsert_kafka.kafka.kafka_python import properties as kafka_python
-from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, opened
+from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, open_client
 
 ADAPTER = "pyspark_upsert_kafka.kafka.kafka_python."
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -103,7 +103,7 @@ def test_what_has_no_equivalent_is_refused_with_a_remedy(given, remedy):
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
     """It makes nothing wrong."""
-    monkeypatch.setattr(kafka_python, "_dropped_before", set())
+    monkeypatch.setattr(warning_module, "_told", set())
     given = {"metadata.recovery.strategy": "none"}
 
     assert config(given) == config(given) == {}
@@ -116,7 +116,7 @@ def test_a_missing_file_is_told():
     given = {"security.protocol": "SSL", "ssl.ca.location": "/no/such/ca.pem"}
 
     with pytest.raises(OptionError, match=r"/no/such/ca\.pem"):
-        opened(KafkaConsumer, {**config(given), "bootstrap_servers": "127.0.0.1:1"})
+        open_client(KafkaConsumer, {**config(given), "bootstrap_servers": "127.0.0.1:1"})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import valid_offset
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 
 
-def test_an_offset_that_is_none_is_asked_for_again():
+def test_a_lookup_that_gives_no_offset_is_retried():
     """It comes without an error after a lost connection; -1 says that no message is so young."""
     assert [valid_offset(offset) for offset in (-1, 0, 42)] == [-1, 0, 42]
 
@@ -21,7 +21,7 @@ def test_an_offset_that_is_none_is_asked_for_again():
 
 
 def test_that_all_brokers_are_down_does_not_hide_why():
-    """It is told right after what went wrong with the last one; and alone when there is nothing else."""
+    """It is reported right after the last broker's error; and it stands alone when there is no other."""
     all_down = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
     errors = ReportedErrors()
 

@@ -1,4 +1,4 @@
-"""The loop in which brokers are asked: what is tried again, for how long, and what helps."""
+"""The retry loop: what is retried, for how long, and what helps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Client:
         )  # fmt: skip
 
     def call(self, patch: pytest.MonkeyPatch) -> str:
-        """What the client is asked, in a time of its own."""
+        """The answer to a request, in a time of its own."""
         patch.setattr(retrying.time, "monotonic", lambda: self.now)
         patch.setattr(retrying.time, "sleep", self._pass)
         return self.retrying.call("look", self._attempt)
@@ -80,7 +80,7 @@ def test_leaders_are_looked_up_anew_before_each_further_attempt(monkeypatch):
 
 
 def test_a_client_that_cannot_be_helped_is_replaced(monkeypatch):
-    """Now and then, as the last resort; whoever gets no answer is told when the time is over."""
+    """Now and then, as the last resort; the error comes when the time is over."""
     client = Client(Kind.RETRIABLE)
 
     with pytest.raises(BrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"):
@@ -106,7 +106,7 @@ def test_a_slow_answer_is_waited_for(monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "error"), [(Kind.FATAL, BrokerError), (Kind.UNKNOWN_TOPIC, UnknownTopicError)]
 )
-def test_what_asking_again_cannot_change_is_told_at_once(monkeypatch, kind, error):
+def test_a_fatal_error_is_raised_at_once(monkeypatch, kind, error):
     """There is one attempt only."""
     client = Client(kind)
 
@@ -116,8 +116,8 @@ def test_what_asking_again_cannot_change_is_told_at_once(monkeypatch, kind, erro
     assert client.done == ["request"]
 
 
-def test_a_refused_login_is_told_soon(monkeypatch):
-    """It is asked again with new clients for a few seconds: a verdict may be that of one broker."""
+def test_a_refused_login_is_an_error_soon(monkeypatch):
+    """The request is retried by new clients for a few seconds: a verdict may be that of one broker."""
     client = Client(Kind.SECURITY)
     with pytest.raises(BrokerError, match=r"properties\.sasl\."):
         client.call(monkeypatch)

@@ -52,6 +52,6 @@ def test_timeouts_that_make_no_sense_are_refused(given, said):
         ({"request.timeout.ms": "2000", "default.api.timeout.ms": "6000"}, 6.0),
     ],
 )
-def test_the_next_message_is_waited_for_as_an_answer_where_that_is_given(given, seconds):
+def test_the_next_message_is_waited_for_as_an_answer_is_where_that_is_given(given, seconds):
     """Else for two minutes, as Spark's own source waits."""
     assert message_timeout_s(given) == seconds

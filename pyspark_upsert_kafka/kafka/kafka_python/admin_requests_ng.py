@@ -20,8 +20,12 @@ from pyspark_upsert_kafka.core.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
-from pyspark_upsert_kafka.kafka.kafka_python.errors import checked, connecting, needs_kafka_python_3
-from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
+from pyspark_upsert_kafka.kafka.kafka_python.errors import (
+    checked,
+    connect_timeouts,
+    needs_kafka_python_3,
+)
+from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
 from pyspark_upsert_kafka.kafka.kafka_python.requests_ng import (
     partition_leaders,
     send,
@@ -94,7 +98,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
         return self._call("look up topic settings", request)
 
     def _connect(self, timeout: float) -> Any:
-        return opened(KafkaClient, {**self._config, **connecting(timeout)})
+        return open_client(KafkaClient, {**self._config, **connect_timeouts(timeout)})
 
     def _metadata(self, client: Any) -> Any:
         return client.cluster

@@ -14,8 +14,8 @@ from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition, spelt_b
 from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
-from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting
-from pyspark_upsert_kafka.kafka.kafka_python.properties import opened
+from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts
+from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
 
 
 class KafkaPython3Admin(KafkaPythonAdmin):
@@ -45,13 +45,13 @@ class KafkaPython3Admin(KafkaPythonAdmin):
         """Lets the broker create missing topics, by a metadata request for each as a producer sends."""
 
         def request(_: Any, timeout: float) -> None:
-            producer = opened(
+            producer = open_client(
                 KafkaProducer,
                 {
                     **self._config,
                     "allow_auto_create_topics": True,
                     "max_block_ms": int(timeout * 1000),
-                    **connecting(timeout),
+                    **connect_timeouts(timeout),
                 },
             )
             try:
@@ -82,7 +82,7 @@ class KafkaPython3Admin(KafkaPythonAdmin):
         return self._call("look up topic settings", request)
 
     def _connect(self, timeout: float) -> Any:
-        return opened(KafkaAdminClient, {**self._config, **connecting(timeout)})
+        return open_client(KafkaAdminClient, {**self._config, **connect_timeouts(timeout)})
 
     def _metadata(self, client: Any) -> Any:
         return client._manager.cluster  # noqa: SLF001

@@ -46,7 +46,7 @@ def is_about_security(text: str) -> bool:
     return _SECURITY.search(text) is not None
 
 
-def _lost_its_login(connection: Any, text: str) -> bool:
+def _disconnected_in_login(connection: Any, text: str) -> bool:
     """Whether a broker hung up in the middle of a login: kafka-python 3 says no more than that it is gone."""
     login = getattr(connection, "init_future", None)
     return (
@@ -57,7 +57,7 @@ def _lost_its_login(connection: Any, text: str) -> bool:
     )
 
 
-class _Listener(logging.Handler):
+class _ErrorCollector(logging.Handler):
     """Adds what the library logs of a connection to the errors of its client."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -68,9 +68,9 @@ class _Listener(logging.Handler):
             client_id = config.get("client_id") if isinstance(config, dict) else None
             if isinstance(client_id, ClientId):
                 text = record.getMessage()
-                if _lost_its_login(argument, text):
+                if _disconnected_in_login(argument, text):
                     text = f"Lost during authentication: {text}"
                 client_id.errors.add(text, security=is_about_security(text))
 
 
-logging.getLogger("kafka").addHandler(_Listener(logging.WARNING))
+logging.getLogger("kafka").addHandler(_ErrorCollector(logging.WARNING))

@@ -30,8 +30,8 @@ _CONNECT_S = 10.0
 """For opening a client, which tries by itself meanwhile: Java's ``socket.connection.setup.timeout.ms``."""
 
 
-def connecting(timeout: float) -> dict[str, int]:
-    """Arguments of a client that is opened within a time; what they are called differs between versions."""
+def connect_timeouts(timeout: float) -> dict[str, int]:
+    """The arguments that bound the opening of a client; what they are called differs between versions."""
     ms = int(min(timeout, _CONNECT_S) * 1000)
     return {"api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms}
 

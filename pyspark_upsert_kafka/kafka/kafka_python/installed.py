@@ -1,4 +1,4 @@
-"""Which of the libraries that call themselves ``kafka`` is installed, and what it can do."""
+"""Which of the libraries that call themselves ``kafka`` is installed."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ def _version_of_ng() -> str | None:
 
 # One library uninstalled takes the files of the other with it, and leaves a package without a version.
 IS_KAFKA_PYTHON_3 = is_kafka_python_3(getattr(kafka, "__version__", "unknown"), _version_of_ng())
-"""Whether the library knows read_committed and idempotence."""
+"""Whether it is kafka-python 3, which has read_committed and idempotence; kafka-python-ng has neither."""

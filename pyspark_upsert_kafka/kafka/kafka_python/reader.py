@@ -11,14 +11,14 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
-from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting, retrying
+from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts, retrying
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.kafka_python.headers import with_lenient_batches
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
     create_no_topics,
-    opened,
+    open_client,
 )
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
@@ -96,7 +96,7 @@ class KafkaPythonReader:
         }
 
         def connect(timeout: float) -> KafkaConsumer:
-            return opened(KafkaConsumer, {**config, **connecting(timeout)})
+            return open_client(KafkaConsumer, {**config, **connect_timeouts(timeout)})
 
         errors = config["client_id"].errors
         times = Timeouts.from_properties(self._properties.resolved())

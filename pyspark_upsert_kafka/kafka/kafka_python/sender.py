@@ -21,13 +21,14 @@ from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
-from pyspark_upsert_kafka.kafka.kafka_python.errors import connecting, describe_error, retrying
-from pyspark_upsert_kafka.kafka.kafka_python.producer_config import producer_config, with_sizes
-from pyspark_upsert_kafka.kafka.kafka_python.properties import (
-    QUEUED_MESSAGES,
-    create_no_topics,
-    opened,
+from pyspark_upsert_kafka.kafka.kafka_python.errors import (
+    connect_timeouts,
+    describe_error,
+    retrying,
 )
+from pyspark_upsert_kafka.kafka.kafka_python.producer_config import producer_config, with_sizes
+from pyspark_upsert_kafka.kafka.kafka_python.properties import create_no_topics, open_client
+from pyspark_upsert_kafka.kafka.kafka_python.translations import QUEUED_MESSAGES
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
@@ -164,7 +165,7 @@ class _Connection:
 
 def _connected(config: Mapping[str, Any], times: Timeouts) -> _Connection:
     def connect(timeout: float) -> KafkaProducer:
-        return opened(KafkaProducer, {**config, **connecting(timeout)})
+        return open_client(KafkaProducer, {**config, **connect_timeouts(timeout)})
 
     servers, errors = str(config["bootstrap_servers"]), config["client_id"].errors
     producer = retrying(servers, times, errors).call("connect", connect)

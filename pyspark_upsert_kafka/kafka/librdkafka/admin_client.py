@@ -1,4 +1,4 @@
-"""The admin client: what fails is retried by a client that has looked up the leaders anew."""
+"""librdkafka's admin client with retries, each by a client that has looked up the leaders anew."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from confluent_kafka.admin import AdminClient
 
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
-from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
+from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
+"""How often errors are looked for while an answer is awaited."""
 
 _LEADER_S = 5.0
 """While some broker is out of reach, the first attempt lasts so long: the leader may have moved."""
-
 
 _METADATA_S = 5.0
 """For the metadata of all topics."""
@@ -34,7 +34,7 @@ _REPLACED = 4
 
 
 class RetryingAdminClient:
-    """An admin client, replaced when it cannot be helped.
+    """An admin client, replaced by a new one as the last resort.
 
     Args:
         config: librdkafka's configuration.
@@ -50,17 +50,17 @@ class RetryingAdminClient:
         # The client must not hold what holds it: its threads end with its last reference.
         self._config = {**config, "error_cb": self._errors.on_error}
         self._leader_s = _LEADER_S
-        self._begin = time.monotonic()
+        self._attempt_began = time.monotonic()
         # A client that ends with a request under way may abort the process (librdkafka issue 4605).
         self._replaced: deque[AdminClient] = deque(maxlen=_REPLACED)
-        self.client = opened(AdminClient, self._config)
+        self.client = open_client(AdminClient, self._config)
 
     def call(self, what: str, request: Callable[[float], T]) -> T:
         """The answer to a request, retried as `Retrying` says."""
 
         def attempt(timeout: float) -> T:
             self._errors.unreachable = None
-            self._begin = time.monotonic()
+            self._attempt_began = time.monotonic()
             try:
                 return request(timeout)
             finally:
@@ -79,7 +79,7 @@ class RetryingAdminClient:
         return list(self.client.list_topics(timeout=min(timeout, _METADATA_S)).topics)
 
     def result(self, future: Future[Any]) -> Any:
-        """What a future gives, unless it becomes clear meanwhile that waiting is in vain.
+        """What a future gives, unless an error shows meanwhile that no answer will come.
 
         Raises:
             KafkaException: The future's own, or that brokers are out of reach.
@@ -87,22 +87,23 @@ class RetryingAdminClient:
         """
         while True:
             try:
-                return future.result(_LOOK_S)
+                return future.result(_POLL_S)
             except NotYetError:
                 self.client.poll(0)
-                self._give_up_in_vain()
+                self._raise_if_lost()
 
-    def _give_up_in_vain(self) -> None:
-        fatal, lost = self._errors.fatal_error, self._errors.unreachable
+    def _raise_if_lost(self) -> None:
+        """Raises for a fatal error, and for brokers that are out of reach for long."""
+        fatal, unreachable = self._errors.fatal_error, self._errors.unreachable
         if fatal is not None:
             raise AttemptError(Failure(Kind.SECURITY, fatal))
-        if lost is None:
+        if unreachable is None:
             return
-        if lost.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-            raise KafkaException(lost)
-        if time.monotonic() - self._begin > self._leader_s:
+        if unreachable.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+            raise KafkaException(unreachable)
+        if time.monotonic() - self._attempt_began > self._leader_s:
             self._leader_s *= 2  # it may also be another broker that is away, and the answer slow
-            raise KafkaException(lost)
+            raise KafkaException(unreachable)
 
     def _refresh(self, timeout: float) -> None:
         try:
@@ -112,4 +113,4 @@ class RetryingAdminClient:
 
     def _reopen(self) -> None:
         self._replaced.append(self.client)
-        self.client = opened(AdminClient, self._config)
+        self.client = open_client(AdminClient, self._config)

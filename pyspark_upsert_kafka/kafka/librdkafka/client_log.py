@@ -1,4 +1,4 @@
-"""What librdkafka writes to its log, passed on as far as it tells anything."""
+"""librdkafka's log, without what means nothing and without repetitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
 
-_OF_NO_USE = (
+_IRRELEVANT = (
     # A consumer's tuning is no mistake though a producer is opened with it too, and the other way round.
     "will be ignored by this",
     # The first idempotent producer of a new broker waits a moment for its turn.
@@ -19,28 +19,28 @@ _AGAIN_AFTER_S = 30.0
 _MANY = 1000
 
 _CHANGING = re.compile(r"#(?:producer|consumer)-\d+|after \d+ms|\d+ identical error")
-"""What differs from one report of the same trouble to the next."""
+"""What differs from one report of the same error to the next."""
 
 
-class _Rarely(logging.Filter):
-    """Passes each text once in a while: a lost broker is reported 20 times a second while it is asked for."""
+class _RateLimit(logging.Filter):
+    """Passes each text once in a while: a lost broker is reported 20 times a second during a request."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: dict[str, float] = {}
+        self._passed_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record tells anything new."""
+        """Whether the record is relevant, and was not passed on a moment ago."""
         text = record.getMessage()
-        if any(part in text for part in _OF_NO_USE):
+        if any(part in text for part in _IRRELEVANT):
             return False
         text, now = _CHANGING.sub("", text), time.monotonic()
-        if now - self._told.get(text, float("-inf")) < _AGAIN_AFTER_S:
+        if now - self._passed_at.get(text, float("-inf")) < _AGAIN_AFTER_S:
             return False
-        if len(self._told) >= _MANY:
-            self._told.clear()
-        self._told[text] = now
+        if len(self._passed_at) >= _MANY:
+            self._passed_at.clear()
+        self._passed_at[text] = now
         return True
 
 
-client_log.addFilter(_Rarely())
+client_log.addFilter(_RateLimit())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -12,12 +11,11 @@ from confluent_kafka import KafkaException
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
-from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.core.secrecy import hide_secrets
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka import jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
-
-logger = logging.getLogger("pyspark_upsert_kafka")
 
 T = TypeVar("T")
 
@@ -34,8 +32,6 @@ _ANY_REMEDY = "set 'properties.sasl.username' and 'properties.sasl.password'"
 
 _NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
-
-_dropped_before: set[str] = set()
 
 
 def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,8 +53,8 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     return {**config, **_translated(properties.resolved())}
 
 
-def opened(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
-    """A client with this configuration.
+def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
+    """Opens a client with this configuration.
 
     Raises:
         OptionError: The client does not take a property.
@@ -71,9 +67,7 @@ def opened(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
 
 def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
     text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-    for name, value in config.items():
-        if is_secret(name) and value:
-            text = text.replace(str(value), "***")
+    text = hide_secrets(text, config)
     if _NO_KERBEROS in text:
         return OptionError(
             "The installed librdkafka has no Kerberos, which is what "
@@ -99,7 +93,10 @@ def _translated(given: Mapping[str, str]) -> dict[str, str]:
     translated: dict[str, str] = {}
     for name, value in given.items():
         if name in DROPPED or name.startswith("config.providers."):
-            _warn_once(name)
+            warn_once(
+                f"Option '{PREFIX}{name}' tunes the Java client and has no equivalent here; it is "
+                "ignored."
+            )
         elif name in _SPECIAL:
             translated.update(_SPECIAL[name](value, given))
         elif name in JVM_ONLY:
@@ -122,8 +119,8 @@ def _from_jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
     return {f"sasl.{name}": given[name] for name in ("username", "password") if name in given}
 
 
-def _taken_over(_: str, __: Mapping[str, str]) -> dict[str, str]:
-    """Of a property that the connector itself follows: as a client must never skip lost data by itself."""
+def _followed_by_adapter(_: str, __: Mapping[str, str]) -> dict[str, str]:
+    """For a property that the connector itself follows: a client must never skip lost data by itself."""
     return {}
 
 
@@ -174,9 +171,9 @@ def _buffer_memory(value: str, _: Mapping[str, str]) -> dict[str, str]:
 
 _SPECIAL: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
     "acks": _acks,
-    "auto.offset.reset": _taken_over,
+    "auto.offset.reset": _followed_by_adapter,
     "buffer.memory": _buffer_memory,
-    "default.api.timeout.ms": _taken_over,
+    "default.api.timeout.ms": _followed_by_adapter,
     "sasl.jaas.config": _from_jaas,
     "sasl.oauthbearer.token.endpoint.url": _token_endpoint,
     "ssl.endpoint.identification.algorithm": _host_check,
@@ -185,13 +182,3 @@ _SPECIAL: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
     "ssl.truststore.location": _truststore,
     "ssl.truststore.type": _truststore_type,
 }
-
-
-def _warn_once(name: str) -> None:
-    if name not in _dropped_before:
-        _dropped_before.add(name)
-        logger.warning(
-            "Option '%s%s' tunes the Java client and has no equivalent here; it is ignored.",
-            PREFIX,
-            name,
-        )

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, opened
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH, FetchSizes
@@ -91,4 +91,4 @@ class LibrdkafkaReader:
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}
         config = client_config(self._properties, "reader", {**ours, "error_cb": errors.on_error})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
-        return Connection(opened(ck.Consumer, config), errors)
+        return Connection(open_client(ck.Consumer, config), errors)

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
-from pyspark_upsert_kafka.kafka.librdkafka.properties import opened
+from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
 from pyspark_upsert_kafka.kafka.undelivered import Undelivered
@@ -127,7 +127,7 @@ class _Connection:
 def _connected(config: Mapping[str, Any]) -> _Connection:
     reports = _Reports()
     callbacks = {"on_delivery": reports.report, "error_cb": reports.errors.on_error}
-    return _Connection(opened(ck.Producer, {**config, **callbacks}), reports)
+    return _Connection(open_client(ck.Producer, {**config, **callbacks}), reports)
 
 
 def _end(connection: _Connection) -> None:
