@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 from pyspark.sql.types import DataType, StructType
 
-from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+from tests.unit.avro_codecs import datum_encoder
 from tests.unit.json_codecs import batch, columns
 
 

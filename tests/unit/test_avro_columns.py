@@ -22,8 +22,8 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from tests.unit.avro_codecs import columns_of
 from tests.unit.avro_writing import decimal, field, logical, record
 from tests.unit.json_codecs import columns, required
 

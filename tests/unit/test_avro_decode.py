@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
+from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import long, written
 
 ENOUGH = 64  # messages that make a batch go the fast way

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+from tests.unit.avro_codecs import datum_encoder
 from tests.unit.avro_writing import (
     by_fastavro,
     column,

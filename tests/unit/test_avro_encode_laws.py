@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.longs import longs
 from pyspark_upsert_kafka.formats.bytewise.pieces import joined, messages
+from tests.unit.avro_codecs import datum_decoder, datum_encoder
 from tests.unit.avro_writing import by_fastavro, read_by_fastavro
 from tests.unit.json_codecs import batch
 from tests.unit.json_codecs import values as shown

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.decoding.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import ANYTHING, records, spoilt, written
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
+from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import written
 
 ENOUGH = 64  # messages that make a batch go the fast way

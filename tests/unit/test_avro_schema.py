@@ -93,37 +93,74 @@ def field(kind):
     ("source", "why"),
     [
         ("{", "The Avro schema is not JSON: Expecting property name"),
-        ("[" * 100_000, "The Avro schema is nested too deep."),
-        (5, "is wrong at the top level: expected a type, got 5"),
-        ({}, "is wrong at the top level: 'type' is missing"),
-        ('"text"', "is wrong at the top level: no type 'text' was defined before"),
-        (field("text"), "is wrong at f: no type 'text' was defined before"),
-        (field({"type": "array", "items": field("S")}), "is wrong at f[]: the name 'R' is defined twice"),
-        (field({"type": "array", "items": "x.S"}), "is wrong at f[]: no type 'x.S' was defined before"),
-        (field({"type": "map"}), "is wrong at f: 'values' is missing"),
-        (field([]), "is wrong at f: a union needs a branch"),
-        (field(["int", ["null"]]), "is wrong at f: a union stands directly in a union"),
-        (field(["int", "long", "int"]), "is wrong at f: the branch 'int' occurs 2 times"),
-        (record({"name": "a-b", "type": "int"}), 'is wrong at the top level: "a-b" is no name'),
-        (record({"type": "int"}), "is wrong at the top level: 'name' is missing"),
-        (record({"name": "a"}), "is wrong at a: 'type' is missing"),
-        (record("a"), "is wrong at the top level: 'fields' must be a list of objects"),
-        (record({"name": "a", "type": "int"}, {"name": "a", "type": "int"}), "the field 'a' occurs 2 times"),
-        (record(name="a..b"), 'is wrong at the top level: "" is no name'),
-        ({"type": "fixed", "name": "F", "size": -1}, "'size' must be a number of bytes, got -1"),
-        ({"type": "fixed", "name": "F", "size": 1 << 63}, f"'size' must be a number of bytes, got {1 << 63}"),
-        ({"type": "fixed", "name": "F", "size": True}, "'size' must be a number of bytes, got true"),
-        ({"type": "enum", "name": "E", "symbols": ["A", "A"]}, "the symbol 'A' occurs 2 times"),
-        ({"type": "enum", "name": "E", "symbols": "A"}, "'symbols' must be a list of strings"),
-        ({"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}, "the default 'B' is none of the symbols"),
+        ("[" * 100_000, "The Avro schema is wrong: it is nested too deep"),
+        (5, "is wrong: Could not make an Avro Schema object from 5"),
+        ({}, 'is wrong: No "type" property: {}'),
+        ('"text"', "is wrong: Could not make an Avro Schema object from text"),
+        (field("text"), "is wrong: Could not make an Avro Schema object from text"),
+        (field({"type": "array", "items": field("S")}), 'is wrong: The name "R" is already in use'),
+        (field({"type": "array", "items": "x.S"}), "is wrong: Could not make an Avro Schema object from x.S"),
+        (field({"type": "map"}), "is wrong: Could not make an Avro Schema object from None"),
+        (field([]), "is wrong: a union needs a branch"),
+        (field(["int", ["null"]]), "is wrong: Unions cannot contain other unions"),
+        (field(["int", "long", "int"]), "is wrong: int type already in Union"),
+        (record({"name": "a-b", "type": "int"}), "is wrong: 'a-b', a field of 'R', is no name"),
+        (record({"type": "int"}), "is wrong: Fields must have a non-empty name"),
+        (record({"name": "a"}), "is wrong: Could not make an Avro Schema object from None"),
+        (record("a"), "is wrong: Not a valid field: a"),
+        (record({"name": "a", "type": "int"}, {"name": "a", "type": "int"}), "is wrong: Field name a already in use"),
+        (record(name="a..b"), "is wrong: '', part of the name 'a..b', is no name"),
+        ({"type": "fixed", "name": "F", "size": -1}, "Fixed Schema requires a valid positive integer for size property"),
+        ({"type": "fixed", "name": "F", "size": 1 << 63}, f"'size' of 'F' is no number of bytes: {1 << 63}"),
+        ({"type": "fixed", "name": "F", "size": True}, "'size' of 'F' is no number of bytes: true"),
+        ({"type": "enum", "name": "E", "symbols": ["A", "A"]}, "the symbol 'A' of the enum 'E' occurs 2 times"),
+        ({"type": "enum", "name": "E", "symbols": "A"}, "'symbols' of the enum 'E' must be a list of strings"),
+        ({"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}, "the default 'B' is none of the symbols of the enum 'E'"),
     ],
     ids=lambda case: str(case)[:40],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_place(source, why):
-    """The text names the field, and what was seen or expected there."""
+def test_what_is_wrong_is_said_with_its_origin(source, why):
+    """The text names where the schema comes from, and what was seen or expected there."""
     with pytest.raises(SchemaError) as error:
         parse_schema(source)
     assert why in str(error.value)
+    with pytest.raises(SchemaError, match=r"^The schema in 'value\.avro\.schema' is "):
+        parse_schema(source, "The schema in 'value.avro.schema'")
+
+
+ENUM = {"type": "enum", "name": "E", "symbols": ["A"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ({"type": {"type": "int"}}, Primitive("int")),
+        ({"type": ["null", "int"]}, Union((Primitive("null"), Primitive("int")))),
+        ({"type": "array", "items": {"type": "R"}}, Array(Reference("org.R"))),
+        (["null", record({"name": "member0", "type": "int"}, name="M")], Union((Primitive("null"), Record("org.M", (Field("member0", Primitive("int")),))))),
+        (ENUM | {"namespace": ""}, Enum("E", ("A",))),
+        (ENUM | {"namespace": None}, Enum("org.E", ("A",))),
+        (ENUM | {"symbols": ["GRÖSSE"], "default": "GRÖSSE"}, Enum("org.E", ("GRÖSSE",), "GRÖSSE")),
+        (ENUM | {"name": "Größe"}, Enum("org.Größe", ("A",))),
+        ([{"type": "fixed", "name": "int", "size": 1}, "int"], Union((Fixed("org.int", 1), Primitive("int")))),
+        ({"type": "int", "logicalType": ["date"]}, Primitive("int")),
+        ({"type": "array", "items": "int", "logicalType": "date"}, Array(Primitive("int"))),
+        ({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": "2"}, Fixed("org.F", 2)),
+        ({"type": "string", "avro.java.string": "String", "declared": 1}, Primitive("string")),
+    ],
+    ids=lambda case: str(case)[:50],
+)  # fmt: skip
+def test_what_apaches_parser_would_take_wrongly(kind, expected):
+    """Schemas that it refuses, warns of or gives another meaning are read as Java reads them."""
+    schema = parse_schema(record({"name": "f", "type": kind, "order": "ignore"}, namespace="org"))
+    assert schema.type.fields[0].type == expected
+
+
+def test_an_error_is_a_record():
+    """What is defined in it is in its namespace."""
+    within = record({"name": "e", "type": ENUM}, {"name": "f", "type": "a.E"}, namespace="a")
+    fields = (Field("e", Enum("a.E", ("A",))), Field("f", Enum("a.E", ("A",))))
+    assert parse_schema(within | {"type": "error"}).type == Record("a.R", fields)
 
 
 def test_a_text_and_its_json_are_the_same_schema():

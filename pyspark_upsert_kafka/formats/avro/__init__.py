@@ -11,8 +11,9 @@ from pyspark_upsert_kafka.formats.avro.decoding.passing import Passing
 from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
 from pyspark_upsert_kafka.formats.avro.derive import refuse_not_null
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
-from pyspark_upsert_kafka.formats.avro.options import OPTIONS, settings_of
-from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
+from pyspark_upsert_kafka.formats.avro.model import Schema
+from pyspark_upsert_kafka.formats.avro.options import OPTIONS, origin_of, settings_of
+from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
 
@@ -52,12 +53,11 @@ def columns(spec: CodecSpec, only: str | None) -> StructType | None:
         SchemaError: The schema is wrong, or Spark has no type for a field.
     """
     schema = spec.options.get("schema")
-    return None if schema is None else columns_of(schema, only)
+    return None if schema is None else columns_of(parse_schema(schema, origin_of(spec)), only)
 
 
-def _check_some_bytes(source: Source) -> None:
+def _check_some_bytes(schema: Schema) -> None:
     """An empty message is no datum, so a schema without anything in it has no messages."""
-    schema = parse_schema(source)
     if not least_bytes(Passing(schema).node(schema.type, "")):
         raise SchemaError(
             "The 'avro' format needs at least one column or field that takes bytes: a message of this "

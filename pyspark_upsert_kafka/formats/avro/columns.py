@@ -31,9 +31,9 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Primitive,
     Record,
     Reference,
+    Schema,
     Union,
 )
-from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
 
 _NULL = Primitive("null")
 _MOST_DIGITS = 38
@@ -61,7 +61,7 @@ _LOGICAL: dict[str, type[DataType]] = {
 _WIDER = {frozenset({"int", "long"}): LongType(), frozenset({"float", "double"}): DoubleType()}
 
 
-def columns_of(schema: Source, only: str | None = None) -> StructType:
+def columns_of(schema: Schema, only: str | None = None) -> StructType:
     """The columns of a record schema: in its order, nullable where it has a union with null.
 
     Args:
@@ -69,9 +69,9 @@ def columns_of(schema: Source, only: str | None = None) -> StructType:
         only: Name of the only column, where the schema is not that of a record.
 
     Raises:
-        SchemaError: It is no schema, not that of a record, or Spark has no type for a field.
+        SchemaError: It is not the schema of a record, or Spark has no type for a field.
     """
-    top = parse_schema(schema).type
+    top = schema.type
     if _count(top, {}) > MOST_COLUMNS:
         raise SchemaError(
             f"The Avro schema has more than {MOST_COLUMNS} fields in all, those of records within "

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.options import Option, boolean, text
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.formats.avro.schema import Source
+from pyspark_upsert_kafka.formats.avro.model import Schema
+from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
 
@@ -17,6 +18,9 @@ def binary(value: str) -> str:
         raise ValueError("expected 'binary', the only encoding of Avro that is supported")
     return "binary"
 
+
+DERIVED = "The schema derived from the columns"
+"""Where a schema comes from, for errors."""
 
 LEGACY_TIMESTAMPS = Option(
     "timestamp_mapping.legacy",
@@ -50,7 +54,7 @@ class Settings:
         finer: What to do about a timestamp that a derived schema has no digits for.
     """
 
-    schema: Source
+    schema: Schema
     legacy_timestamps: bool
     finer: str | None
 
@@ -59,13 +63,19 @@ def settings_of(spec: CodecSpec) -> Settings:
     """The settings of a side; without a schema the one derived from its columns.
 
     Raises:
-        SchemaError: Avro has no type for a column.
+        SchemaError: The schema is wrong, or Avro has no type for a column.
     """
     value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
     legacy = value["timestamp_mapping.legacy"]
     if value["schema"]:
-        return Settings(value["schema"], legacy, None)
-    return Settings(schema_of_columns(spec, legacy_timestamps=legacy), legacy, _finer(spec.side))
+        return Settings(parse_schema(value["schema"], origin_of(spec)), legacy, None)
+    derived = parse_schema(schema_of_columns(spec, legacy_timestamps=legacy), DERIVED)
+    return Settings(derived, legacy, _finer(spec.side))
+
+
+def origin_of(spec: CodecSpec) -> str:
+    """Where the given schema of a side comes from, for errors."""
+    return f"The schema in '{spec.side}.avro.schema'"
 
 
 def _finer(side: str) -> str:

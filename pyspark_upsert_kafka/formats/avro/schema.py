@@ -1,29 +1,26 @@
-"""Avro schemas from their JSON, by the rules of the Avro specification 1.12.
-
-What a schema may get wrong is said with the place where it stands: ``record.field``.
-"""
+"""Avro schemas from their JSON, by the rules of the Avro specification 1.12."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from avro import schema as apache
+from avro.errors import SchemaParseException
+
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.declarations import (
+from pyspark_upsert_kafka.formats.avro.apache_parser import (
+    DECLARED,
+    DEEPEST,
+    TOO_DEEP,
     Json,
-    attribute,
-    check_distinct,
-    checked_name,
-    full_name,
-    joined,
-    strings,
-    wrong,
+    parsed_by_apache,
 )
 from pyspark_upsert_kafka.formats.avro.logical import logical_type
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
-    PRIMITIVES,
     Array,
     AvroType,
     Enum,
@@ -37,162 +34,152 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Union,
 )
 
-DEEPEST = 100
-"""How deep types may stand within each other, whether defined there or named."""
-
-_TOP = "the top level"
-_SHOWN = 60
 _LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
 Source = str | Mapping[str, Any] | list[Any]
 
 
-def parse_schema(source: Source) -> Schema:
+def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:
     """The schema that a JSON text, or what such a text was parsed to, declares.
+
+    Args:
+        source: The schema.
+        origin: Where it comes from, for errors: "The schema in 'value.avro.schema'".
 
     Raises:
         SchemaError: It is no Avro schema.
     """
-    parser = _Parser()
     try:
-        declared = _from_json(source) if isinstance(source, str) else source
-        return Schema(parser.type(declared, "", _TOP), parser.records)
+        declared = json.loads(source) if isinstance(source, str) else source
     except RecursionError:
-        raise SchemaError("The Avro schema is nested too deep.") from None
-
-
-def _from_json(source: str) -> Json:
-    try:
-        return json.loads(source)
+        raise SchemaError(f"{origin} is wrong: {TOO_DEEP}.") from None
     except ValueError as error:  # also of a number of thousands of digits
-        raise SchemaError(f"The Avro schema is not JSON: {error}.") from None
+        raise SchemaError(f"{origin} is not JSON: {error}.") from None
+    model = _Model()
+    try:
+        kind = model.type(parsed_by_apache(declared))
+        _check_depth(kind)
+    except SchemaParseException as error:
+        raise SchemaError(f"{origin} is wrong: {str(error).removesuffix('.')}.") from None
+    return Schema(kind, model.records)
 
 
-class _Parser:
-    """The names known so far; a record is under way while its own fields are parsed."""
+class _Model:
+    """The parser's types as ours: each definition once, a record within itself by reference."""
 
     def __init__(self) -> None:
         self.known: dict[str, AvroType] = {}
         self.records: dict[str, Record] = {}
-        self.depths: dict[str, int] = {}
-        self.depth = self.deepest = 0
 
-    def type(self, declared: Json, space: str, at: str) -> AvroType:
-        """A type; ``deepest`` is how deep the types in it go, those that it only names included."""
-        self.depth += 1
-        self._check_depth(self.depth, at)
-        kind = self._type(declared, space, at)
-        self.depth -= 1
-        return kind
+    def type(self, parsed: apache.Schema) -> AvroType:
+        if isinstance(parsed, apache.UnionSchema):
+            return self._union(parsed)
+        if isinstance(parsed, apache.ArraySchema):
+            return Array(self.type(parsed.items))
+        if isinstance(parsed, apache.MapSchema):
+            return Map(self.type(parsed.values))
+        if isinstance(parsed, apache.NamedSchema):
+            if parsed.fullname not in self.known:
+                self.known[parsed.fullname] = self._definition(parsed)
+            return self.known[parsed.fullname]
+        return Primitive(parsed.type, logical_type(_declared(parsed), parsed.type))
 
-    def _check_depth(self, depth: int, at: str) -> None:
-        self.deepest = max(self.deepest, depth)
-        if depth > DEEPEST:
-            raise SchemaError(
-                f"The Avro schema is nested too deep: more than {DEEPEST} levels at {at[:_SHOWN]}."
-            )
+    def _union(self, parsed: apache.UnionSchema) -> Union:
+        if not parsed.schemas:
+            raise SchemaParseException("a union needs a branch")
+        names = (getattr(branch, "fullname", branch.type) for branch in parsed.schemas)
+        _check_distinct(names, "branch", "of a union")
+        return Union(tuple(map(self.type, parsed.schemas)))
 
-    def _type(self, declared: Json, space: str, at: str) -> AvroType:
-        if isinstance(declared, str):
-            return self._named(declared, space, at)
-        if isinstance(declared, list):
-            return self._union(declared, space, at)
-        if not isinstance(declared, Mapping):
-            raise wrong(at, f"expected a type, got {json.dumps(declared)}")
-        return self._declared(declared, space, at)
-
-    def _declared(self, declared: Mapping[str, Json], space: str, at: str) -> AvroType:
-        kind = attribute(declared, "type", at)
-        if not isinstance(kind, str):
-            return self.type(kind, space, at)
-        if kind in PRIMITIVES:
-            return Primitive(kind, logical_type(declared, kind))
-        if kind == "array":
-            return Array(self.type(attribute(declared, "items", at), space, f"{at}[]"))
-        if kind == "map":
-            return Map(self.type(attribute(declared, "values", at), space, f"{at}{{}}"))
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(kind, declared, space, at)
-        return self._named(kind, space, at)
-
-    def _named(self, name: str, space: str, at: str) -> AvroType:
-        if name in PRIMITIVES:
-            return Primitive(name)
-        full = name if "." in name else joined(space, name)
-        if full not in self.known:
-            raise wrong(at, f"no type {full!r} was defined before")
-        self._check_depth(self.depth + self.depths.get(full, 0), at)
-        return self.known[full]
-
-    def _union(self, declared: list[Json], space: str, at: str) -> Union:
-        branches = tuple(self.type(branch, space, at) for branch in declared)
-        if not branches:
-            raise wrong(at, "a union needs a branch")
-        if any(isinstance(branch, Union) for branch in branches):
-            raise wrong(at, "a union stands directly in a union")
-        check_distinct((_branch_name(branch) for branch in branches), at, "branch")
-        return Union(branches)
-
-    def _definition(self, kind: str, declared: Mapping[str, Json], space: str, at: str) -> AvroType:
-        name, space = full_name(declared, space, at)
-        if name in self.known:
-            raise wrong(at, f"the name {name!r} is defined twice")
+    def _definition(self, parsed: apache.NamedSchema) -> AvroType:
+        name, declared = parsed.fullname, _declared(parsed)
+        for part in name.split("."):
+            _check_name(part, f"part of the name {name!r}")
         aliases = tuple(
-            alias if "." in alias else joined(space, alias)
-            for alias in strings(declared, "aliases", at)
+            alias if "." in alias or not parsed.namespace else f"{parsed.namespace}.{alias}"
+            for alias in _strings(declared, "aliases", f"of {name!r}")
         )
-        if kind == "enum":
-            self.known[name] = _enum(declared, name, aliases, at)
-        elif kind == "fixed":
-            self.known[name] = _fixed(declared, name, aliases, at)
-        else:
-            self.known[name] = Reference(name)
-            around, self.deepest = self.deepest, self.depth
-            record = Record(name, self._fields(declared, space, at), aliases)
-            self.depths[name] = self.deepest - self.depth
-            self.deepest = max(around, self.deepest)
-            self.known[name] = self.records[name] = record
-        return self.known[name]
+        if isinstance(parsed, apache.EnumSchema):
+            return _enum(declared, name, aliases)
+        if isinstance(parsed, apache.FixedSchema):
+            return _fixed(declared, name, aliases)
+        return self._record(parsed, name, aliases)
 
-    def _fields(self, declared: Mapping[str, Json], space: str, at: str) -> tuple[Field, ...]:
-        listed = attribute(declared, "fields", at)
-        if not isinstance(listed, list) or not all(isinstance(f, Mapping) for f in listed):
-            raise wrong(at, "'fields' must be a list of objects")
-        prefix = "" if at == _TOP else f"{at}."
-        fields = tuple(self._field(field, space, at, prefix) for field in listed)
-        check_distinct((field.name for field in fields), at, "field")
-        return fields
+    def _record(self, parsed: Any, name: str, aliases: tuple[str, ...]) -> Record:
+        self.known[name] = Reference(name)
+        fields = tuple(self._field(field, name) for field in parsed.fields)
+        self.records[name] = Record(name, fields, aliases)
+        return self.records[name]
 
-    def _field(self, declared: Mapping[str, Json], space: str, at: str, prefix: str) -> Field:
-        name = checked_name(attribute(declared, "name", at), at)
+    def _field(self, parsed: apache.Field, record: str) -> Field:
+        declared = _declared(parsed)
+        _check_name(parsed.name, f"a field of {record!r}")
+        aliases = _strings(declared, "aliases", f"of the field {parsed.name!r} of {record!r}")
         return Field(
-            name,
-            self.type(attribute(declared, "type", f"{prefix}{name}"), space, f"{prefix}{name}"),
-            declared.get("default", NO_DEFAULT),
-            strings(declared, "aliases", f"{prefix}{name}"),
+            parsed.name, self.type(parsed.type), declared.get("default", NO_DEFAULT), aliases
         )
 
 
-def _enum(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...], at: str) -> Enum:
-    symbols = strings(declared, "symbols", at)
+def _declared(parsed: apache.Schema | apache.Field) -> Mapping[str, Json]:
+    """The declaration of a type; that of a bare name is empty."""
+    declared: Any = parsed.get_prop(DECLARED)
+    return declared or {}
+
+
+def _enum(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...]) -> Enum:
+    symbols = _strings(declared, "symbols", f"of the enum {name!r}")
     for symbol in symbols:
-        checked_name(symbol, at)
-    check_distinct(symbols, at, "symbol")
+        _check_name(symbol, f"a symbol of the enum {name!r}")
+    _check_distinct(symbols, "symbol", f"of the enum {name!r}")
     default = declared.get("default")
     if default is not None and default not in symbols:
-        raise wrong(at, f"the default {default!r} is none of the symbols")
+        raise SchemaParseException(
+            f"the default {default!r} is none of the symbols of the enum {name!r}"
+        )
     return Enum(name, symbols, default, aliases)
 
 
-def _fixed(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...], at: str) -> Fixed:
-    size = attribute(declared, "size", at)
-    if type(size) is not int or not 0 <= size <= _LARGEST_SIZE:
-        raise wrong(at, f"'size' must be a number of bytes, got {json.dumps(size)}")
+def _fixed(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...]) -> Fixed:
+    size = declared["size"]
+    if type(size) is not int or size > _LARGEST_SIZE:
+        raise SchemaParseException(f"'size' of {name!r} is no number of bytes: {json.dumps(size)}")
     return Fixed(name, size, logical_type(declared, "fixed", size), aliases)
 
 
-def _branch_name(branch: AvroType) -> str:
-    if isinstance(branch, Primitive):
-        return branch.kind
-    if isinstance(branch, Array | Map | Union):
-        return type(branch).__name__.lower()
-    return branch.name
+def _strings(declared: Mapping[str, Json], name: str, whose: str) -> tuple[str, ...]:
+    listed = declared.get(name, [])
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+        raise SchemaParseException(f"{name!r} {whose} must be a list of strings")
+    return tuple(listed)
+
+
+def _check_name(name: str, where: str) -> None:
+    """Letters, digits and underscores, as Java's ``NameValidator.UTF_VALIDATOR`` has them."""
+    if not name.isidentifier():
+        raise SchemaParseException(
+            f"{name!r}, {where}, is no name: only letters, digits and '_' may be in it"
+        )
+
+
+def _check_distinct(names: Iterable[str], what: str, whose: str) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise SchemaParseException(f"the {what} {name!r} {whose} occurs {times} times")
+
+
+def _check_depth(kind: AvroType) -> None:
+    """Definitions may stand side by side in the text and name each other too deep."""
+    if _depth(kind, {}) > DEEPEST:
+        raise SchemaParseException(TOO_DEEP)
+
+
+def _depth(kind: AvroType, records: dict[str, int]) -> int:
+    """How deep the types within a type stand; ``records`` are those looked at."""
+    if isinstance(kind, Record):
+        if kind.name not in records:
+            records[kind.name] = 1 + max((_depth(f.type, records) for f in kind.fields), default=0)
+        return records[kind.name]
+    if isinstance(kind, Union):
+        return 1 + max(_depth(branch, records) for branch in kind.branches)
+    if isinstance(kind, Array | Map):
+        return 1 + _depth(kind.items if isinstance(kind, Array) else kind.values, records)
+    return 1

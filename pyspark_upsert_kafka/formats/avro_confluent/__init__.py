@@ -13,7 +13,9 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
-from pyspark_upsert_kafka.formats.avro.options import schema_of_columns
+from pyspark_upsert_kafka.formats.avro.model import Schema
+from pyspark_upsert_kafka.formats.avro.options import DERIVED, schema_of_columns
+from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.registry_format import (
@@ -32,10 +34,13 @@ def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDec
     Raises:
         SchemaError: The given schema is wrong, or Avro cannot carry a column.
     """
-    datum_decoder(given or _derived(spec), spec.schema)
+    schema = _parsed(given, spec)
+    datum_decoder(schema, spec.schema)
+    reader = schema if given else None
 
-    def of_schema(writer: RegisteredSchema) -> Decoder:
-        return datum_decoder(avro_text(writer), spec.schema, reader=given, skip=prefix_length)
+    def of_schema(registered: RegisteredSchema) -> Decoder:
+        writer = parse_schema(avro_text(registered), registered.origin)
+        return datum_decoder(writer, spec.schema, reader=reader, skip=prefix_length)
 
     return of_schema
 
@@ -46,14 +51,14 @@ def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
     Raises:
         SchemaError: The schema is wrong, or a column does not fit it.
     """
-    schema = given or _derived(spec)
+    schema = _parsed(given, spec)
     finer = None if given else _finer(spec.side)
     datum_encoder(schema, spec.schema)
 
     def with_prefix(prefix: bytes) -> Encoder:
         return datum_encoder(schema, spec.schema, prefix=prefix, finer=finer)
 
-    return SchemaEncoder(schema, with_prefix)
+    return SchemaEncoder(given or _derived(spec), with_prefix)
 
 
 def columns(schema: RegisteredSchema, only: str | None) -> StructType:
@@ -62,7 +67,7 @@ def columns(schema: RegisteredSchema, only: str | None) -> StructType:
     Raises:
         SchemaError: It is not Avro's, or Spark has no type for a field.
     """
-    return columns_of(avro_text(schema), only)
+    return columns_of(parse_schema(avro_text(schema), schema.origin), only)
 
 
 def avro_text(schema: RegisteredSchema) -> str:
@@ -76,6 +81,13 @@ def avro_text(schema: RegisteredSchema) -> str:
     if not schema.references:
         return schema.text
     return with_definitions(schema.text, [reference.text for reference in schema.references])
+
+
+def _parsed(given: str | None, spec: CodecSpec) -> Schema:
+    """The given schema, else the one derived from the columns."""
+    if given:
+        return parse_schema(given, f"The schema in '{spec.side}.avro-confluent.schema'")
+    return parse_schema(_derived(spec), DERIVED)
 
 
 def _derived(spec: CodecSpec) -> str:

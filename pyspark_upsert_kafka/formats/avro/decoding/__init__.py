@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
 )
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
+from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.batches import UnreadableError, batch_of, exact_decoder
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 
@@ -28,10 +28,10 @@ _TOO_FEW = 64
 
 
 def datum_decoder(
-    writer: Source,
+    writer: Schema,
     columns: StructType,
     *,
-    reader: Source | None = None,
+    reader: Schema | None = None,
     skip: int = 0,
     legacy_timestamps: bool = True,
 ) -> Decoder:
@@ -45,17 +45,12 @@ def datum_decoder(
         legacy_timestamps: Read local and other timestamps alike; else a mismatch is refused.
 
     Raises:
-        SchemaError: A schema is wrong, or a column does not fit it.
+        SchemaError: A column does not fit the schema.
     """
     # What has no Avro type is not read from one that happens to look like it, as a VARIANT's two halves.
     derived_schema(columns, frozenset(), legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
-    plan = resolved(
-        parse_schema(writer),
-        None if reader is None else parse_schema(reader),
-        target,
-        strict_zones=not legacy_timestamps,
-    )
+    plan = resolved(writer, reader, target, strict_zones=not legacy_timestamps)
     read = value_reader(plan, skip)
 
     def row(message: bytes) -> Sequence[Any]:

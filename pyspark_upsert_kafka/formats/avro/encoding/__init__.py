@@ -11,13 +11,13 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps
 from pyspark_upsert_kafka.formats.avro.encoding.writers import datum_writer
-from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
+from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.bytewise.pieces import constant, joined, messages
 from pyspark_upsert_kafka.formats.codec import Encoder
 
 
 def datum_encoder(
-    schema: Source,
+    schema: Schema,
     columns: StructType,
     *,
     prefix: bytes = b"",
@@ -36,10 +36,10 @@ def datum_encoder(
             error; None = it is rounded down.
 
     Raises:
-        SchemaError: It is no Avro schema, or the columns do not fit it.
+        SchemaError: The columns do not fit the schema.
     """
     timestamps = Timestamps(legacy_timestamps, finer)
-    write = datum_writer(parse_schema(schema), columns, timestamps)
+    write = datum_writer(schema, columns, timestamps)
 
     def encode(rows: pa.RecordBatch) -> list[bytes]:
         pieces = write(rows.to_struct_array())
