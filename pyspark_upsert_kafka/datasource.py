@@ -42,16 +42,16 @@ class UpsertKafkaDataSource(DataSource):
         return "upsert-kafka"
 
     def schema(self) -> StructType | str:
-        """Asked only when the user gives no schema: the columns of an Avro schema.
+        """Asked only when the user gives no columns: those that the schema of a format gives.
 
         Raises:
             SchemaError: Nothing else says what the columns are.
             OptionError: An option is wrong.
             BrokerError: The schema registry does not answer, or refuses.
         """
-        from pyspark_upsert_kafka.source.columns import known_columns
+        from pyspark_upsert_kafka.source.schema_inference import inferred_schema
 
-        return known_columns(self.options)
+        return inferred_schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: the table as of now, or its changes."""

@@ -24,7 +24,7 @@ _NO_SCHEMA = (
 )
 
 
-def known_columns(raw: Mapping[str, str]) -> StructType:
+def inferred_schema(raw: Mapping[str, str]) -> StructType:
     """The columns of the table that a reader's options describe.
 
     Spark asks before it says whether a batch or a stream is read. So it is a changelog unless an option
@@ -82,7 +82,7 @@ def _key_columns(table: TableOptions, value: StructType) -> list[StructField]:
     for name in wanted:
         if name.lower() not in known:
             raise SchemaError(
-                f"Column {name!r} of the primary key is in no Avro schema. Columns of the key: "
+                f"Column {name!r} of the primary key is in no schema. Columns of the key: "
                 f"[{_names(in_key)}]; columns of the value: [{_names(in_value)}]. Give the columns by "
                 ".schema(...)."
             )

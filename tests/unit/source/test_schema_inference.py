@@ -178,7 +178,7 @@ def test_a_key_of_another_format(registry, include):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"primary_key": "no"}, r"'no' .* no Avro schema\. Columns of the key: \[id\]; .*\[id, name, age\]"),
+        ({"primary_key": "no"}, r"'no' .* no schema\. Columns of the key: \[id\]; .*\[id, name, age\]"),
         ({"primary_key": "no", "key__format": "json"}, r"Columns of the key: \[\]"),
     ],
 )  # fmt: skip
