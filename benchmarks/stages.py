@@ -36,7 +36,7 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     table = table_to_read(schema, parsed)
     client = load_client(parsed.table.client)
     ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
-    read = client.reader(parsed.table.properties, committed=True, fail_on_data_loss=True)
+    reader = client.reader(parsed.table.properties, committed=True, fail_on_data_loss=True)
     decoder = RowDecoder(table, parsed, "UTC")
 
     def fetch(batch: Any) -> int:
@@ -48,7 +48,7 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     for step, work in (("reading: client", fetch), ("reading: client + decode", fetch_and_decode)):
         begin, count = time.process_time(), 0
         for range_ in ranges:
-            for batch in read(range_):
+            for batch in reader.read(range_):
                 count += work(batch)
         yield step, time.process_time() - begin, count
 

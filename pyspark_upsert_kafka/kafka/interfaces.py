@@ -5,7 +5,7 @@ Each adapter (`librdkafka`, `kafka_python`) gives these three roles; nothing els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -118,11 +118,16 @@ class Cluster(Protocol):
         """Ends the connection."""
 
 
-RangeReader = Callable[[Range], Iterator[RawBatch]]
-"""Reads a range in batches, up to its end by position: gaps are normal.
+class RangeReader(Protocol):
+    """Reads ranges, each up to its end by position: gaps are normal."""
 
-Raises DataLossError where offsets are gone (or goes on when told to), BrokerError when nothing moves.
-"""
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """The messages of a range, in batches.
+
+        Raises:
+            DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
+            BrokerError: The broker refuses, or stays away.
+        """
 
 
 @dataclass(frozen=True)

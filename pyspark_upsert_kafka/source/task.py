@@ -33,14 +33,14 @@ def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa
     decoder = RowDecoder(table, options, session_time_zone())
     handle_errors = error_handler(options)
     snapshot = Snapshot(table.key_names) if options.mode == "snapshot" else None
-    read = load_client(options.table.client).reader(
+    reader = load_client(options.table.client).reader(
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,
         details=_wants_details(table, options),
     )
-    batches = read(range_)
-    for batch, rows in chain.from_iterable(decode_in_parts(decoder, batch) for batch in batches):
+    parts = (decode_in_parts(decoder, batch) for batch in reader.read(range_))
+    for batch, rows in chain.from_iterable(parts):
         if rows.bad:
             handle_errors(batch, rows.bad)
         if snapshot is not None:

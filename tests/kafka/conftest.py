@@ -113,13 +113,13 @@ class Edge:
         details: bool = True,
     ) -> Iterator[RawBatch]:
         """The batches of a range."""
-        read = load_client(self.client).reader(
+        reader = load_client(self.client).reader(
             self.all_properties(),
             committed=self.has_transactions if committed is None else committed,
             fail_on_data_loss=fail_on_data_loss,
             details=details,
         )
-        return read(range_)
+        return reader.read(range_)
 
     def offsets(self, range_: Range, **how: bool) -> list[int]:
         """The offsets that reading a range gives."""

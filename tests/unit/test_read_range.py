@@ -38,10 +38,14 @@ class FakeClient:
     sent: list[Messages] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
-    def reader(self, properties: object, **how: Any) -> Callable[[Range], Iterator[FakeBatch]]:
-        """A reader that reads every range alike."""
+    def reader(self, properties: object, **how: Any) -> FakeClient:
+        """Itself."""
         self.asked = how
-        return lambda range_: iter(self.batches)
+        return self
+
+    def read(self, range_: Range) -> Iterator[FakeBatch]:
+        """The batches, whichever the range is."""
+        return iter(self.batches)
 
     def sender(
         self, properties: object, topics: tuple[str, ...], *, acknowledged: bool

@@ -62,7 +62,7 @@ class KafkaPythonReader:
         self._fail_on_data_loss = fail_on_data_loss
         self._details = details
 
-    def __call__(self, range_: Range) -> Iterator[RawBatch]:
+    def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the consumer.
