@@ -20,11 +20,8 @@ from pyspark_upsert_kafka.core.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
-from pyspark_upsert_kafka.kafka.kafka_python.errors import (
-    checked,
-    connect_timeouts,
-    needs_kafka_python_3,
-)
+from pyspark_upsert_kafka.kafka.kafka_python.errors import checked, connect_timeouts
+from pyspark_upsert_kafka.kafka.kafka_python.installed import no_read_committed
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
 from pyspark_upsert_kafka.kafka.kafka_python.requests_ng import (
     partition_leaders,
@@ -135,14 +132,6 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
                     checked(code, None)
 
         self._call("commit", request)
-
-
-def no_read_committed() -> Exception:
-    """The error for a reader that must not see aborted messages."""
-    return needs_kafka_python_3(
-        "cannot tell the messages of aborted transactions from others",
-        "accept them with 'properties.isolation.level' = 'read_uncommitted'",
-    )
 
 
 def _by_topic(pairs: Iterable[tuple[TopicPartition, Any]]) -> list[tuple[str, list[Any]]]:

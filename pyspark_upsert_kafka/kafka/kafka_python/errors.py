@@ -1,4 +1,4 @@
-"""What kafka-python's errors mean for the next attempt."""
+"""What kafka-python's errors mean for the next attempt, and the retry loop that heeds it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from kafka import errors
 
-from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.kafka import failures
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
@@ -83,12 +82,3 @@ def retrying(
     """The retry loop for a client of kafka-python; the arguments are those of `Retrying`."""
     raised = (errors.KafkaError, OSError)
     return Retrying(servers, timeouts, client_errors, raised, classify, **more)
-
-
-def needs_kafka_python_3(what: str, remedy: str) -> OptionError:
-    """The error for what kafka-python-ng cannot do."""
-    return OptionError(
-        f"'kafka.client' = 'kafka-python': the installed kafka-python-ng {what}. Install its "
-        f"successor (pip uninstall kafka-python-ng; pip install 'kafka-python>=3'), set 'kafka.client' "
-        f"to 'librdkafka', or {remedy}."
-    )

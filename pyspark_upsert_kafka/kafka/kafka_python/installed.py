@@ -48,3 +48,20 @@ def _version_of_ng() -> str | None:
 # One library uninstalled takes the files of the other with it, and leaves a package without a version.
 IS_KAFKA_PYTHON_3 = is_kafka_python_3(getattr(kafka, "__version__", "unknown"), _version_of_ng())
 """Whether it is kafka-python 3, which has read_committed and idempotence; kafka-python-ng has neither."""
+
+
+def needs_kafka_python_3(what: str, remedy: str) -> OptionError:
+    """The error for what kafka-python-ng cannot do."""
+    return OptionError(
+        f"'kafka.client' = 'kafka-python': the installed kafka-python-ng {what}. Install its "
+        f"successor (pip uninstall kafka-python-ng; pip install 'kafka-python>=3'), set 'kafka.client' "
+        f"to 'librdkafka', or {remedy}."
+    )
+
+
+def no_read_committed() -> OptionError:
+    """The error for a reader that must not see aborted messages."""
+    return needs_kafka_python_3(
+        "cannot tell the messages of aborted transactions from others",
+        "accept them with 'properties.isolation.level' = 'read_uncommitted'",
+    )

@@ -7,8 +7,10 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.confirmation import confirmation
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
-from pyspark_upsert_kafka.kafka.kafka_python.errors import needs_kafka_python_3
-from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
+from pyspark_upsert_kafka.kafka.kafka_python.installed import (
+    IS_KAFKA_PYTHON_3,
+    needs_kafka_python_3,
+)
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
 from pyspark_upsert_kafka.kafka.kafka_python.translations import QUEUED_MESSAGES
 

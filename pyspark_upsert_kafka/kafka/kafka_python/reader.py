@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts, retrying
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.kafka_python.headers import with_lenient_batches
-from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3, no_read_committed
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
     create_no_topics,
@@ -54,8 +54,6 @@ class KafkaPythonReader:
         self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
     ) -> None:
         if committed and not IS_KAFKA_PYTHON_3:
-            from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_ng import no_read_committed
-
             raise no_read_committed()
         level = "read_committed" if committed else "read_uncommitted"
         self._properties = Properties({**properties, "isolation.level": level})
