@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.sink.messages import RowEncoder
+from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.source.batch import plan
 from pyspark_upsert_kafka.source.rows import RowDecoder
 
@@ -57,14 +57,14 @@ def writing(rows: DataFrame, options: dict[str, str]) -> Iterator[tuple[str, flo
     """(step, seconds of CPU, rows) for encoding alone and for encoding and sending."""
     parsed = write_options(options, format_options)
     table = table_to_write(rows.schema, parsed)
-    encode = RowEncoder(table, parsed, "UTC")
+    encoder = RowEncoder(table, parsed, "UTC")
     batches = rows.toArrow().to_batches(10_000)
     begin = time.process_time()
-    encoded = [encode(batch).messages for batch in batches]
+    encoded = [encoder.encode(batch).messages for batch in batches]
     count = sum(map(len, encoded))
     yield "writing: encode", time.process_time() - begin, count
     sender = load_client(parsed.table.client).sender(
-        parsed.table.properties, parsed.table.topics.names, acknowledged=True
+        parsed.table.properties, parsed.table.topics.names, parsed.guarantee
     )
     begin = time.process_time()
     for messages in encoded:

@@ -1,13 +1,15 @@
-"""Spark's types as Arrow types, exactly as Spark's Python workers expect them."""
+"""Arrow as Spark's Python workers expect it, and columns of it as keys."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+Column = TypeVar("Column", "pa.Array", "pa.ChunkedArray")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -24,3 +26,15 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
         return cast("pa.Schema", to_arrow_schema(schema, timezone="UTC"))
     return cast("pa.Schema", to_arrow_schema(schema))  # PySpark 4.0 and 4.1: UTC is the default
+
+
+def canonical_floats(column: Column) -> Column:
+    """The column with -0.0 as 0.0 and one NaN for all, which as keys are equal; others as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    zero = pa.scalar(0.0, column.type)
+    return cast("Column", pc.if_else(pc.is_nan(column), nan, pc.add(column, zero)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 
 T = TypeVar("T")
@@ -27,26 +28,26 @@ class Confirmation:
     idempotent: bool
 
 
-def confirmation(properties: Mapping[str, str], *, acknowledged: bool) -> Confirmation:
+def confirmation(properties: Mapping[str, str], guarantee: DeliveryGuarantee) -> Confirmation:
     """What to ask of the brokers.
 
     Args:
         properties: The producer's properties, references replaced or left out.
-        acknowledged: Whether the guarantee needs each message confirmed.
+        guarantee: What the sink promises.
 
     Raises:
         OptionError: A value is malformed, or contradicts another or the guarantee.
 
-    >>> confirmation({}, acknowledged=True)
+    >>> confirmation({}, DeliveryGuarantee.AT_LEAST_ONCE)
     Confirmation(acks='all', idempotent=True)
-    >>> confirmation({"acks": "1"}, acknowledged=True)
+    >>> confirmation({"acks": "1"}, DeliveryGuarantee.AT_LEAST_ONCE)
     Confirmation(acks='1', idempotent=False)
-    >>> confirmation({}, acknowledged=False)
+    >>> confirmation({}, DeliveryGuarantee.NONE)
     Confirmation(acks='0', idempotent=False)
     """
     acks = _value(properties, "acks", _ACKS, "'all', '1' or '0'")
     idempotent = _value(properties, "enable.idempotence", _BOOLEANS, "'true' or 'false'")
-    if acks == "0" and acknowledged:
+    if acks == "0" and guarantee.needs_confirmation:
         raise OptionError(
             "Option 'properties.acks' = '0' (also spelt 'properties.request.required.acks') confirms "
             "nothing: leave it out, or set 'sink.delivery-guarantee' to 'none'."
@@ -57,7 +58,7 @@ def confirmation(properties: Mapping[str, str], *, acknowledged: bool) -> Confir
             f"'{acks}': leave one of the two out."
         )
     if acks is None:
-        acks = "all" if acknowledged or idempotent else "0"
+        acks = "all" if guarantee.needs_confirmation or idempotent else "0"
     # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
     return Confirmation(acks, acks == "all" if idempotent is None else idempotent)
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.properties import Properties
-
-Headers = Sequence[tuple[str, bytes | None]]
+from pyspark_upsert_kafka.kafka.messages import Headers, Messages
 
 BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
@@ -130,28 +130,6 @@ class RangeReader(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Messages:
-    """Messages to send, as parallel columns; None for timestamps or headers = none has any.
-
-    Args:
-        topics: One topic for all, or one for each message.
-        keys: Message keys; None only in a dead letter.
-        values: Message values; None = a tombstone.
-        timestamps: Record timestamps in ms since the epoch; 0 = now.
-        headers: Headers of each message.
-    """
-
-    topics: str | Sequence[str]
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    timestamps: Sequence[int] | None = None
-    headers: Sequence[Headers | None] | None = None
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
 class Sender(Protocol):
     """Sends messages: one key, one partition (the Java client's murmur2), one order."""
 
@@ -198,6 +176,6 @@ class Client(Protocol):
         """
 
     def sender(
-        self, properties: Properties, topics: Sequence[str], *, acknowledged: bool
+        self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from itertools import chain, repeat
-from typing import Any
+from collections.abc import Iterable
 
 from pyspark_upsert_kafka.core.options import BufferFlush
-from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages, Sender
-
-_MOST_BYTES = 64 * 1024 * 1024
-"""Of keys, values and headers in the buffer: at that many it is flushed, however few its keys are."""
+from pyspark_upsert_kafka.kafka.interfaces import Sender
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.sink.last_changes import LastChanges
 
 _SOON_S = 1.0
 """For the clock to finish what it sends, before closing goes on without it."""
@@ -25,10 +23,8 @@ class KeyedBuffer:
     """
 
     def __init__(self, sender: Sender, when: BufferFlush) -> None:
-        self._sender, self._when = sender, when
-        self._last: dict[Any, tuple[Any, ...]] = {}
-        # At most so many: what was overwritten is counted until all are counted anew.
-        self._bytes = 0
+        self._sender, self._interval_s = sender, when.interval_s
+        self._changes = LastChanges(when.max_rows)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._sender_is_open = True
@@ -42,25 +38,15 @@ class KeyedBuffer:
         Raises:
             DeliveryError: A message sent earlier was refused.
         """
-        changes = list(zip(*_columns(messages), strict=False))
-        names = list(zip(*_columns(messages)[:2], strict=False))
-        begin = 0
-        while begin < len(changes):
-            with self._lock:
-                self._raise_failure()
-                most = begin + self._when.max_rows - len(self._last)
-                end, size = _fitting(messages, begin, most, _MOST_BYTES - self._bytes)
-                self._last.update(zip(names[begin:end], changes[begin:end], strict=True))
-                self._bytes += size
-                if len(self._last) >= self._when.max_rows or self._is_full():
-                    self._pass_on()
-            begin = end
+        with self._lock:
+            self._raise_failure()
+            self._pass_on(self._changes.add(messages))
 
     def flush(self) -> None:
         """Sends what is left and returns when the broker has confirmed everything."""
         with self._lock:
             self._raise_failure()
-            self._pass_on()
+            self._pass_on(self._changes.drain())
             self._sender.flush()
 
     def close(self) -> None:
@@ -77,31 +63,16 @@ class KeyedBuffer:
                 self._lock.release()
             self._clock.join(_SOON_S)
 
-    def _is_full(self) -> bool:
-        """Whether the buffer holds too many bytes: changes that were overwritten are gone from it."""
-        if self._bytes < _MOST_BYTES:
-            return False
-        self._bytes = sum(
-            len(key or b"") + len(value or b"") + _size_of_headers(headers)
-            for _, key, value, _, headers in self._last.values()
-        )
-        # Counting costs little only if much can come before the next time.
-        return self._bytes >= _MOST_BYTES // 2
-
-    def _pass_on(self) -> None:
-        if self._last:
-            topics, keys, values, timestamps, headers = map(
-                list, zip(*self._last.values(), strict=True)
-            )
-            self._last, self._bytes = {}, 0
-            self._sender.send(Messages(topics, keys, values, timestamps, headers))
+    def _pass_on(self, parts: Iterable[Messages]) -> None:
+        for messages in parts:
+            self._sender.send(messages)
 
     def _flush_at_intervals(self) -> None:
-        interval_s = min(self._when.interval_s, threading.TIMEOUT_MAX)
+        interval_s = min(self._interval_s, threading.TIMEOUT_MAX)
         while self._failure is None and not self._closed.wait(interval_s):
             with self._lock:
                 try:
-                    self._pass_on()
+                    self._pass_on(self._changes.drain())
                 except Exception as failure:  # noqa: BLE001 - the task must see whatever it was
                     self._failure = failure
         if self._closed.is_set():
@@ -116,35 +87,3 @@ class KeyedBuffer:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-
-def _columns(messages: Messages) -> list[Any]:
-    topics: Any = messages.topics
-    return [
-        repeat(topics) if isinstance(topics, str) else topics,
-        messages.keys,
-        messages.values,
-        repeat(0) if messages.timestamps is None else messages.timestamps,
-        repeat(None) if messages.headers is None else messages.headers,
-    ]
-
-
-def _fitting(messages: Messages, begin: int, most: int, room: int) -> tuple[int, int]:
-    """Where messages from ``begin`` on end that fit into so many bytes, and their size; at least one."""
-    end = min(most, len(messages))
-    while (size := _size(messages, begin, end)) > room and end - begin > 1:
-        end = begin + (end - begin) // 2
-    return end, size
-
-
-def _size(messages: Messages, begin: int, end: int) -> int:
-    """Bytes of these messages' keys, values and headers."""
-    contents = chain(messages.keys[begin:end], messages.values[begin:end])
-    size = sum(map(len, filter(None, contents)))
-    if messages.headers is not None:
-        size += sum(map(_size_of_headers, messages.headers[begin:end]))
-    return size
-
-
-def _size_of_headers(headers: Headers | None) -> int:
-    return sum(len(name) + len(content or b"") for name, content in headers or ())

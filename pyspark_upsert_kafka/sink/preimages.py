@@ -6,18 +6,20 @@ key leaves the old key with nothing after its preimage: that becomes a tombstone
 
 from __future__ import annotations
 
-from itertools import compress, repeat
 from operator import eq
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import PreimageOrder
-from pyspark_upsert_kafka.kafka.interfaces import Messages
-from pyspark_upsert_kafka.sink.messages import Changes
+from pyspark_upsert_kafka.kafka.messages import Headers, Messages
+from pyspark_upsert_kafka.sink.encoding import Changes
 
-_MOST_BYTES = 64 * 1024 * 1024
+_Extras = tuple[int, "Headers | None"]
+"""Timestamp and headers of a message that has any."""
+
 _ENTRY_BYTES = 150
 """What a waiting preimage holds besides its key: an entry of a dict, and an object."""
 
@@ -77,13 +79,13 @@ class SortedPreimages:
             return changes.messages
         messages, flags = changes.messages, _flags(changes)
         if self._last is not None:
-            messages = _joined(self._last, messages)
+            messages = self._last.followed_by(messages)
             flags = np.concatenate([[True], flags])
         waits = bool(len(flags) and flags[-1])
         kept = ~(flags & _followed(messages))
         kept[-1:] &= not waits
-        self._last = _picked(messages, [*[False] * (len(flags) - 1), True]) if waits else None
-        return messages if kept.all() else _picked(messages, kept.tolist())
+        self._last = messages.filter([*[False] * (len(flags) - 1), True]) if waits else None
+        return messages if kept.all() else messages.filter(kept.tolist())
 
     def rest(self) -> Messages | None:
         """The tombstone of the last preimage, when nothing followed it."""
@@ -99,7 +101,7 @@ class HeldPreimages:
     """
 
     def __init__(self) -> None:
-        self._pending: dict[str, dict[bytes | None, Any]] = {}
+        self._pending: dict[str, dict[bytes | None, _Extras | None]] = {}
         self._bytes = 0
 
     def settle(self, changes: Changes) -> Messages:
@@ -115,13 +117,13 @@ class HeldPreimages:
         waiting = flags & ~_followed(messages)
         if self._bytes or waiting.any():
             self._settle_each(messages, flags.tolist(), waiting.tolist())
-        if self._bytes > _MOST_BYTES:
+        if self._bytes > MAX_HELD_BYTES:
             raise OptionError(
-                f"More than {_MOST_BYTES // 2**20} MiB of update_preimage (-U) rows of one task wait for a "
+                f"More than {MAX_HELD_BYTES // 2**20} MiB of update_preimage (-U) rows of one task wait for a "
                 "later change of their keys. Write by upsert_sink with 'sequence-by', which sorts the "
                 "changes so that none has to wait, or write smaller batches."
             )
-        return messages if changes.preimages is None else _picked(messages, (~flags).tolist())
+        return messages if changes.preimages is None else messages.filter((~flags).tolist())
 
     def rest(self) -> Messages | None:
         """The tombstones of keys that nothing followed; None = there are none."""
@@ -139,16 +141,14 @@ class HeldPreimages:
 
     def _settle_each(self, messages: Messages, preimages: list[bool], waiting: list[bool]) -> None:
         """Holds what waits, and drops what need not wait any more."""
-        one = messages.topics
-        topics = repeat(one) if isinstance(one, str) else one
-        rows = zip(topics, messages.keys, preimages, waiting, strict=False)
-        for at, (topic, key, preimage, waits) in enumerate(rows):
+        for row, preimage, waits in zip(messages.rows(), preimages, waiting, strict=True):
+            topic, key, _, timestamp, headers = row
             if waits:
-                self._hold(topic, key, _extras(messages, at))
+                self._hold(topic, key, (timestamp, headers) if timestamp or headers else None)
             elif not preimage and self._bytes:
                 self._drop(topic, key)
 
-    def _hold(self, topic: str, key: bytes | None, extras: tuple[int, Any] | None) -> None:
+    def _hold(self, topic: str, key: bytes | None, extras: _Extras | None) -> None:
         pending = self._pending.setdefault(topic, {})
         if key not in pending:
             self._bytes += _size(key)
@@ -163,14 +163,6 @@ class HeldPreimages:
 
 def _size(key: bytes | None) -> int:
     return _ENTRY_BYTES + len(key or b"")
-
-
-def _extras(messages: Messages, at: int) -> tuple[int, Any] | None:
-    """Timestamp and headers of a message; None = it has neither."""
-    timestamps, headers = messages.timestamps, messages.headers
-    if timestamps is None and headers is None:
-        return None
-    return timestamps[at] if timestamps else 0, headers[at] if headers else None
 
 
 def _flags(changes: Changes) -> np.ndarray:
@@ -189,24 +181,3 @@ def _followed(messages: Messages) -> np.ndarray:
     if not isinstance(topics, str):
         followed[:-1] &= np.fromiter(map(eq, topics, topics[1:]), dtype=bool, count=count)
     return followed
-
-
-def _joined(first: Messages, second: Messages) -> Messages:
-    """The messages of both, whose columns are of one form: they come from one encoder."""
-
-    def column(name: str) -> Any:
-        one, other = getattr(first, name), getattr(second, name)
-        return one if one is None or isinstance(one, str) else [*one, *other]
-
-    return Messages(*map(column, ("topics", "keys", "values", "timestamps", "headers")))
-
-
-def _picked(messages: Messages, kept: list[bool]) -> Messages:
-    topics = messages.topics
-    return Messages(
-        topics if isinstance(topics, str) else list(compress(topics, kept)),
-        list(compress(messages.keys, kept)),
-        list(compress(messages.values, kept)),
-        None if messages.timestamps is None else list(compress(messages.timestamps, kept)),
-        None if messages.headers is None else list(compress(messages.headers, kept)),
-    )

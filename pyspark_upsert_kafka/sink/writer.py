@@ -6,14 +6,12 @@ that runs again sends them again, which leaves the table as it was.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamWriter,
@@ -21,15 +19,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_write
-from pyspark_upsert_kafka.core.warning import speculation, warn_once
+from pyspark_upsert_kafka.core.task_identity import TaskIdentity
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Sender
-from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
-from pyspark_upsert_kafka.sink.messages import RowEncoder
+from pyspark_upsert_kafka.sink.delivery import delivering
+from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.sink.preimages import preimages_in
+from pyspark_upsert_kafka.sink.spark_task import current_task, warn_of_speculation
 from pyspark_upsert_kafka.time_zone import session_time_zone
 
 try:
@@ -40,12 +40,6 @@ except ImportError:  # PySpark 4.0 hands Arrow to a stream writer that is a batc
         DataSourceStreamWriter, DataSourceArrowWriter
     ):
         """What PySpark 4.1 calls so."""
-
-
-logger = logging.getLogger("pyspark_upsert_kafka")
-
-_MOST_BYTES = 64 * 1024 * 1024
-"""Of rows that are encoded together; their messages, and the texts on the way, take several times that."""
 
 
 @dataclass
@@ -69,7 +63,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows."""
-        return write_rows(iterator, self._table, self._options)
+        return write_rows(iterator, self._table, self._options, current_task())
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -86,7 +80,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows of a micro-batch."""
-        return write_rows(iterator, self._table, self._options)
+        return write_rows(iterator, self._table, self._options, current_task())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing is left to do: each task has waited for the broker."""
@@ -101,7 +95,7 @@ def _warn(options: WriteOptions) -> None:
 
 
 def write_rows(
-    batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions
+    batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions, task: TaskIdentity
 ) -> WriterCommitMessage:
     """Writes the rows of one task and returns when the broker has confirmed them all.
 
@@ -110,64 +104,30 @@ def write_rows(
         DeliveryError: The broker did not take a message.
         BrokerError: No broker answers, or a topic does not exist.
     """
-    _warn_of_speculation(options)
-    encode = RowEncoder(table, options, session_time_zone())
+    warn_of_speculation(task, options)
+    encoder = RowEncoder(table, options, session_time_zone())
     preimages = preimages_in(options.order or "in-task")
     rows = 0
-    sender: Sender | None = None
-    try:
+    with delivering(task, options) as delivery:
         for part in chain.from_iterable(map(_parts, batches)):
-            messages = preimages.settle(encode(part))
-            if sender is None:  # a task without rows, of which a shuffle makes many, opens nothing
-                sender = _sender(options)
-            sender.send(messages)
+            delivery.send(preimages.settle(encoder.encode(part)))
             rows += part.num_rows
-        if sender is not None:
-            rest = preimages.rest()
-            if rest is not None:
-                sender.send(rest)
-            sender.flush()
-    except BaseException:
-        _close_after_failure(sender)
-        raise
-    if sender is not None:
-        sender.close()
+        rest = preimages.rest()
+        if rest is not None:
+            delivery.send(rest)
     return Written(rows)
 
 
 def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in parts that are not too large to be encoded together."""
-    if rows.nbytes <= _MOST_BYTES or rows.num_rows < 2:
+    """The rows in parts that are not too large to be encoded together.
+
+    Their messages, and the texts on the way, take several times as many bytes.
+    """
+    if rows.nbytes <= MAX_HELD_BYTES or rows.num_rows < 2:
         # A copy: Arrow converts the whole of what a slice is a part of, or refuses it beyond 2 GiB.
-        is_slice = rows.get_total_buffer_size() > _MOST_BYTES
+        is_slice = rows.get_total_buffer_size() > MAX_HELD_BYTES
         yield rows.take(pa.array(range(rows.num_rows))) if is_slice else rows
         return
     half = rows.num_rows // 2
     yield from _parts(rows.slice(0, half))
     yield from _parts(rows.slice(half))
-
-
-def _close_after_failure(sender: Sender | None) -> None:
-    """Closes it; what goes wrong then is told, and must not stand in place of the failure itself."""
-    if sender is None:
-        return
-    try:
-        sender.close()
-    except Exception:
-        logger.exception("After a task had failed, closing its sender failed too.")
-
-
-def _warn_of_speculation(options: WriteOptions) -> None:
-    """Spark shows its settings to tasks only; the first one of a job tells, for all."""
-    context = TaskContext.get()
-    if options.order is None and context is not None and context.partitionId() == 0:
-        setting = context.getLocalProperty("spark.speculation")
-        warn_once(*speculation(setting, str(options.table.topics)))
-
-
-def _sender(options: WriteOptions) -> Sender:
-    table = options.table
-    sender = load_client(table.client).sender(
-        table.properties, table.topics.names, acknowledged=options.acknowledged
-    )
-    return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages, RawBatch
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.messages import Headers, Messages
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 
 _PREFIX = "__error."
@@ -29,7 +31,9 @@ class DeadLetters:
             DeliveryError: The broker refused one of them.
         """
         table, topic = self._options.table, str(self._options.dead_letter_topic)
-        sender = load_client(table.client).sender(table.properties, (topic,), acknowledged=True)
+        sender = load_client(table.client).sender(
+            table.properties, (topic,), DeliveryGuarantee.AT_LEAST_ONCE
+        )
         try:
             sender.send(_letters(topic, batch, bad))
             sender.flush()

@@ -9,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_REDUCE_AT = 64 * 1024 * 1024
+from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+
+_REDUCE_AT = MAX_HELD_BYTES
 """So many bytes are gathered before the overwritten rows among them are dropped."""
 
 _ROW_BYTES = 128
 """What a row costs beside its columns while its key is compared with others."""
 
-_OUT_ROWS, _OUT_BYTES = 50_000, 64 * 1024 * 1024
+_OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
 """A batch that is given out is about so large at most: by rows, and by bytes where rows are large."""
 
 
@@ -80,7 +83,8 @@ def _memory(batch: pa.RecordBatch) -> int:
 def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
     """For every row whether it is the last one of its key."""
     table = pa.Table.from_batches(keys)
-    columns = [_comparable(column) for column in table.columns]
+    # Arrow groups by bits, which differ among floats that are equal as keys.
+    columns = [canonical_floats(column) for column in table.columns]
     # Named by their place: a key column may have any name, that of an aggregate too.
     names = [str(at) for at in range(len(columns))]
     rows = pa.chunked_array([pa.array(np.arange(table.num_rows))])
@@ -88,14 +92,6 @@ def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
     last = np.zeros(table.num_rows, dtype=bool)
     last[grouped.aggregate([("row", "max")]).column("row_max").to_numpy()] = True
     return last
-
-
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow groups by bits, which differ for -0.0 and 0.0 and among NaNs; as keys they are equal."""
-    if not pa.types.is_floating(column.type):
-        return column
-    nan = pa.scalar(float("nan"), column.type)
-    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

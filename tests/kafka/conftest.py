@@ -19,14 +19,16 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, Messages, RawBatch, Sender
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch, Sender
 from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
+from pyspark_upsert_kafka.kafka.messages import Messages
 from tests.conftest import Broker, broker_at
 
 CLIENTS = ["librdkafka", "kafka-python"]
@@ -130,11 +132,11 @@ class Edge:
         return [value for batch in self.batches(range_, **how) for value in batch.values]
 
     @contextmanager
-    def sender(self, *topics: str, acknowledged: bool = True) -> Iterator[Sender]:
+    def sender(self, *topics: str) -> Iterator[Sender]:
         """A sender, closed at the end as a task closes it."""
         client = load_client(self.client)
         with closing(
-            client.sender(self.all_properties(), topics, acknowledged=acknowledged)
+            client.sender(self.all_properties(), topics, DeliveryGuarantee.AT_LEAST_ONCE)
         ) as sender:
             yield sender
 

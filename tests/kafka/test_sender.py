@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 
 import pytest
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -158,7 +159,7 @@ def test_a_message_larger_than_the_queue(broker, edge, buffered):
     """It would never fit in: an error that names the setting, once what is queued has been sent."""
     topic = broker.topic()
     small = edge.given({"queue.buffering.max.kbytes": 100}).all_properties()
-    sender = load_client(edge.client).sender(small, [topic], acknowledged=True)
+    sender = load_client(edge.client).sender(small, [topic], DeliveryGuarantee.AT_LEAST_ONCE)
     if buffered:
         sender = KeyedBuffer(sender, BufferFlush(51, 3600.0))
     pairs = [*numbered(50), (b"large", os.urandom(200_000))]

@@ -182,7 +182,7 @@ def test_rows_choose_among_the_topics_of_the_list(spark: SparkSession, broker: B
 
 
 NULL_KEY = (
-    "EncodeError: Column 'id' cannot be written: Column 'id' is NOT NULL, however, a null value is "
+    "EncodeError: Column 'id' cannot be written: it is NOT NULL, however, a null value is "
     "being written into it"
 )
 UNKNOWN_KIND = (

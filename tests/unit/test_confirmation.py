@@ -5,27 +5,34 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.confirmation import Confirmation, confirmation, weak_confirmation
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
+
+NONE, AT_LEAST_ONCE = DeliveryGuarantee.NONE, DeliveryGuarantee.AT_LEAST_ONCE
 
 
 @pytest.mark.parametrize(
-    ("properties", "acknowledged", "asked"),
+    ("properties", "guarantee", "asked"),
     [
-        ({}, True, Confirmation("all", idempotent=True)),
-        ({"acks": "-1"}, True, Confirmation("all", idempotent=True)),
-        ({"acks": " ALL "}, True, Confirmation("all", idempotent=True)),
-        ({"acks": "1"}, True, Confirmation("1", idempotent=False)),
-        ({"acks": "1", "enable.idempotence": "false"}, True, Confirmation("1", idempotent=False)),
-        ({"enable.idempotence": "false"}, True, Confirmation("all", idempotent=False)),
-        ({}, False, Confirmation("0", idempotent=False)),
-        ({"acks": "0"}, False, Confirmation("0", idempotent=False)),
-        ({"acks": "1"}, False, Confirmation("1", idempotent=False)),
-        ({"enable.idempotence": "True"}, False, Confirmation("all", idempotent=True)),
+        ({}, AT_LEAST_ONCE, Confirmation("all", idempotent=True)),
+        ({"acks": "-1"}, AT_LEAST_ONCE, Confirmation("all", idempotent=True)),
+        ({"acks": " ALL "}, AT_LEAST_ONCE, Confirmation("all", idempotent=True)),
+        ({"acks": "1"}, AT_LEAST_ONCE, Confirmation("1", idempotent=False)),
+        (
+            {"acks": "1", "enable.idempotence": "false"},
+            AT_LEAST_ONCE,
+            Confirmation("1", idempotent=False),
+        ),
+        ({"enable.idempotence": "false"}, AT_LEAST_ONCE, Confirmation("all", idempotent=False)),
+        ({}, NONE, Confirmation("0", idempotent=False)),
+        ({"acks": "0"}, NONE, Confirmation("0", idempotent=False)),
+        ({"acks": "1"}, NONE, Confirmation("1", idempotent=False)),
+        ({"enable.idempotence": "True"}, NONE, Confirmation("all", idempotent=True)),
     ],
 )
-def test_what_is_asked_of_the_brokers(properties, acknowledged, asked):
+def test_what_is_asked_of_the_brokers(properties, guarantee, asked):
     """All replicas and idempotence, unless the guarantee is none or the user asks for less."""
-    assert confirmation(properties, acknowledged=acknowledged) == asked
+    assert confirmation(properties, guarantee) == asked
 
 
 @pytest.mark.parametrize(
@@ -47,13 +54,13 @@ def test_what_is_asked_of_the_brokers(properties, acknowledged, asked):
 def test_what_contradicts_the_guarantee(properties, message):
     """It is told in our own words, not by the client in a task."""
     with pytest.raises(OptionError, match=message):
-        confirmation(properties, acknowledged=True)
+        confirmation(properties, AT_LEAST_ONCE)
 
 
 def test_idempotence_without_confirmation_is_a_contradiction_under_every_guarantee():
     """Whether a message came twice cannot be known by who is told of none."""
     with pytest.raises(OptionError, match=r"needs 'properties\.acks' = 'all', which is '0'"):
-        confirmation({"acks": "0", "enable.idempotence": "true"}, acknowledged=False)
+        confirmation({"acks": "0", "enable.idempotence": "true"}, NONE)
 
 
 def test_a_confirmation_by_one_broker_is_told():

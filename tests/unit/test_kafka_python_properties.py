@@ -8,6 +8,7 @@ import pytest
 from kafka import KafkaConsumer
 
 from pyspark_upsert_kafka.core import warning as warning_module
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -145,11 +146,11 @@ def test_a_missing_library_is_said_with_the_command_that_installs_it(monkeypatch
         load_client("kafka-python")
 
 
-def writer(monkeypatch, given, *, is_3, acknowledged=True):
+def writer(monkeypatch, given, *, is_3, guarantee=DeliveryGuarantee.AT_LEAST_ONCE):
     """The producer's arguments."""
     monkeypatch.setattr(producer_config, "IS_KAFKA_PYTHON_3", is_3)
     return producer_config.producer_config(
-        Properties({"bootstrap.servers": "a:1", **given}), acknowledged=acknowledged
+        Properties({"bootstrap.servers": "a:1", **given}), guarantee
     )
 
 
@@ -172,7 +173,7 @@ def test_kafka_python_ng_writes_only_for_those_who_need_no_idempotence(monkeypat
 
     made = writer(monkeypatch, {"enable.idempotence": "false"}, is_3=False)
     assert (made["acks"], made["max_in_flight_requests_per_connection"]) == ("all", 1)
-    assert writer(monkeypatch, {}, is_3=False, acknowledged=False)["acks"] == 0
+    assert writer(monkeypatch, {}, is_3=False, guarantee=DeliveryGuarantee.NONE)["acks"] == 0
 
 
 def test_no_acknowledgement_confirms_nothing(monkeypatch):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import (
     NOT_YET,
@@ -101,7 +102,7 @@ BATCH = ReadOptions(
 STREAM = replace(
     BATCH, mode="changelog", end=Position("unbounded"), limits=Limits(max_delay_s=900.0)
 )
-WRITE = WriteOptions(table=TABLE, buffer=None, acknowledged=True)
+WRITE = WriteOptions(table=TABLE, buffer=None, guarantee=DeliveryGuarantee.AT_LEAST_ONCE)
 
 
 # Defaults
@@ -323,7 +324,7 @@ def test_options_of_a_batch_read(given, fields):
             {"sink.buffer-flush.max-rows": "100", "sink.buffer-flush.interval": "2s"},
             {"buffer": BufferFlush(100, 2.0)},
         ),
-        ({"sink.delivery-guarantee": "none"}, {"acknowledged": False}),
+        ({"sink.delivery-guarantee": "none"}, {"guarantee": DeliveryGuarantee.NONE}),
         ({"sink.delivery-guarantee": "at-least-once"}, {}),
         ({"sink.parallelism": "4"}, {"parallelism": 4}),
         ({"sequence-by": "ts"}, {"sequence_by": "ts"}),
@@ -820,7 +821,8 @@ def test_no_confirmation_contradicts_the_guarantee(planned, name):
     given = {f"properties.{name}": "0", "properties.enable.idempotence": "false"}
     with pytest.raises(OptionError, match=r"'properties\.acks' = '0'.*confirms nothing"):
         planned(**given)
-    assert not planned(**given, **{"sink.delivery-guarantee": "none"}).acknowledged
+    planned = planned(**given, **{"sink.delivery-guarantee": "none"})
+    assert planned.guarantee is DeliveryGuarantee.NONE
 
 
 def test_a_property_is_known_by_its_one_name():

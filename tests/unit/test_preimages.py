@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.interfaces import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink import preimages as preimages_module
-from pyspark_upsert_kafka.sink.messages import Changes
+from pyspark_upsert_kafka.sink.encoding import Changes
 from pyspark_upsert_kafka.sink.preimages import Preimages, preimages_in
 
 Row = tuple[str, str, "str | None", bool]  # topic, key, value, whether it is a preimage
@@ -41,16 +41,7 @@ def sent(batches: list[Changes], settling: Preimages | None = None) -> list[tupl
     rest = settling.rest()
     assert settling.rest() is None, "what waits is sent once"
     messages = [*out, rest] if rest is not None else out
-    return [
-        (topic, key, value)
-        for each in messages
-        for topic, key, value in zip(
-            [each.topics] * len(each) if isinstance(each.topics, str) else each.topics,
-            each.keys,
-            each.values,
-            strict=True,
-        )
-    ]
+    return [row[:3] for each in messages for row in each.rows()]
 
 
 def model(rows: list[Row]) -> list[tuple[Any, ...]]:
@@ -187,7 +178,7 @@ def test_in_unknown_order_a_preimage_is_refused() -> None:
 
 def test_preimages_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many are an error that names the remedy; those that were followed take no room."""
-    monkeypatch.setattr(preimages_module, "_MOST_BYTES", 20_000)
+    monkeypatch.setattr(preimages_module, "MAX_HELD_BYTES", 20_000)
     settling = preimages_in("in-task")
     for at in range(1000):
         pair = [("t", str(at), None, True), ("t", str(at), "1", False)]

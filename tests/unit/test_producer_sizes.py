@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.kafka_python.producer_config import (
     producer_config as arguments,
@@ -19,7 +20,7 @@ MB = 1_000_000
 def librdkafka(limits: list[int], **given: str) -> tuple[int, int, int]:
     """Bytes of a batch, of the largest message, and of the queue."""
     properties = {name.replace("_", "."): value for name, value in given.items()}
-    made = producer_config(Properties(properties), limits, acknowledged=True)
+    made = producer_config(Properties(properties), limits, DeliveryGuarantee.AT_LEAST_ONCE)
     sizes = ("batch.size", "message.max.bytes", "queue.buffering.max.kbytes")
     batch, message, queue = (int(made[name]) for name in sizes)
     return batch, message, queue * 1024
@@ -29,7 +30,7 @@ def kafka_python(limits: list[int], **given: str) -> tuple[int, int, int]:
     """The same for the other client."""
     properties = {name.replace("_", "."): value for name, value in given.items()}
     accepted = Properties({"enable.idempotence": "false", **properties})
-    made = with_sizes(arguments(accepted, acknowledged=True), limits)
+    made = with_sizes(arguments(accepted, DeliveryGuarantee.AT_LEAST_ONCE), limits)
     return made["batch_size"], made["max_request_size"], made["buffer_memory"]
 
 

@@ -11,13 +11,14 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
 from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.source import dead_letters, task
 from tests.table_options import table_options
 from tests.unit.test_row_metadata import FakeBatch, fake_batch
@@ -48,10 +49,10 @@ class FakeClient:
         return iter(self.batches)
 
     def sender(
-        self, properties: object, topics: tuple[str, ...], *, acknowledged: bool
+        self, properties: object, topics: tuple[str, ...], guarantee: DeliveryGuarantee
     ) -> FakeClient:
         """Itself."""
-        self.log.append(f"open {topics} {acknowledged}")
+        self.log.append(f"open {topics} {guarantee.value}")
         return self
 
     def send(self, messages: Messages) -> None:
@@ -160,7 +161,7 @@ def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:
     )
     rows, client = read(batch, **LOG)
     assert rows == [(1, "a", "upsert")]
-    assert client.log == ["open ('letters',) True", "flush", "close"]
+    assert client.log == ["open ('letters',) at-least-once", "flush", "close"]
     assert client.asked["details"] is True, "letters carry headers and timestamps"
     (letters,) = client.sent
     assert (letters.topics, letters.keys, letters.values) == (

@@ -14,9 +14,11 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
+from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import Messages
-from pyspark_upsert_kafka.sink import writer
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.sink import delivery, writer
+from pyspark_upsert_kafka.sink.spark_task import current_task
 from tests.table_options import table_options
 
 SCHEMA = StructType().add("id", LongType()).add("_change_type", StringType())
@@ -50,9 +52,9 @@ def write(
     monkeypatch: pytest.MonkeyPatch, sender: FakeSender, *batches: pa.RecordBatch, **more: str
 ) -> None:
     """Writes these batches to this sender."""
-    monkeypatch.setattr(writer, "_sender", lambda options: sender)
+    monkeypatch.setattr(delivery, "open_sender", lambda options: sender)
     options = write_options({**OPTIONS, **more}, format_options)
-    writer.write_rows(iter(batches), table_to_write(SCHEMA, options), options)
+    writer.write_rows(iter(batches), table_to_write(SCHEMA, options), options, current_task())
 
 
 def rows(*data: tuple[int | None, str]) -> pa.RecordBatch:
@@ -99,9 +101,9 @@ def test_batches_without_rows_open_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     def opened(_: object) -> Iterator[None]:
         raise AssertionError("opened")
 
-    monkeypatch.setattr(writer, "_sender", opened)
+    monkeypatch.setattr(delivery, "open_sender", opened)
     options = write_options(OPTIONS, format_options)
-    writer.write_rows(iter(()), table_to_write(SCHEMA, options), options)
+    writer.write_rows(iter(()), table_to_write(SCHEMA, options), options, current_task())
 
 
 @pytest.fixture
@@ -155,16 +157,16 @@ LARGE = StructType().add("id", LongType()).add("text", StringType())
 
 def write_texts(monkeypatch: pytest.MonkeyPatch, sender: FakeSender, texts: pa.Array) -> None:
     """Writes a batch of these texts, as Spark hands it over."""
-    monkeypatch.setattr(writer, "_sender", lambda options: sender)
+    monkeypatch.setattr(delivery, "open_sender", lambda options: sender)
     options = write_options({**OPTIONS, "value.fields-include": "ALL"}, format_options)
     ids = pa.array(range(len(texts)), pa.int64())
     batch = pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])
-    writer.write_rows(iter([batch]), table_to_write(LARGE, options), options)
+    writer.write_rows(iter([batch]), table_to_write(LARGE, options), options, TaskIdentity())
 
 
 def test_a_batch_is_encoded_in_parts_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many large rows Spark hands over together: memory grows with a part, not with the batch."""
-    monkeypatch.setattr(writer, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(writer, "MAX_HELD_BYTES", 1 << 20)
     sender = FakeSender()
     write_texts(monkeypatch, sender, pa.array(["x" * 100_000] * 40 + ["y" * 3_000_000, "z"] * 2))
     assert sender.sent == 44

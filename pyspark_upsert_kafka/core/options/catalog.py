@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, PHYSICAL
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import (
@@ -144,7 +145,7 @@ _WRITING = Section(
         Option("sequence-by", text, None,
                "`upsert_sink` only: column or expression that orders changes of one key in a batch; the "
                "last one stands, NULL is the earliest; it must be deterministic"),
-        Option("sink.delivery-guarantee", one_of("none", "at-least-once", "exactly-once"),
+        Option("sink.delivery-guarantee", one_of(*(each.value for each in DeliveryGuarantee)),
                "at-least-once", "`none` or `at-least-once`"),
     ),
 )  # fmt: skip

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.core.secrecy import is_secret
 
@@ -143,7 +144,7 @@ class WriteOptions:
     Args:
         table: What both sides know.
         buffer: When the keyed buffer is flushed; None = no buffer.
-        acknowledged: Whether the broker must confirm each message (all guarantees but ``none``).
+        guarantee: What is promised about each message.
         parallelism: `upsert_sink` only: number of tasks.
         sequence_by: `upsert_sink` only: what orders the changes of one key.
         order: What `upsert_sink` knows of the order of changes; None = it is not `upsert_sink` that writes.
@@ -152,7 +153,7 @@ class WriteOptions:
 
     table: TableOptions
     buffer: BufferFlush | None
-    acknowledged: bool
+    guarantee: DeliveryGuarantee
     parallelism: int | None = None
     sequence_by: str | None = None
     order: PreimageOrder | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_upsert_kafka.core.confirmation import confirmation, weak_confirmation
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import FROM_UPSERT_SINK, OPTIONS
 from pyspark_upsert_kafka.core.options.checks import (
@@ -46,12 +47,12 @@ def write_options(
     values = declared_values(given, formats, keyed=True, writing=True)
     table = table_options(given, values, formats, keyed=True)
     _check(values, table, update_mode=update_mode)
-    acknowledged = values["sink.delivery-guarantee"] != "none"
-    confirmed = confirmation(table.properties.literal(), acknowledged=acknowledged)
+    guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
+    confirmed = confirmation(table.properties.literal(), guarantee)
     return WriteOptions(
         table=table,
         buffer=_buffer(values),
-        acknowledged=acknowledged,
+        guarantee=guarantee,
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
         order=None if update_mode else FROM_UPSERT_SINK.read(given),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
@@ -34,10 +35,10 @@ class KafkaPythonClient:
         )
 
     def sender(
-        self, properties: Properties, topics: Sequence[str], *, acknowledged: bool
+        self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
-        return sender_for(properties, tuple(topics), acknowledged=acknowledged)
+        return sender_for(properties, tuple(topics), guarantee)
 
 
 CLIENT = KafkaPythonClient()

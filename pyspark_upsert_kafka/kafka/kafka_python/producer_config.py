@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark_upsert_kafka.core.confirmation import confirmation
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.kafka.kafka_python.installed import (
     IS_KAFKA_PYTHON_3,
@@ -28,14 +29,14 @@ _REQUEST_MS = 30_000
 _QUEUE_BYTES = 32 * 1024 * 1024
 
 
-def producer_config(properties: Properties, *, acknowledged: bool) -> dict[str, Any]:
+def producer_config(properties: Properties, guarantee: DeliveryGuarantee) -> dict[str, Any]:
     """The producer's arguments.
 
     Raises:
         OptionError: The properties contradict the guarantee, or the library cannot give it.
     """
     given = client_config(properties, "writer", _CONFIG)
-    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
+    confirmed = confirmation(properties.resolved(), guarantee)
     given["acks"] = confirmed.acks if confirmed.acks == "all" else int(confirmed.acks)
     given["enable_idempotence"] = confirmed.idempotent
     if confirmed.idempotent and not IS_KAFKA_PYTHON_3:

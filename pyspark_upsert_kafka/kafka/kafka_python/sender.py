@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.partitioner.default import murmur2
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.errors import (
@@ -29,6 +28,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.errors import (
 from pyspark_upsert_kafka.kafka.kafka_python.producer_config import producer_config, with_sizes
 from pyspark_upsert_kafka.kafka.kafka_python.properties import create_no_topics, open_client
 from pyspark_upsert_kafka.kafka.kafka_python.translations import QUEUED_MESSAGES
+from pyspark_upsert_kafka.kafka.messages import Headers, Messages
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
 def sender_for(
-    properties: Properties, topics: tuple[str, ...], *, acknowledged: bool
+    properties: Properties, topics: tuple[str, ...], guarantee: DeliveryGuarantee
 ) -> KafkaPythonSender:
     """A sender to these topics, which are checked to exist before the first message.
 
@@ -46,7 +46,7 @@ def sender_for(
     """
 
     def connect() -> _Connection:
-        config = producer_config(properties, acknowledged=acknowledged)
+        config = producer_config(properties, guarantee)
         with pooled_admin(properties, "writer") as admin:
             KafkaCluster(admin).topics(Topics(names=topics))
             limits = max_message_bytes(admin, topics)
@@ -54,7 +54,7 @@ def sender_for(
             with_sizes(config, limits), Timeouts.from_properties(properties.resolved())
         )
 
-    return KafkaPythonSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
+    return KafkaPythonSender(POOL.take((properties.resolved(), topics, guarantee), connect))
 
 
 class KafkaPythonSender:
@@ -76,7 +76,7 @@ class KafkaPythonSender:
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while too many are unconfirmed."""
-        for topic, key, value, timestamp, headers in _rows(messages):
+        for topic, key, value, timestamp, headers in messages.rows():
             while len(self._waiting) >= self._most or self._waiting_bytes >= self._most_bytes:
                 self._wait_for_one()
             self._hand_over(topic, key, value, timestamp, headers)
@@ -102,7 +102,7 @@ class KafkaPythonSender:
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        timestamp: int | None,
+        timestamp: int,
         headers: Headers | None,
     ) -> None:
         partition = None
@@ -213,23 +213,6 @@ def _refuse_what_the_client_cannot(
                 f"kafka-python sends no header without a value, and {name!r} has none; set "
                 "'kafka.client' to 'librdkafka'"
             )
-
-
-def _rows(
-    messages: Messages,
-) -> Iterator[tuple[str, bytes | None, bytes | None, int | None, Headers | None]]:
-    count = len(messages)
-    topics: Iterable[str] = (
-        repeat(messages.topics, count) if isinstance(messages.topics, str) else messages.topics
-    )
-    return zip(
-        topics,
-        messages.keys,
-        messages.values,
-        repeat(None, count) if messages.timestamps is None else messages.timestamps,
-        repeat(None, count) if messages.headers is None else messages.headers,
-        strict=True,
-    )
 
 
 def _reason(error: Exception, trouble: str) -> str:

@@ -6,7 +6,8 @@ import gc
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, Headers, RawBatch
+from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.messages import Headers
 
 
 def append_headers(messages: list[ck.Message], batch: RawBatch) -> None:

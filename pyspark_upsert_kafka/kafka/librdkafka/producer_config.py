@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark_upsert_kafka.core.confirmation import confirmation
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 
@@ -26,19 +27,19 @@ _QUEUE_KBYTES = 64 * 1024
 
 
 def producer_config(
-    properties: Properties, limits: Sequence[int], *, acknowledged: bool
+    properties: Properties, limits: Sequence[int], guarantee: DeliveryGuarantee
 ) -> dict[str, Any]:
     """The producer's configuration.
 
     Args:
         properties: As the user gave them.
         limits: The largest message that each topic takes, where that is known.
-        acknowledged: Whether every message is to be confirmed.
+        guarantee: What the sink promises.
 
     Raises:
         OptionError: The properties contradict the guarantee.
     """
-    confirmed = confirmation(properties.resolved(), acknowledged=acknowledged)
+    confirmed = confirmation(properties.resolved(), guarantee)
     given = client_config(properties, "writer", {})
     largest = given.get("message.max.bytes", max([_BATCH_BYTES, *limits]))
     return {

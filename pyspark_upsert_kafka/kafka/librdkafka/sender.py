@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.interfaces import Headers, Messages
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import larger_than_queue, max_message_bytes
 from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
 def sender_for(
-    properties: Properties, topics: tuple[str, ...], *, acknowledged: bool
+    properties: Properties, topics: tuple[str, ...], guarantee: DeliveryGuarantee
 ) -> LibrdkafkaSender:
     """A sender to these topics, which are checked to exist before the first message.
 
@@ -39,9 +39,9 @@ def sender_for(
         with pooled_admin(properties, "writer") as admin:
             KafkaCluster(admin).topics(Topics(names=topics))
             limits = max_message_bytes(admin, topics)
-        return _connected(producer_config(properties, limits, acknowledged=acknowledged))
+        return _connected(producer_config(properties, limits, guarantee))
 
-    return LibrdkafkaSender(POOL.take((properties.resolved(), topics, acknowledged), connect))
+    return LibrdkafkaSender(POOL.take((properties.resolved(), topics, guarantee), connect))
 
 
 class LibrdkafkaSender:
@@ -179,25 +179,14 @@ class _Reports:
 
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:
     """The arguments of ``produce`` for each message, by position."""
-    topics, count = messages.topics, len(messages)
-    columns: list[Iterable[Any]] = [
-        repeat(topics, count) if isinstance(topics, str) else topics,
-        messages.values,
-        messages.keys,
-    ]
-    if messages.timestamps is not None or messages.headers is not None:
-        columns += [
-            repeat(-1, count),  # the key decides on the partition
-            repeat(None, count),  # no callback of its own,
-            repeat(None, count),  # under neither of the two names
-            repeat(0, count) if messages.timestamps is None else messages.timestamps,
-            repeat(None, count) if messages.headers is None else map(_listed, messages.headers),
-        ]
-    return zip(*columns, strict=True)
-
-
-def _listed(headers: Headers | None) -> list[tuple[str, bytes | None]] | None:
-    return list(headers) if headers else None
+    topics = messages.topic_of_each()
+    if messages.timestamps is None and messages.headers is None:
+        return zip(topics, messages.values, messages.keys, strict=True)
+    return (
+        # The key decides on the partition, and no message has a callback of its own, under neither name.
+        (topic, value, key, -1, None, None, timestamp, list(headers) if headers else None)
+        for topic, key, value, timestamp, headers in messages.rows()
+    )
 
 
 def _reason(error: ck.KafkaError, errors: ReportedErrors) -> str:

@@ -32,7 +32,7 @@ from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.messages import Changes, RowEncoder
+from pyspark_upsert_kafka.sink.encoding import Changes, RowEncoder
 from tests.table_options import table_options
 from tests.unit.protobuf_codecs import descriptor_file
 from tests.unit.spark_arrow import spark_array
@@ -71,12 +71,12 @@ def encoded(
     """The messages of these rows in a JSON table keyed by ``id``."""
     options = write_options(table_options(**given), format_options)
     schema = StructType([StructField(*column) for column in columns])
-    encode = RowEncoder(table_to_write(schema, options), options, zone)
+    encoder = RowEncoder(table_to_write(schema, options), options, zone)
     arrays = [
         spark_array([row[at] for row in rows], arrow(type_, zone, text))
         for at, (_, type_) in enumerate(columns)
     ]
-    return encode(pa.RecordBatch.from_arrays(arrays, [name for name, _ in columns]))
+    return encoder.encode(pa.RecordBatch.from_arrays(arrays, [name for name, _ in columns]))
 
 
 def pairs(changes: Changes) -> list[tuple[bytes | None, bytes | None]]:
@@ -153,15 +153,16 @@ def test_kinds_in_a_column_of_the_users_own_name() -> None:
 
 @pytest.mark.parametrize("kind", ["insert", "delete", "update_preimage"])
 def test_null_in_a_key_column_is_an_error_that_names_it(kind: str) -> None:
-    """A NULL in a key column is an error naming the column, in Flink's words, for every kind."""
+    """A NULL in a key column is an error naming the column once, in Flink's words, for every kind."""
     columns = [ID, NAME, ("region", StringType()), KIND]
     with pytest.raises(EncodeError) as error:
         encoded(
             columns, [(1, "a", "eu", kind), (2, "b", None, kind)], **{"primary-key": "id,region"}
         )
     assert error.value.column == "region"
-    assert "Column 'region' is NOT NULL, however, a null value is being written into it" in str(
-        error.value
+    assert str(error.value) == (
+        "Column 'region' cannot be written: it is NOT NULL, however, a null value is being written into "
+        "it. It is part of the primary key"
     )
 
 

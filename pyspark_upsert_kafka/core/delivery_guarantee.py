@@ -1,0 +1,21 @@
+"""What a sink promises about the messages of a task."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class DeliveryGuarantee(Enum):
+    """The values of ``sink.delivery-guarantee``."""
+
+    NONE = "none"
+    """A message may be lost: nobody waits for its confirmation."""
+    AT_LEAST_ONCE = "at-least-once"
+    """Each message is confirmed; one may be written more than once."""
+    EXACTLY_ONCE = "exactly-once"
+    """Planned: refused when options are read."""
+
+    @property
+    def needs_confirmation(self) -> bool:
+        """Whether the brokers must confirm each message."""
+        return self is not DeliveryGuarantee.NONE

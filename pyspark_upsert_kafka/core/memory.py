@@ -1,0 +1,6 @@
+"""How much memory a task may use for what it gathers."""
+
+from __future__ import annotations
+
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""What a task gathers in one place, such as rows to encode or a buffer, is bounded by so many bytes."""

@@ -1,0 +1,106 @@
+"""How the messages of one task reach the brokers, and what becomes of them when the task fails.
+
+This is the one place that knows what a delivery guarantee does with a task. Exactly-once would be one more
+`Delivery`, over a transactional sender: it begins with the first message (or skips a task whose marker says
+that it is done), commits with its marker, and aborts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from pyspark_upsert_kafka.core.options import WriteOptions
+from pyspark_upsert_kafka.core.task_identity import TaskIdentity
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Sender
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class Delivery(Protocol):
+    """Delivers the messages of one task, which ends with either `commit` or `abort`."""
+
+    def send(self, messages: Messages) -> None:
+        """Takes messages; the first ones begin the delivery.
+
+        Raises:
+            DeliveryError: This or an earlier message was refused.
+            BrokerError: No broker answers, or a topic does not exist.
+        """
+
+    def commit(self) -> None:
+        """Returns when the guarantee holds for every message.
+
+        Raises:
+            DeliveryError: The first message that was refused.
+        """
+
+    def abort(self) -> None:
+        """Gives up, as far as the guarantee asks for it. Nothing is raised in place of the task's own error."""
+
+
+class PlainDelivery:
+    """Sends messages as they come (``none``, ``at-least-once``).
+
+    Nothing is taken back: a task that failed sends its messages again when Spark runs it again, which leaves
+    the table as it was.
+
+    Args:
+        open_sender: Opens the sender, once there is a message: a shuffle makes many tasks without rows.
+        task: Whose messages they are.
+    """
+
+    def __init__(self, open_sender: Callable[[], Sender], task: TaskIdentity) -> None:
+        self._open_sender, self._task = open_sender, task
+        self._sender: Sender | None = None
+
+    def send(self, messages: Messages) -> None:
+        """Hands messages to the sender."""
+        if self._sender is None:
+            self._sender = self._open_sender()
+        self._sender.send(messages)
+
+    def commit(self) -> None:
+        """Returns when the broker has confirmed every message."""
+        if self._sender is not None:
+            self._sender.flush()
+        self._close()
+
+    def abort(self) -> None:
+        """Closes the sender; what goes wrong then is logged."""
+        try:
+            self._close()
+        except Exception:
+            logger.exception("After %s had failed, closing its sender failed too.", self._task)
+
+    def _close(self) -> None:
+        """Closes the sender, if one is open, and no more than once."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
+
+
+@contextmanager
+def delivering(task: TaskIdentity, options: WriteOptions) -> Iterator[Delivery]:
+    """The delivery of a task's messages: committed at the end, aborted when anything fails."""
+    delivery = PlainDelivery(lambda: open_sender(options), task)
+    try:
+        yield delivery
+        delivery.commit()
+    except BaseException:
+        delivery.abort()
+        raise
+
+
+def open_sender(options: WriteOptions) -> Sender:
+    """A sender as the options want it, behind the keyed buffer if there is one."""
+    table = options.table
+    sender = load_client(table.client).sender(
+        table.properties, table.topics.names, options.guarantee
+    )
+    return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)
