@@ -115,8 +115,7 @@ class RangeFetch:
         return None
 
     def _missing_offsets(self, bounds: Bounds | None) -> list[int]:
-        is_short = bounds is not None and bounds.latest < self._position
-        return [self._position] if is_short else []
+        return [] if bounds is None or bounds.latest >= self._position else [self._position]
 
     def _loss_when_stalled(self) -> DataLossError | None:
         """The loss that explains why nothing has arrived for long.
@@ -149,8 +148,9 @@ class RangeFetch:
         if loss is not None:
             return loss
         bounds = self._bounds()
-        is_short = bounds is not None and bounds.latest < self._range.end
-        return self._truncation(bounds) if bounds is not None and is_short else None
+        if bounds is None or bounds.latest >= self._range.end:
+            return None
+        return self._truncation(bounds)
 
     def _bounds(self) -> Bounds | None:
         """What the broker has now; None = it does not answer."""

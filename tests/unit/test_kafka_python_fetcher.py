@@ -1,7 +1,8 @@
-"""Fetching with kafka-python: what an error of the library must not cost."""
+"""Fetching with kafka-python: how the records and errors of a consumer become what a poll has brought."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,11 +16,21 @@ from pyspark_upsert_kafka.kafka.kafka_python import fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 
+RANGE = Range("t", 0, 0, 10)
+
 
 class Consumer:
-    """A consumer of ten messages; its second poll passes two of them, and then raises."""
+    """A consumer that passes two offsets with each poll.
 
-    def __init__(self) -> None:
+    Args:
+        gaps: Offsets without a message.
+        failures: What a poll raises after it has passed its offsets, by the number of the poll.
+    """
+
+    def __init__(
+        self, gaps: frozenset[int] = frozenset(), failures: Mapping[int, Exception] | None = None
+    ) -> None:
+        self.gaps, self.failures = gaps, failures or {}
         self.at = self.polls = 0
 
     def assign(self, _: object) -> None:
@@ -34,26 +45,77 @@ class Consumer:
         return self.at
 
     def poll(self, **_: object) -> dict[Any, list[Any]]:
-        """The next two messages."""
+        """The messages at the next two offsets."""
         self.polls += 1
         found = [
-            SimpleNamespace(offset=offset, key=b"k", value=b"v")
+            SimpleNamespace(offset=offset, key=b"k", value=b"abc")
             for offset in range(self.at, self.at + 2)
+            if offset not in self.gaps
         ]
         self.at += 2
-        if self.polls == 2:
-            raise kafka_errors.NodeNotReadyError
-        return {fetcher.ClientPartition("t", 0): found}
+        if self.polls in self.failures:
+            raise self.failures[self.polls]
+        return {fetcher.ClientPartition("t", 0): found} if found else {}
 
 
-def test_an_error_after_messages_were_passed_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not handed out is fetched again."""
-    monkeypatch.setattr(fetcher, "errors_of", lambda _: ClientErrors())
-    range_ = Range("t", 0, 0, 10)
-    fetching = KafkaPythonFetcher(
-        Consumer(), lambda: nullcontext(cast("Any", None)), range_, details=False
+@pytest.fixture(autouse=True)
+def errors(monkeypatch: pytest.MonkeyPatch) -> ClientErrors:
+    """The errors that the consumer reports."""
+    found = ClientErrors()
+    monkeypatch.setattr(fetcher, "errors_of", lambda _: found)
+    return found
+
+
+def fetching(consumer: Consumer) -> KafkaPythonFetcher:
+    """A fetcher with this consumer."""
+    return KafkaPythonFetcher(
+        consumer, lambda: nullcontext(cast("Any", None)), RANGE, details=False
     )
 
-    batches = RangeFetch(fetching, range_, "here", fail_on_data_loss=True, timeout_s=60.0).batches()
+
+def test_an_error_after_messages_were_passed_loses_none():
+    """What was not handed out is fetched again."""
+    consumer = Consumer(failures={2: kafka_errors.NodeNotReadyError()})
+
+    batches = RangeFetch(
+        fetching(consumer), RANGE, "here", fail_on_data_loss=True, timeout_s=60.0
+    ).batches()
 
     assert [offset for batch in batches for offset in batch.offsets] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("gaps", "end", "offsets"),
+    [(set(), 10, [0, 1]), ({0}, 10, [1]), ({0, 1}, 10, []), (set(), 1, [0])],
+)
+def test_a_poll_brings_the_messages_before_the_end(gaps, end, offsets):
+    """And the position of the consumer, which has passed gaps too."""
+    found = fetching(Consumer(frozenset(gaps))).poll(0, end)
+
+    assert (found.batch.offsets, found.position) == (offsets, 2)
+    assert found.size_bytes == 3 * len(offsets)
+    assert (found.is_out_of_range, found.fatal_error) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_out_of_range", "fatal_error", "seen"),
+    [
+        (kafka_errors.OffsetOutOfRangeError(), True, None, ""),
+        (kafka_errors.TopicAuthorizationFailedError(), False, "TopicAuthorizationFailed", ""),
+        (kafka_errors.NodeNotReadyError(), False, None, "NodeNotReadyError"),
+        (kafka_errors.UnknownTopicOrPartitionError(), False, None, "UnknownTopicOrPartition"),
+        (ConnectionResetError("gone"), False, None, "gone"),
+    ],
+)
+def test_an_error_is_what_a_poll_has_brought(failure, is_out_of_range, fatal_error, seen, errors):
+    """Out of range, fatal, or one that passes: then the consumer is sent back, and the error is noted."""
+    consumer = Consumer(failures={1: failure})
+
+    found = fetching(consumer).poll(0, 10)
+
+    assert (found.batch.offsets, found.position) == ([], 0)
+    assert found.is_out_of_range is is_out_of_range
+    assert (found.fatal_error is None) is (fatal_error is None)
+    assert (fatal_error or "") in (found.fatal_error or "")
+    assert seen in errors.describe()
+    assert bool(errors.describe()) is bool(seen) is (consumer.at == 0)
