@@ -1,6 +1,6 @@
 """The seam of the formats: what a compiled decoder and encoder are, and what they all share.
 
-A decoder is compiled once per query and side and then called with many messages at a time; an encoder
+A decoder is compiled once per query and side and then decodes many messages at a time; an encoder
 likewise. Neither knows of topics, offsets or Spark: messages are bytes, rows are Arrow.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pyspark_upsert_kafka.core.options import Option
 
@@ -62,14 +62,26 @@ class TooManyMessagesError(Exception):
         self.most = most
 
 
-Decoder = Callable[[Sequence[bytes]], Decoded]
-"""Messages (none of them null) to rows. Never raises for the sake of a message.
+class Decoder(Protocol):
+    """Turns messages of one side into rows."""
 
-Raises TooManyMessagesError where rows are much larger than their messages, as with long defaults.
-"""
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """The rows of some messages, none of which is null; no message makes this raise.
 
-Encoder = Callable[["pa.RecordBatch"], list[bytes]]
-"""Rows to messages, one each. Raises EncodeError naming the column; equal rows give equal bytes."""
+        Raises:
+            TooManyMessagesError: The rows are much larger than their messages, as with long defaults.
+        """
+
+
+class Encoder(Protocol):
+    """Turns rows of one side into messages."""
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """One message for each row; equal rows give equal bytes.
+
+        Raises:
+            EncodeError: A value cannot be written; it names the column.
+        """
 
 
 SchemaColumns = Callable[[CodecSpec, str | None], "StructType | None"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, Regis
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
 from pyspark_upsert_kafka.registry.options import OPTIONS, settings_of
 from pyspark_upsert_kafka.registry.subjects import subject_of
-from pyspark_upsert_kafka.registry.wire_format import HEAD, decoder_by_id, head_of
+from pyspark_upsert_kafka.registry.wire_format import HEAD, DecoderById, head_of
 
 
 def framed(format_: RegistryFormat) -> Format:
@@ -38,7 +40,7 @@ def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     def of_id(schema_id: int) -> Decoder:
         return of_schema(schema_of_id(settings.access, schema_id))
 
-    return decoder_by_id(of_id, arrow_schema(spec.schema))
+    return DecoderById(of_id, arrow_schema(spec.schema))
 
 
 def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
@@ -57,10 +59,17 @@ def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
         )
         return writing.with_prefix(head_of(schema_id))
 
-    def encode(rows: pa.RecordBatch) -> list[bytes]:
-        return with_prefix()(rows)
+    return _LazyEncoder(with_prefix)
 
-    return encode
+
+@dataclass(frozen=True)
+class _LazyEncoder:
+    """An encoder that is compiled, and so asks the registry, when there is a row to write."""
+
+    compiled: Callable[[], Encoder]
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        return self.compiled().encode(rows)
 
 
 def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:

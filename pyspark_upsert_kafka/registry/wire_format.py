@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError, shown
-from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 
 HEAD = 5
@@ -27,8 +27,8 @@ def head_of(schema_id: int) -> bytes:
     return b"\x00" + schema_id.to_bytes(4, "big")
 
 
-def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) -> Decoder:
-    """A decoder of messages of any schema.
+class DecoderById:
+    """Decodes messages of any schema.
 
     Args:
         compile_decoder: Compiles the decoder of one schema's messages, head and all; a SchemaError
@@ -36,30 +36,36 @@ def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) 
         target: The columns.
     """
 
-    @cache
-    def decoder_of(head: bytes) -> Decoder:
-        if len(head) < HEAD or head[0] != 0 or head[1] > _HIGHEST:
-            return _refusing(_WRONG_HEAD.format(head=shown(head)), target)
-        try:
-            return compile_decoder(int.from_bytes(head[1:], "big"))
-        except SchemaError as error:
-            return _refusing(str(error), target)
+    def __init__(self, compile_decoder: Callable[[int], Decoder], target: pa.Schema) -> None:
+        self._compile, self._target = compile_decoder, target
+        self._decoders: dict[bytes, Decoder] = {}
 
-    def decode(messages: Sequence[bytes]) -> Decoded:
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """The rows of all messages; those of one schema are decoded together."""
         if not messages:
-            return Decoded(_no_rows(target))
+            return Decoded(_no_rows(self._target))
         head = min(messages)[:HEAD]
         if head == max(messages)[:HEAD]:  # then so do all that are between the two
-            return decoder_of(head)(messages)
-        return _in_order(
-            {
-                head: (places, decoder_of(head)([messages[at] for at in places]))
+            return self._decoder(head).decode(messages)
+        return merge_by_position(
+            [
+                (np.array(places), self._decoder(head).decode([messages[at] for at in places]))
                 for head, places in _places_by_head(messages).items()
-            },
-            target,
+            ]
         )
 
-    return decode
+    def _decoder(self, head: bytes) -> Decoder:
+        if head not in self._decoders:
+            self._decoders[head] = self._compiled(head)
+        return self._decoders[head]
+
+    def _compiled(self, head: bytes) -> Decoder:
+        if len(head) < HEAD or head[0] != 0 or head[1] > _HIGHEST:
+            return _Refusal(_WRONG_HEAD.format(head=shown(head)), self._target)
+        try:
+            return self._compile(int.from_bytes(head[1:], "big"))
+        except SchemaError as error:
+            return _Refusal(str(error), self._target)
 
 
 _WRONG_HEAD = (
@@ -68,11 +74,13 @@ _WRONG_HEAD = (
 )
 
 
-def _refusing(why: str, target: pa.Schema) -> Decoder:
-    def decode(messages: Sequence[bytes]) -> Decoded:
-        return Decoded(_no_rows(target), dict.fromkeys(range(len(messages)), why))
+@dataclass(frozen=True)
+class _Refusal:
+    why: str
+    target: pa.Schema
 
-    return decode
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        return Decoded(_no_rows(self.target), dict.fromkeys(range(len(messages)), self.why))
 
 
 def _no_rows(target: pa.Schema) -> pa.RecordBatch:
@@ -84,16 +92,3 @@ def _places_by_head(messages: Sequence[bytes]) -> Mapping[bytes, list[int]]:
     for at, message in enumerate(messages):
         places[message[:HEAD]].append(at)
     return places
-
-
-def _in_order(groups: Mapping[bytes, tuple[list[int], Decoded]], target: pa.Schema) -> Decoded:
-    """The rows of all groups in the order of the messages' places."""
-    errors: dict[int, str] = {}
-    read_from: list[np.ndarray] = []
-    for places, decoded in groups.values():
-        errors |= {places[index]: why for index, why in decoded.errors.items()}
-        read_from.append(np.delete(np.array(places), list(decoded.errors)))
-    order = pa.array(np.argsort(np.concatenate(read_from)))
-    batches = [decoded.rows for _, decoded in groups.values()]
-    columns = [pa.concat_arrays(parts).take(order) for parts in zip(*batches, strict=True)]
-    return Decoded(batch_of(columns, target, len(order)), errors)

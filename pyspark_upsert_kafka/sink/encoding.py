@@ -111,15 +111,15 @@ class RowEncoder:
                     "primary key",
                 )
         key = [canonical_floats(column) for column in columns]
-        return self._key(pa.RecordBatch.from_arrays(key, self._key_names))
+        return self._key.encode(pa.RecordBatch.from_arrays(key, self._key_names))
 
     def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> list[bytes | None]:
         values = rows.select(self._value_columns)
         if kinds is None:
-            return cast("list[bytes | None]", self._value(values))
+            return cast("list[bytes | None]", self._value.encode(values))
         upserts = kinds == Change.UPSERT
         encoded = np.full(len(kinds), None, dtype=object)
-        encoded[upserts] = self._value(values.filter(pa.array(upserts)))
+        encoded[upserts] = self._value.encode(values.filter(pa.array(upserts)))
         return cast("list[bytes | None]", encoded.tolist())
 
 

@@ -65,7 +65,7 @@ def decode_side(
     else:
         indexes = np.arange(count)
         present = cast("Sequence[bytes]", messages)
-    decoded = decoder(present)
+    decoded = decoder.decode(present)
     bad = [
         BadMessage(int(indexes[at]), side, reason) for at, reason in sorted(decoded.errors.items())
     ]

@@ -64,14 +64,14 @@ def test_any_reader_understands_what_is_written(registry, topic):
         (2, None, None, None),
     )
 
-    messages = encoder(registry.url, schema, topics=(topic,), required=KEY)(rows)
+    messages = encoder(registry.url, schema, topics=(topic,), required=KEY).encode(rows)
 
     assert [written(registry, each) for each in messages] == [
         {"id": 1, "price": Decimal("12.50"), "tags": ["a", None], "points": {"p": {"x": 0.5, "y": None}}},
         {"id": 2, "price": None, "tags": None, "points": None},
     ]  # fmt: skip
     assert registry.ask("GET", f"/subjects/{topic}-value/versions") == [1]
-    decoded = decoder(registry.url, schema, topics=(topic,))(messages)
+    decoded = decoder(registry.url, schema, topics=(topic,)).decode(messages)
     assert (decoded.rows.to_pylist(), decoded.errors) == (rows.to_pylist(), {})
 
 
@@ -79,13 +79,15 @@ def test_a_schema_that_grows(registry, topic):
     """Messages of the older and the newer schema stand side by side in one batch."""
     older = columns(id=LongType(), name=StringType())
     newer = columns(id=LongType(), name=StringType(), email=StringType())
-    first = encoder(registry.url, older, topics=(topic,), required=KEY)(batch(older, (1, "a")))
-    second = encoder(registry.url, newer, topics=(topic,), required=KEY)(
+    first = encoder(registry.url, older, topics=(topic,), required=KEY).encode(
+        batch(older, (1, "a"))
+    )
+    second = encoder(registry.url, newer, topics=(topic,), required=KEY).encode(
         batch(newer, (2, "b", "b@example.org"))
     )
 
     for schema in (older, newer):
-        decoded = decoder(registry.url, schema)([*second, *first])
+        decoded = decoder(registry.url, schema).decode([*second, *first])
         names = [(row["id"], row["name"]) for row in decoded.rows.to_pylist()]
         assert (names, decoded.errors) == ([(2, "b"), (1, "a")], {})
     assert decoded.rows.column("email").to_pylist() == ["b@example.org", None]
@@ -121,7 +123,9 @@ def test_a_schema_that_does_not_fit_its_subject(registry, topic):
     registry.ask("PUT", f"/config/{topic}-value", compatibility="FULL")
 
     with pytest.raises(SchemaError, match=rf"not compatible.*'{topic}-value'.*HTTP 409.*name"):
-        encoder(registry.url, USER, topics=(topic,), required=KEY | {"name"})(batch(USER, (1, "a")))
+        encoder(registry.url, USER, topics=(topic,), required=KEY | {"name"}).encode(
+            batch(USER, (1, "a"))
+        )
 
     assert registry.ask("GET", f"/subjects/{topic}-value/versions") == [1]
 
@@ -129,10 +133,10 @@ def test_a_schema_that_does_not_fit_its_subject(registry, topic):
 def test_without_leave_to_register(registry, topic):
     """A schema that is not there is an error; one that is there is used."""
     given = {"auto.register.schemas": "false"}
-    write = encoder(registry.url, USER, topics=(topic,), required=KEY, options=given)
+    write = encoder(registry.url, USER, topics=(topic,), required=KEY, options=given).encode
     with pytest.raises(SchemaError, match=f"not registered under the subject '{topic}-value'"):
         write(batch(USER, (1, "a")))
-    allowed = encoder(registry.url, USER, topics=(topic,), required=KEY)
+    allowed = encoder(registry.url, USER, topics=(topic,), required=KEY).encode
 
     assert allowed(batch(USER, (1, "a"))) == write(batch(USER, (1, "a")))
 
@@ -151,7 +155,7 @@ def test_references(registry, topic):
     )
     schema = columns(id=LongType(), at=StructType([StructField("zip", StringType())]))
 
-    decoded = decoder(registry.url, schema)(
+    decoded = decoder(registry.url, schema).decode(
         [message(number, whole, {"id": 1, "at": {"zip": "8001"}})]
     )
 
@@ -168,10 +172,10 @@ def test_references(registry, topic):
 def test_a_schema_that_is_not_avro(registry, topic, kind, schema):
     """It is told by its type, as the fault of the messages that name it; likewise an unknown id."""
     number = registry.register(topic, schema, schemaType=kind)
-    good = encoder(registry.url, USER, topics=(topic,))(batch(USER, (1, "a")))
+    good = encoder(registry.url, USER, topics=(topic,)).encode(batch(USER, (1, "a")))
     heads = [b"\0" + each.to_bytes(4, "big") for each in (number, 2**31 - 1, 0)]
 
-    decoded = decoder(registry.url, USER)([heads[0], *good, *heads[1:]])
+    decoded = decoder(registry.url, USER).decode([heads[0], *good, *heads[1:]])
 
     assert decoded.rows.to_pylist() == [{"id": 1, "name": "a"}]
     assert decoded.errors[0] == f"Schema id {number} is of the type {kind}, not an Avro schema."

@@ -52,8 +52,8 @@ def test_spark_and_this_read_each_other(spark: SparkSession, legacy: bool, copie
     theirs = [row[0] for row in frame.select(to_avro(F.struct("*"), schema)).collect()]
     wanted = arrow_rows(frame)
 
-    assert FORMAT.encoder(spec)(wanted) == [bytes(message) for message in theirs]
-    decoded = FORMAT.decoder(spec)([bytes(message) for message in theirs] * copies)
+    assert FORMAT.encoder(spec).encode(wanted) == [bytes(message) for message in theirs]
+    decoded = FORMAT.decoder(spec).decode([bytes(message) for message in theirs] * copies)
     assert not decoded.errors
     assert repr(decoded.rows.to_pylist()) == repr(wanted.to_pylist() * copies)
     read = spark.createDataFrame([(message,) for message in theirs], "data BINARY").coalesce(1)

@@ -40,7 +40,7 @@ def test_jackson_writes_the_same_bytes(spark: SparkSession, ours: dict, theirs: 
     schema = StructType().add("a", "string").add("b", "string").add("c", "long")
     given = [(a, b, 7) for a in TEXTS for b in ("x", a, None)] + [("x", "y", None)]
     expected = jackson.write([dict(zip("abc", row, strict=True)) for row in given])
-    assert encoder(schema, **ours)(batch(schema, *given)) == expected
+    assert encoder(schema, **ours).encode(batch(schema, *given)) == expected
 
 
 MESSAGES = [
@@ -55,7 +55,7 @@ def test_jackson_reads_the_same_fields(spark: SparkSession, escape: str | None) 
     """What Jackson reads, this reads; what it refuses, and rows too short (as Flink), is an error."""
     changes = {} if escape is None else {"withEscapeChar": escape}
     jackson = JacksonCsv(spark, {"a": "STRING", "b": "STRING"}, **changes)
-    decode = exactly(columns(a=StringType(), b=StringType()), escape_character=escape)
+    decode = exactly(columns(a=StringType(), b=StringType()), escape_character=escape).decode
     for text in MESSAGES:
         found = decode([text.encode()]).rows.to_pylist()
         expected = jackson.read(text.encode())
@@ -68,7 +68,7 @@ def test_jackson_reads_the_same_elements(spark: SparkSession, literal: str | Non
     """Elements of an array are split as Jackson does it."""
     jackson = JacksonCsv(spark, {"a": "STRING", "b": "ARRAY"}, literal)
     schema = columns(a=StringType(), b=ArrayType(StringType()))
-    decode = exactly(schema, null_literal=literal)
+    decode = exactly(schema, null_literal=literal).decode
     for field in ["", " ", "x", "x;y", ";", "x;", ";x", '"x;y"', " x ; y ", "x;null", "null;null"]:
         message = f"a,{field}".encode()
         (found,) = decode([message]).rows.to_pylist()
@@ -91,7 +91,7 @@ VALUES = [
 def test_spark_reads_what_is_written(spark: SparkSession) -> None:
     """Spark's from_csv reads the messages, given the null literal and how timestamps are spelled."""
     frame = spark.createDataFrame(VALUES, DDL).coalesce(1)
-    written = encoder(frame.schema, null_literal="NULL")(arrow_rows(frame))
+    written = encoder(frame.schema, null_literal="NULL").encode(arrow_rows(frame))
     texts = spark.createDataFrame([(message.decode(),) for message in written], "text STRING")
     given = {
         "nullValue": "NULL",
@@ -110,7 +110,7 @@ def test_what_spark_writes_is_read(spark: SparkSession) -> None:
     texts = frame.select(F.to_csv(F.struct("*"), given)).collect()
     messages = [row[0].encode() for row in texts]
     for copies in (1, 30):
-        decoded = decoder(frame.schema, null_literal="NULL")(messages * copies)
+        decoded = decoder(frame.schema, null_literal="NULL").decode(messages * copies)
         assert not decoded.errors
         assert decoded.rows.to_pylist() == arrow_rows(frame).to_pylist() * copies
 

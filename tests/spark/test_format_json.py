@@ -41,7 +41,7 @@ WRITTEN_BY_SPARK = {
 def test_spark_reads_what_is_written(spark: SparkSession, standard: str) -> None:
     """Spark's from_json reads the same rows, of every type it has in common."""
     frame = spark.createDataFrame(VALUES, DDL).coalesce(1)
-    written = encoder(frame.schema, timestamp_format_standard=standard)(arrow_rows(frame))
+    written = encoder(frame.schema, timestamp_format_standard=standard).encode(arrow_rows(frame))
 
     texts = spark.createDataFrame([(message.decode(),) for message in written], "text STRING")
     read = texts.select(F.from_json("text", DDL).alias("row")).select("row.*")
@@ -60,7 +60,7 @@ def test_what_spark_writes_is_read(spark: SparkSession, nulls: str, copies: int)
     given = WRITTEN_BY_SPARK | {"ignoreNullFields": nulls}
     texts = frame.select(F.to_json(F.struct("*"), given)).collect()
 
-    decoded = decoder(frame.schema, timestamp_format_standard="ISO-8601")(
+    decoded = decoder(frame.schema, timestamp_format_standard="ISO-8601").decode(
         [row[0].encode() for row in texts] * copies
     )
 
@@ -73,7 +73,7 @@ def test_floats_that_are_no_numbers(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(math.nan,), (math.inf,), (-math.inf,)], "x DOUBLE").coalesce(1)
     theirs = [row[0].encode() for row in frame.select(F.to_json(F.struct("*"))).collect()]
 
-    assert encoder(frame.schema)(arrow_rows(frame)) == theirs
-    assert repr(decoder(frame.schema)(theirs).rows.to_pydict()) == repr(
+    assert encoder(frame.schema).encode(arrow_rows(frame)) == theirs
+    assert repr(decoder(frame.schema).decode(theirs).rows.to_pydict()) == repr(
         arrow_rows(frame).to_pydict()
     )

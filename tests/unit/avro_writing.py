@@ -36,7 +36,7 @@ def logical(kind: str, name: str) -> dict[str, Any]:
 
 def written(schema: Any, kinds: StructType, *rows: tuple[Any, ...], **options: Any) -> list[bytes]:
     """Rows as messages."""
-    return datum_encoder(json.dumps(schema), kinds, **options)(batch(kinds, *rows))
+    return datum_encoder(json.dumps(schema), kinds, **options).encode(batch(kinds, *rows))
 
 
 def column(avro: Any, kind: DataType, *values: Any, **options: Any) -> list[bytes]:

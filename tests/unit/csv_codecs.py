@@ -7,11 +7,11 @@ from typing import Any
 from pyspark.sql.types import DataType, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.batches import exact_decoder
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
 from pyspark_upsert_kafka.formats.csv.reading import row_reader
+from pyspark_upsert_kafka.formats.decoding import RowPath
 from tests.unit.json_codecs import batch, columns, seen
 
 ENOUGH = 64  # messages that make a batch go the fast way
@@ -32,7 +32,7 @@ def exactly(schema: StructType, **options: Any) -> Decoder:
     """The exact way alone."""
     dialect = dialect_of(spec(schema, **options))
     row = row_reader(schema, dialect)
-    return exact_decoder(row, arrow_schema(schema), skip_bad=dialect.ignore_parse_errors)
+    return RowPath(row, arrow_schema(schema), skip_bad=dialect.ignore_parse_errors)
 
 
 def encoder(schema: StructType, side: str = "value", **options: Any) -> Encoder:
@@ -43,9 +43,9 @@ def encoder(schema: StructType, side: str = "value", **options: Any) -> Encoder:
 def read_rows(schema: StructType, text: str | bytes, **options: Any) -> Any:
     """The row of a message, or why there is none, or "skipped"; fails when the two ways differ."""
     message = text if isinstance(text, bytes) else text.encode()
-    exact = exactly(schema, **options)
+    exact = exactly(schema, **options).decode
     many = [message] * ENOUGH
-    assert seen(decoder(schema, **options)(many)) == seen(exact(many))
+    assert seen(decoder(schema, **options).decode(many)) == seen(exact(many))
     decoded = exact([message])
     if decoded.skipped:
         return "skipped"
@@ -69,6 +69,6 @@ def written(kind: DataType, *values: Any, side: str = "value", **options: Any) -
     schema = columns(c=kind, end=kind)
     nothing = batch(schema, *((value, None) for value in values))
     end = f"{options.get('field_delimiter', ',')}{options.get('null_literal') or ''}"
-    texts = [message.decode() for message in encoder(schema, side, **options)(nothing)]
+    texts = [message.decode() for message in encoder(schema, side, **options).encode(nothing)]
     assert all(text.endswith(end) for text in texts)
     return [text.removesuffix(end) for text in texts]

@@ -8,8 +8,9 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.batches import batch_of, exact_decoder
+from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.json import FORMAT
 from pyspark_upsert_kafka.formats.json.reading import row_reader
 from pyspark_upsert_kafka.formats.json.settings import settings_of
@@ -41,7 +42,7 @@ def exactly(schema: StructType, **options: Any) -> Decoder:
     """The exact way alone."""
     settings = settings_of(spec(schema, **options))
     row = row_reader(schema, settings)
-    return exact_decoder(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
+    return RowPath(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
 
 
 def encoder(schema: StructType, side: str = "value", **options: Any) -> Encoder:

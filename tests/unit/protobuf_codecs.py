@@ -17,8 +17,9 @@ from grpc_tools import protoc
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.batches import batch_of, exact_decoder
+from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.protobuf import FORMAT
 from pyspark_upsert_kafka.formats.protobuf.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
@@ -74,7 +75,7 @@ class Proto:
         settings = settings_of(self.spec(schema, **options))
         columns = columns_of(self.descriptor, schema, defaults=settings.read_default_values)
         row = row_reader(self.descriptor, columns)
-        return exact_decoder(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
+        return RowPath(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
 
     def fast(
         self, schema: StructType, messages: Sequence[bytes], *, defaults: bool = False

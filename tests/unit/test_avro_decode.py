@@ -53,9 +53,9 @@ def column(kind):
     return StructType([StructField("c", kind)])
 
 
-def outcome(decode, message):
+def outcome(decoder, message):
     """The only row, or the error, by both ways; fails when they differ."""
-    one, many = decode([message]), decode([message] * ENOUGH)
+    one, many = decoder.decode([message]), decoder.decode([message] * ENOUGH)
     if one.errors:
         assert many.errors == dict.fromkeys(range(ENOUGH), one.errors[0])
         return one.errors[0]
@@ -228,8 +228,8 @@ SKIPPED = record(
 )  # fmt: skip
 def test_fields_without_a_column_are_passed_over(start):
     """A block with its size in bytes is passed over without a look into it."""
-    decode = datum_decoder(SKIPPED, column(LONG))
-    assert outcome(decode, start + long(7)) == {"c": 7}
+    decoder = datum_decoder(SKIPPED, column(LONG))
+    assert outcome(decoder, start + long(7)) == {"c": 7}
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_fields_without_a_column_are_passed_over(start):
 )
 def test_what_is_passed_over_must_be_sound(start, why):
     """A field that no column wants can still make a message unreadable."""
-    decode = datum_decoder(SKIPPED, column(LONG))
-    assert outcome(decode, start + b"\x02\x04\x06") == why
+    decoder = datum_decoder(SKIPPED, column(LONG))
+    assert outcome(decoder, start + b"\x02\x04\x06") == why
 
 
 def test_null_where_no_null_may_be():
@@ -288,20 +288,20 @@ def test_a_single_value_is_the_only_column():
 
 def test_a_signalling_nan_is_a_nan():
     """Also where a float is read as a double; numpy would warn of it."""
-    decode = datum_decoder(record("float"), column(DoubleType()))
+    decode = datum_decoder(record("float"), column(DoubleType())).decode
     decoded = decode([b"\x00\x00\x81\x7f"] * 100)
     assert repr(decoded.rows.column(0).to_pylist()) == repr([float("nan")] * 100)
 
 
 def test_no_messages_are_no_rows():
     """An empty batch has the columns all the same."""
-    decoded = datum_decoder(record("long"), column(LONG))([])
+    decoded = datum_decoder(record("long"), column(LONG)).decode([])
     assert (decoded.rows.num_rows, decoded.rows.schema.names) == (0, ["c"])
 
 
 def test_long_arrays_beside_short_ones():
     """Few long arrays among many short ones cost the exact way, and read the same."""
-    decode = datum_decoder(record(ARRAY), column(ArrayType(LONG)))
+    decode = datum_decoder(record(ARRAY), column(ArrayType(LONG))).decode
     lengths = [3, 0, 2000, 1, 70, 2] + [1] * 100
     messages = [written(record(ARRAY), {"c": list(range(length))}) for length in lengths]
     rows = decode(messages).rows.to_pylist()

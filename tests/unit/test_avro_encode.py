@@ -468,6 +468,6 @@ def test_a_part_of_a_batch():
         (i, str(i), [str(i)] * i, {"e": str(i)}, Decimal(i)) if i % 3 else (None,) * 5
         for i in range(9)
     ]
-    encode, whole = datum_encoder(schema, kinds), batch(kinds, *rows)
+    encode, whole = datum_encoder(schema, kinds).encode, batch(kinds, *rows)
 
     assert encode(whole.slice(2, 5)) == encode(whole)[2:7]

@@ -77,7 +77,7 @@ def test_the_peer_reads_the_rows(table, legacy):
     schema, rows = table
     avro = derived(schema, legacy=legacy)
 
-    written = datum_encoder(avro, schema)(rows)
+    written = datum_encoder(avro, schema).encode(rows)
 
     assert by_fastavro(avro, *read_by_fastavro(avro, written)) == written
 
@@ -88,7 +88,7 @@ def test_what_is_written_reads_back(table, legacy):
     """decode(encode(rows)) is rows, if a row has any bytes; a timestamp too fine for it is refused."""
     schema, rows = table
     avro = derived(schema, legacy=legacy)
-    encode = datum_encoder(avro, schema, legacy_timestamps=legacy, finer="cut it")
+    encode = datum_encoder(avro, schema, legacy_timestamps=legacy, finer="cut it").encode
 
     try:
         written = encode(rows)
@@ -96,7 +96,7 @@ def test_what_is_written_reads_back(table, legacy):
         assert str(why).endswith("is finer than milliseconds; cut it")  # noqa: PT017
         return
     assume(all(written))
-    decoded = datum_decoder(avro, schema, legacy_timestamps=legacy)(written)
+    decoded = datum_decoder(avro, schema, legacy_timestamps=legacy).decode(written)
 
     assert not decoded.errors
     assert decoded.rows.schema.equals(rows.schema)
@@ -108,7 +108,7 @@ def test_what_is_written_reads_back(table, legacy):
 def test_a_row_has_its_bytes_wherever_it_stands(table, order):
     """A row's bytes depend neither on the batch around it nor on how Arrow lays it out."""
     schema, rows = table
-    encode = datum_encoder(derived(schema), schema)
+    encode = datum_encoder(derived(schema), schema).encode
     written = encode(rows)
     at = [order.randrange(rows.num_rows) for _ in range(12)] if rows.num_rows else []
 

@@ -37,7 +37,7 @@ def spec(schema=TABLE, side="value", required=(), **given):
 
 def written(*rows, schema=TABLE, **how):
     """Rows as one side writes them."""
-    return FORMAT.encoder(spec(schema, **how))(batch(schema, *rows))
+    return FORMAT.encoder(spec(schema, **how)).encode(batch(schema, *rows))
 
 
 def test_a_key_is_never_null():
@@ -56,7 +56,7 @@ def test_both_codecs_have_one_schema(side):
     """What one side writes, the same side reads."""
     how = {"side": side, "required": ["id"]}
 
-    decoded = FORMAT.decoder(spec(**how))(written(ROW, **how))
+    decoded = FORMAT.decoder(spec(**how)).decode(written(ROW, **how))
 
     assert decoded.rows.to_pylist() == [{"id": 1, "name": "a"}]
 
@@ -64,8 +64,8 @@ def test_both_codecs_have_one_schema(side):
 def test_a_schema_that_is_given():
     """The schema of the messages is the one that the option gives."""
     given = {"schema": json.dumps(record(field("name", "string"), field("id", "long")))}
-    encode = FORMAT.encoder(CodecSpec(TABLE, "value", given))
-    decode = FORMAT.decoder(CodecSpec(columns(name=TEXT), "value", given))
+    encode = FORMAT.encoder(CodecSpec(TABLE, "value", given)).encode
+    decode = FORMAT.decoder(CodecSpec(columns(name=TEXT), "value", given)).decode
 
     messages = encode(batch(TABLE, ROW))
 
@@ -111,7 +111,7 @@ def test_timestamps_of_a_derived_schema(kind, legacy, number, side):
     row = (MOMENT.replace(tzinfo=zone),)
 
     (message,) = written(row, **how)
-    (found,) = FORMAT.decoder(spec(**how))([message]).rows.column(0)
+    (found,) = FORMAT.decoder(spec(**how)).decode([message]).rows.column(0)
 
     assert (
         message.removeprefix(b"\x02" if side == "value" else b"") == by_fastavro("long", number)[0]
@@ -143,7 +143,7 @@ def test_a_given_schema_decides_about_digits():
     schema = columns(c=TimestampNTZType())
     given = json.dumps(record(field("c", logical("long", "timestamp-millis"))))
 
-    encode = FORMAT.encoder(CodecSpec(schema, "value", {"schema": given}))
+    encode = FORMAT.encoder(CodecSpec(schema, "value", {"schema": given})).encode
 
     assert encode(batch(schema, (FINER,))) == by_fastavro("long", MILLIS)
 

@@ -88,7 +88,7 @@ def test_a_schema_that_doubles_at_each_level_compiles_in_linear_work(innermost):
 
 def test_records_of_nothing_take_no_time_to_pass():
     """However many records without any bytes a message holds: they are not walked through."""
-    decode = datum_decoder(doubling(40, "null"), A)
+    decode = datum_decoder(doubling(40, "null"), A).decode
     assert calls(lambda: decode([long(7)])) < 10_000
     assert decode([long(7)] * ENOUGH).rows.column(0).to_pylist() == [7] * ENOUGH
 
@@ -102,8 +102,11 @@ def test_data_of_a_doubling_schema_are_read():
 
     message = written(schema, {"a": 7, "r": value(3)})
     for many in (1, ENOUGH):
-        assert datum_decoder(schema, A)([message] * many).rows.column(0).to_pylist() == [7] * many
-    assert datum_decoder(schema, A)([message[:-1]]).errors
+        assert (
+            datum_decoder(schema, A).decode([message] * many).rows.column(0).to_pylist()
+            == [7] * many
+        )
+    assert datum_decoder(schema, A).decode([message[:-1]]).errors
 
 
 def test_columns_of_a_doubling_schema_are_refused():
@@ -172,23 +175,23 @@ def test_unions_that_multiply_at_each_level_of_the_columns_are_refused(monkeypat
     """A schema of 10 KB that means a hundred million ways to read a column is refused in words."""
     monkeypatch.setattr(resolution, "_MOST_STEPS", 1_000)
 
-    def decode(levels: int) -> Any:
+    def decoder(levels: int) -> Any:
         column: Any = LongType()
         for _ in range(levels):
             column = StructType([StructField("f", column)])
         schema = record("Top", a="long", c=unions(levels))
         return datum_decoder(schema, StructType([*A, StructField("c", column)]))
 
-    assert decode(2)([long(7) + long(0)]).rows.num_rows == 1
+    assert decoder(2).decode([long(7) + long(0)]).rows.num_rows == 1
     with pytest.raises(SchemaError, match="can be read from in more than 1000 ways"):
-        decode(8)
+        decoder(8)
 
 
 def test_data_that_stand_within_themselves_too_often_are_bad():
     """A list of 100,000 records, one within the other, is a bad message among good ones."""
     schema = record("Top", a="long", next=["null", record("N", next=["null", "N"])])
     good, deep = long(7) + b"\0", long(7) + b"\2" * 100_000 + b"\0"
-    decoded = datum_decoder(schema, A)([good] * ENOUGH + [deep] + [good] * ENOUGH)
+    decoded = datum_decoder(schema, A).decode([good] * ENOUGH + [deep] + [good] * ENOUGH)
     assert list(decoded.errors) == [ENOUGH]
     assert decoded.rows.num_rows == 2 * ENOUGH
 
@@ -221,7 +224,7 @@ def test_items_without_bytes_are_few(items, data, is_read):
     schema = record("Top", a="long", c=array(array(NOTHING[items])))
     inner = {"null": StringType(), "fixed of no bytes": BinaryType()}.get(items, StructType())
     column = StructField("c", ArrayType(ArrayType(inner)))
-    decode = datum_decoder(schema, StructType([*A, column]) if is_read else A)
+    decode = datum_decoder(schema, StructType([*A, column]) if is_read else A).decode
     good, bad = long(7) + long(1) + long(3) + long(0) + long(0), long(7) + ARRAYS[data]
     tracemalloc.start()
     decoded = decode([good] * ENOUGH + [bad] + [good] * ENOUGH)
@@ -237,7 +240,7 @@ def test_many_records_within_themselves_are_no_items_without_bytes():
     """A tree of more nodes than that is passed over."""
     schema = record("Top", a="long", t=record("N", children=array("N")))
     wide = long(7) + long(3 * MOST_EMPTY) + long(0) * 3 * MOST_EMPTY + long(0)
-    assert datum_decoder(schema, A)([wide]).rows.column(0).to_pylist() == [7]
+    assert datum_decoder(schema, A).decode([wide]).rows.column(0).to_pylist() == [7]
 
 
 def test_a_record_with_a_field_named_as_a_branch():
@@ -247,11 +250,11 @@ def test_a_record_with_a_field_named_as_a_branch():
     table = StructType([StructField("c", inner)])
     message = written(schema, {"c": {"member0": 5}})
     for many in (1, ENOUGH):
-        rows = datum_decoder(schema, table)([message] * many).rows.to_pylist()
+        rows = datum_decoder(schema, table).decode([message] * many).rows.to_pylist()
         assert rows == [{"c": {"member0": 5}}] * many
-        rows = datum_decoder(schema, table, reader=schema)([message] * many).rows.to_pylist()
+        rows = datum_decoder(schema, table, reader=schema).decode([message] * many).rows.to_pylist()
         assert rows == [{"c": {"member0": 5}}] * many
-    assert datum_encoder(schema, table)(batch(table, ({"member0": 5},))) == [message]
+    assert datum_encoder(schema, table).encode(batch(table, ({"member0": 5},))) == [message]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +302,7 @@ def test_long_defaults_limit_how_many_rows_are_decoded_at_once():
     """30,000 rows of a default of 100 KB are 3 GB: their messages are decoded in parts, by their bytes."""
     reader = record("Top", a="long", d={"type": "string", "default": "x" * 100_000})
     table = StructType([*A, StructField("d", StringType())])
-    decode = datum_decoder(record("Top", a="long"), table, reader=reader)
+    decode = datum_decoder(record("Top", a="long"), table, reader=reader).decode
     with pytest.raises(TooManyMessagesError) as error:
         decode([long(7)] * 30_000)
     rows = decode([long(7)] * error.value.most).rows
@@ -328,7 +331,7 @@ def test_long_defaults_of_items_are_counted(shape):
     default = {"type": "string", "default": "x" * 10_000}
     writer = record("Top", a="long", c=around(record("I", x="long")))
     reader = record("Top", a="long", c=around(record("I", x="long", d=default)))
-    decode = datum_decoder(writer, StructType([*A, StructField("c", kind)]), reader=reader)
+    decode = datum_decoder(writer, StructType([*A, StructField("c", kind)]), reader=reader).decode
 
     def message(count: int) -> bytes:
         return long(7) + branch + long(count) + (name + long(1)) * count + long(0)

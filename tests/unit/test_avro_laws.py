@@ -35,7 +35,7 @@ def test_what_a_peer_writes_is_read(data, kind):
     if b"" in messages:
         return
     reader = data.draw(st.sampled_from([None, kind.schema]))
-    decode = datum_decoder(kind.schema, kind.column, reader=reader)
+    decode = datum_decoder(kind.schema, kind.column, reader=reader).decode
     few, many = decode(messages), decode(messages * ENOUGH)
     assert (few.errors, many.errors) == ({}, {})
     assert few.rows.to_pylist() == expected
@@ -74,7 +74,7 @@ def test_a_batch_reads_as_its_messages_do(data, kind):
     )
     at = data.draw(st.integers(0, ENOUGH))
     batch = ((good * ENOUGH)[:at] + bad + good * ENOUGH) + bad
-    decode = datum_decoder(kind.schema, kind.column)
+    decode = datum_decoder(kind.schema, kind.column).decode
     alone = {message: decode([message]) for message in {*good, *bad}}
     event(f"{sum(bool(alone[m].errors) for m in bad)} of {len(bad)} cannot be read")
     decoded = decode(batch)
@@ -122,7 +122,7 @@ GOOD = written(ONE_SCHEMA, {"c": 7, "s": "seven"})
 @given(bad=st.lists(ANYTHING | spoilt(GOOD), min_size=1, max_size=3), at=st.integers(0, 64))
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, at):
     """Whatever stands among good messages: they are read, and it is a row or an error."""
-    decoded = datum_decoder(ONE_SCHEMA, ONE)([GOOD] * at + bad + [GOOD] * (100 - at))
+    decoded = datum_decoder(ONE_SCHEMA, ONE).decode([GOOD] * at + bad + [GOOD] * (100 - at))
     assert decoded.rows.num_rows + len(decoded.errors) == 100 + len(bad)
     assert set(decoded.errors) <= set(range(at, at + len(bad)))
     rows = decoded.rows.to_pylist()

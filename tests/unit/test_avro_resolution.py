@@ -57,7 +57,7 @@ def columns(**kinds):
 
 def row(writer, value, schema, **options):
     """The row of a value that fastavro writes, by both ways; or the error."""
-    decode = datum_decoder(writer, schema, **options)
+    decode = datum_decoder(writer, schema, **options).decode
     message = written(writer, value)
     one, many = decode([message]), decode([message] * ENOUGH)
     if one.errors:

@@ -1,24 +1,21 @@
-"""How a batch is read: the fast way as far as it goes, the exact way for what it refuses."""
+"""How a batch is read: by the vectorised path as far as it goes, by the row path where it refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.formats.batches import (
-    UnreadableError,
-    batch_of,
-    decode_in_pieces,
-    exact_decoder,
-)
-from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
+from pyspark_upsert_kafka.formats.codec import Decoded
+from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder, UnreadableError
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
 
-class Fast:
+class Vectorised:
     """Reads numbers all at once, but refuses a batch that holds anything else; counts its work."""
 
     def __init__(self) -> None:
@@ -32,88 +29,118 @@ class Fast:
         return pa.RecordBatch.from_arrays([pa.array(map(int, messages), pa.int64())], schema=SCHEMA)
 
 
-def exact(skip_bad: bool = False) -> tuple[Decoder, list[int]]:
-    """Reads number by number, a sign too; and how many messages each call had."""
-    sizes: list[int] = []
+class CountedRowPath:
+    """Reads number by number, a sign too; and notes how many messages each call had."""
 
-    def row_of(message: bytes) -> list[int]:
-        try:
-            return [int(message)]
-        except ValueError:
-            raise UnreadableError(f"no number: {message!r}") from None
+    def __init__(self, *, skip_bad: bool = False) -> None:
+        self.sizes: list[int] = []
+        self._row_path = RowPath(row_of, SCHEMA, skip_bad=skip_bad)
 
-    read = exact_decoder(row_of, SCHEMA, skip_bad=skip_bad)
-
-    def decode(messages: Sequence[bytes]):
-        sizes.append(len(messages))
-        return read(messages)
-
-    return decode, sizes
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """The numbers."""
+        self.sizes.append(len(messages))
+        return self._row_path.decode(messages)
 
 
-def numbers(count: int, **odd: bytes) -> list[bytes]:
+def row_of(message: bytes) -> list[int]:
+    """The row of one number."""
+    try:
+        return [int(message)]
+    except ValueError:
+        raise UnreadableError(f"no number: {message!r}") from None
+
+
+def numbers(count: int, **replaced: bytes) -> list[bytes]:
     """The numbers from 0, some of them replaced: ``at_7=b"x"``."""
     messages = [b"%d" % i for i in range(count)]
-    for name, message in odd.items():
+    for name, message in replaced.items():
         messages[int(name.removeprefix("at_"))] = message
     return messages
 
 
-def test_a_good_batch_needs_no_exact_way():
-    """What the fast way takes is read once."""
-    fast, (read, sizes) = Fast(), exact()
-    decoded = decode_in_pieces(numbers(10_000), fast, read)
+def test_a_good_batch_needs_no_row_path():
+    """What the vectorised path takes is read once."""
+    vectorised, row_path = Vectorised(), CountedRowPath()
+    decoded = SplittingDecoder(vectorised, row_path).decode(numbers(10_000))
     assert decoded.rows.column(0).to_pylist() == list(range(10_000))
-    assert (fast.seen, sizes) == (10_000, [])
+    assert (vectorised.seen, row_path.sizes) == (10_000, [])
 
 
 @pytest.mark.parametrize("at", [0, 49_999, 99_999])
-def test_one_odd_message_costs_little(at):
-    """One odd message among 100,000 costs one more batch and a few hundred by the exact way."""
-    fast, (read, sizes) = Fast(), exact()
-    decoded = decode_in_pieces(numbers(100_000, **{f"at_{at}": b"-1"}), fast, read)
+def test_one_refused_message_costs_little(at):
+    """One refused message among 100,000 costs one more batch and a few hundred by the row path."""
+    vectorised, row_path = Vectorised(), CountedRowPath()
+    decoded = SplittingDecoder(vectorised, row_path).decode(numbers(100_000, **{f"at_{at}": b"-1"}))
     assert decoded.rows.column(0).to_pylist()[at] == -1
     assert decoded.rows.num_rows == 100_000
     assert not decoded.errors
-    assert fast.seen < 2.2 * 100_000
-    assert sum(sizes) <= 256
+    assert vectorised.seen < 2.2 * 100_000
+    assert sum(row_path.sizes) <= 256
 
 
-def test_nothing_but_odd_messages():
-    """When every message is odd, the fast way is tried three times and no more."""
-    fast, (read, sizes) = Fast(), exact()
-    decode_in_pieces([b"-1"] * 100_000, fast, read)
-    assert fast.seen <= 4 * 100_000
-    assert sum(sizes) == 100_000
+def test_nothing_but_refused_messages():
+    """When every message is refused, the vectorised path is tried three times and no more."""
+    vectorised, row_path = Vectorised(), CountedRowPath()
+    SplittingDecoder(vectorised, row_path).decode([b"-1"] * 100_000)
+    assert vectorised.seen <= 4 * 100_000
+    assert sum(row_path.sizes) == 100_000
 
 
 def test_errors_keep_their_places():
     """Indexes of errors and of skipped messages are those of the whole batch."""
     messages = numbers(5_000, at_0=b"a", at_3000=b"b", at_4999=b"c")
-    decoded = decode_in_pieces(messages, Fast(), exact()[0])
+    decoded = SplittingDecoder(Vectorised(), CountedRowPath()).decode(messages)
     assert dict(decoded.errors) == {
         0: "no number: b'a'", 3000: "no number: b'b'", 4999: "no number: b'c'",
     }  # fmt: skip
     good = [i for i in range(5_000) if i not in decoded.errors]
     assert decoded.rows.column(0).to_pylist() == good
-    skipping = decode_in_pieces(messages, Fast(), exact(skip_bad=True)[0])
+    skipping = SplittingDecoder(Vectorised(), CountedRowPath(skip_bad=True)).decode(messages)
     assert skipping.skipped == {0, 3000, 4999}
     assert not skipping.errors
     assert skipping.rows.equals(decoded.rows)
 
 
-def test_few_messages_go_the_exact_way():
+def test_few_messages_take_the_row_path():
     """A handful of messages is cheaper without the vectorised parser."""
-    fast, (read, sizes) = Fast(), exact()
-    assert decode_in_pieces(numbers(3), fast, read).rows.num_rows == 3
-    assert (fast.seen, sizes) == (0, [3])
-    assert decode_in_pieces([], fast, read).rows.schema == SCHEMA
+    vectorised, row_path = Vectorised(), CountedRowPath()
+    assert SplittingDecoder(vectorised, row_path).decode(numbers(3)).rows.num_rows == 3
+    assert (vectorised.seen, row_path.sizes) == (0, [3])
+    assert SplittingDecoder(vectorised, row_path).decode([]).rows.schema == SCHEMA
 
 
 def test_rows_without_columns_are_counted():
     """A batch without columns keeps its number of rows."""
     empty = pa.schema([])
     assert batch_of([], empty, 3).num_rows == 3
-    read = exact_decoder(lambda _: [], empty)
-    fast = lambda messages: None if b"x" in messages else batch_of([], empty, len(messages))  # noqa: E731
-    assert decode_in_pieces([b"1"] * 500 + [b"x"], fast, read).rows.num_rows == 501
+    row_path = RowPath(lambda _: [], empty)
+    vectorised = lambda messages: None if b"x" in messages else batch_of([], empty, len(messages))  # noqa: E731
+    assert SplittingDecoder(vectorised, row_path).decode([b"1"] * 500 + [b"x"]).rows.num_rows == 501
+
+
+def test_parts_are_merged_by_position():
+    """Rows, errors and skipped messages of parts come out as those of the whole, in its order."""
+    merged = merge_by_position(
+        [
+            (np.array([1, 4]), Decoded(ints(10, 40))),
+            (np.array([0, 2, 5]), Decoded(ints(0, 50), {1: "bad"})),
+            (np.array([3]), Decoded(ints(), skipped=frozenset({0}))),
+        ]
+    )
+
+    assert merged.rows.equals(ints(0, 10, 40, 50))
+    assert (dict(merged.errors), merged.skipped) == ({2: "bad"}, {3})
+
+
+def test_parts_without_rows_are_merged():
+    """Where no part has a row, neither has the whole."""
+    nothing = Decoded(ints(), {0: "bad"})
+    merged = merge_by_position([(np.array([1]), nothing), (np.array([0]), nothing)])
+
+    assert merged.rows.equals(ints())
+    assert dict(merged.errors) == {0: "bad", 1: "bad"}
+
+
+def ints(*values: int) -> pa.RecordBatch:
+    """Rows of numbers."""
+    return pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], schema=SCHEMA)

@@ -321,7 +321,7 @@ def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts, literal
     many = [f'"a b",7,{text or literal or ""}'.encode() for text in texts] * 3
     dialect = dialect_of(spec(schema, null_literal=literal))
     rows, left = reader_by_columns(schema, arrow_schema(schema), dialect)(many)
-    exact = exactly(schema, null_literal=literal)
+    exact = exactly(schema, null_literal=literal).decode
     assert not left.any()
     assert repr(rows.to_pylist()) == repr(exact(many).rows.to_pylist())
 
@@ -330,7 +330,7 @@ def test_rows_come_in_exactly_the_schema_of_the_table():
     """Nested nullability too: Spark compares each batch with it."""
     inner = StructType([StructField("x", LONG, nullable=False)])
     schema = columns(a=ArrayType(LONG, containsNull=False), b=inner)
-    decoded = decoder(schema)([b"1;2,5"] * 100)
+    decoded = decoder(schema).decode([b"1;2,5"] * 100)
     assert decoded.rows.schema.equals(arrow_schema(schema))
     assert isinstance(decoded.rows, pa.RecordBatch)
 
@@ -430,7 +430,7 @@ def test_the_character_zero(options):
     """It is a character as any other, though the fast way does not know it."""
     schema = columns(a=TEXT, b=LONG)
     row = ("x,\0\n", 1)
-    (message,) = FORMAT.encoder(spec(schema, **options))(batch(schema, row))
+    (message,) = FORMAT.encoder(spec(schema, **options)).encode(batch(schema, row))
     assert read_rows(schema, message, **options) == row
 
 

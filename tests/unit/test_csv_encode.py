@@ -120,9 +120,12 @@ def test_flinks_own_example():
     """The messages of Flink's ``testSerializationProperties``."""
     schema = columns(f0=TEXT, f1=IntegerType(), f2=TEXT)
     rows = batch(schema, ("Test", 12, "Hello"), ("Test", 12, "2019-12-26 12:12:12"))
-    first, second = encoder(schema, quote_character="#")(rows)
+    first, second = encoder(schema, quote_character="#").encode(rows)
     assert (first, second) == (b"Test,12,Hello", b"Test,12,#2019-12-26 12:12:12#")
-    assert encoder(schema, disable_quote_character=True)(rows)[1] == b"Test,12,2019-12-26 12:12:12"
+    assert (
+        encoder(schema, disable_quote_character=True).encode(rows)[1]
+        == b"Test,12,2019-12-26 12:12:12"
+    )
 
 
 def test_numbers_are_quoted_when_the_delimiter_is_in_them():
@@ -136,24 +139,24 @@ def test_numbers_are_quoted_when_the_delimiter_is_in_them():
 def test_the_null_literal_is_quoted_only_when_it_must_be(literal, field):
     """NULL is the literal as it stands, in every type."""
     schema = columns(a=TEXT, b=LongType(), c=ArrayType(TEXT))
-    (message,) = encoder(schema, null_literal=literal)(batch(schema, (None, None, None)))
+    (message,) = encoder(schema, null_literal=literal).encode(batch(schema, (None, None, None)))
     assert message.decode() == ",".join([field] * 3)
 
 
 def test_a_message_is_never_empty():
     """Where a lone field is empty it is quoted: an empty message is no record."""
     schema = columns(c=TEXT)
-    assert encoder(schema)(batch(schema, ("",), (None,), ("a",))) == [b'""', b'""', b"a"]
+    assert encoder(schema).encode(batch(schema, ("",), (None,), ("a",))) == [b'""', b'""', b"a"]
     with pytest.raises(
         EncodeError, match="Column 'c' cannot be written: its message would be empty"
     ):
-        encoder(schema, disable_quote_character=True)(batch(schema, ("",)))
+        encoder(schema, disable_quote_character=True).encode(batch(schema, ("",)))
 
 
 def test_no_rows_are_no_messages():
     """An empty batch is written as no message."""
     schema = columns(a=TEXT, b=LongType(), c=ArrayType(TEXT), d=PAIR)
-    assert encoder(schema)(batch(schema)) == []
+    assert encoder(schema).encode(batch(schema)) == []
 
 
 def test_equal_keys_have_equal_bytes():

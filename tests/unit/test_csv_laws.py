@@ -38,7 +38,7 @@ def tables(draw: st.DrawFn) -> tuple[Any, Any]:
 def encoded(schema: Any, rows: Any, options: dict[str, Any], side: str = "value") -> list[bytes]:
     """The messages, when the dialect can carry the rows."""
     try:
-        return encoder(schema, side, **options)(rows)
+        return encoder(schema, side, **options).encode(rows)
     except EncodeError as why:
         event(f"refused: {why.reason.partition(';')[0]}")
         assume(False)
@@ -56,7 +56,7 @@ def test_what_is_written_reads_back(table, options):
     options = {**options, "null_literal": LITERAL}
     assume(not set(LITERAL) & set(options.get("field_delimiter", ",")))
     messages_ = encoded(schema, rows, options)
-    decoded = decoder(schema, **options)(messages_)
+    decoded = decoder(schema, **options).decode(messages_)
     assert not decoded.errors
     assert shown(decoded.rows) == shown(rows)
     assert decoded.rows.schema.equals(rows.schema)
@@ -70,9 +70,9 @@ def test_what_is_written_can_be_read(table, options, side):
     written = encoded(schema, rows, options, side)
     text = columns(**{field.name: StringType() for field in schema.fields})
     plain = {k: v for k, v in options.items() if k != "null_literal"}
-    assert not decoder(text, **plain)(written).errors
+    assert not decoder(text, **plain).decode(written).errors
     at = rows.num_rows // 2
-    encode = encoder(schema, side, **options)
+    encode = encoder(schema, side, **options).encode
     assert encode(rows.slice(at, 1)) == [written[at]]
     assert encode(rows.slice(at)) == written[at:]
 
@@ -88,7 +88,7 @@ def test_fast_way_equals_exact_way(data, schema, options):
     event("refused" if rows is None else "accepted")
     if rows is not None:
         rows.validate(full=True)
-        exact = exactly(schema, **options)(many)
+        exact = exactly(schema, **options).decode(many)
         assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
 
 
@@ -105,7 +105,7 @@ def test_way_by_columns_equals_exact_way(data, schema, options):
         rows, left = read
         rows.validate(full=True)
         kept = [message for message, is_left in zip(many, left, strict=True) if not is_left]
-        exact = exactly(schema, **options)(kept)
+        exact = exactly(schema, **options).decode(kept)
         assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
 
 
@@ -123,7 +123,9 @@ def test_a_batch_reads_as_its_messages_do(data, schema, options, ignore, size):
     drawn = data.draw(st.lists(one, min_size=1, max_size=3))
     many = (drawn * size)[:size] + data.draw(st.lists(one, max_size=2)) + drawn * 30
     options = {**options, "ignore_parse_errors": ignore}
-    assert seen(decoder(schema, **options)(many)) == seen(exactly(schema, **options)(many))
+    assert seen(decoder(schema, **options).decode(many)) == seen(
+        exactly(schema, **options).decode(many)
+    )
 
 
 ANYTHING = st.one_of(
@@ -139,7 +141,7 @@ GOOD = b'7,"x,y"'
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, at):
     """Whatever stands among good messages: they are read, and it is a row or an error."""
     many = [GOOD] * at + bad + [GOOD] * (100 - at)
-    decoded = decoder(columns(c=LongType(), d=StringType()))(many)
+    decoded = decoder(columns(c=LongType(), d=StringType())).decode(many)
     assert decoded.rows.num_rows + len(decoded.errors) == len(many)
     assert set(decoded.errors) <= set(range(at, at + len(bad)))
     rows = list(zip(*(column.to_pylist() for column in decoded.rows.columns), strict=True))

@@ -34,7 +34,7 @@ def spec(name: str, table: dict[str, Any], side: str) -> CodecSpec:
 
 def rows(table: dict[str, Any]) -> pa.RecordBatch:
     """The rows that Flink wrote."""
-    read = json_codecs.exactly(StructType.fromJson(table["columns"]))
+    read = json_codecs.exactly(StructType.fromJson(table["columns"])).decode
     decoded = read([row["row"].encode() for row in table["rows"]])
     assert not decoded.errors
     return decoded.rows
@@ -60,7 +60,7 @@ def test_a_row_has_the_bytes_that_flink_writes(name, side):
     quote = table["options"].get("quote-character", '"').encode()
     given = rows(table).select(["k"] if side == "key" else ["k", "v"])
 
-    written = format_named(format_, side).encoder(spec(format_, table, side))(given)
+    written = format_named(format_, side).encoder(spec(format_, table, side)).encode(given)
 
     for row, ours, flinks in zip(table["rows"], written, messages(table, side), strict=True):
         other = OTHER.get(flinks, flinks) if side == "key" else flinks
@@ -75,10 +75,10 @@ def test_what_flink_wrote_is_read(name, copies):
     side = spec(format_, table, "value")
     flinks = [message for message in messages(table, "value") for _ in range(copies)]
 
-    decoded = format_named(format_, "value").decoder(side)(flinks)
+    decoded = format_named(format_, "value").decoder(side).decode(flinks)
 
     assert not decoded.errors
-    assert format_named(format_, "value").encoder(side)(decoded.rows) == flinks
+    assert format_named(format_, "value").encoder(side).encode(decoded.rows) == flinks
 
 
 OLD = [b"1e+20", b"1e20", b"-1.5e-9", b"0.00001", b"10000000.0", b"12345678.9", b"1E+2", b"100.00"]
@@ -92,7 +92,7 @@ def test_other_spellings_of_numbers_are_read(message, copies):
         schema = StructType().add("k", kind)
         for name, text in (("csv", message), ("json", b'{"k":%s}' % message)):
             side = spec(name, {"columns": schema.jsonValue(), "options": {}}, "value")
-            decoded = format_named(name, "value").decoder(side)([text] * copies)
+            decoded = format_named(name, "value").decoder(side).decode([text] * copies)
             assert [float(row["k"]) for row in decoded.rows.to_pylist()] == [
                 float(message)
             ] * copies

@@ -59,7 +59,7 @@ def work(form: str, shape: Shape, columns: int, count: int, patch: pytest.Monkey
     """Calls of Python and C functions, and bytes that were given to a vectorised parser."""
     schema = StructType([StructField(f"c{at}", IntegerType()) for at in range(columns)])
     messages = [message(form, shape(i, list(range(columns)))) for i in range(count)]
-    decode = CODECS[form].decoder(schema)
+    decode = CODECS[form].decoder(schema).decode
     done = 0
 
     def counting(parse: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ def test_a_csv_message_of_too_many_fields_is_bad_soon():
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    decode = csv_codecs.decoder(schema)
+    decode = csv_codecs.decoder(schema).decode
     sys.setprofile(called)
     try:
         decoded = decode([b"1,2", b"," * 100_000])
@@ -148,7 +148,7 @@ def test_a_giant_text_takes_few_times_its_size(giant):
     """Whatever characters it consists of, alone and among others, which it leaves as they are."""
     form, text, options = GIANTS[giant]
     good = {"csv": b"1,2", "json": b'{"a":"1","b":"2"}'}[form]
-    decode = CODECS[form].decoder(TEXTS, **options)
+    decode = CODECS[form].decoder(TEXTS, **options).decode
     alone = decode([text])
     decode([good] * MESSAGES)
     for neighbours in (0, MESSAGES):

@@ -58,8 +58,8 @@ def read(kind, text, **options):
     message = b'{"c":%s}' % (text if isinstance(text, bytes) else text.encode())
     schema = columns(c=kind)
     one, many = [message], [message] * ENOUGH
-    exact = exactly(schema, **options)
-    assert seen(decoder(schema, **options)(many)) == seen(exact(many))
+    exact = exactly(schema, **options).decode
+    assert seen(decoder(schema, **options).decode(many)) == seen(exact(many))
     decoded = exact(one)
     if decoded.errors:
         raise ValueError(decoded.errors[0])
@@ -139,7 +139,7 @@ def test_value_is_read(kind, text, value):
 @pytest.mark.parametrize("kind", {type(kind): kind for kind, _, _ in GOOD}.values())
 def test_null_and_missing_are_null(kind):
     """JSON null, and a field that is not there, are NULL for every type."""
-    decoded = decoder(columns(c=kind))([b'{"c":null}', b"{}"] * ENOUGH)
+    decoded = decoder(columns(c=kind)).decode([b'{"c":null}', b"{}"] * ENOUGH)
     assert not decoded.errors
     assert decoded.rows.column(0).null_count == 2 * ENOUGH
 
@@ -311,7 +311,7 @@ NOT_OBJECTS = [
 def test_what_is_no_object_cannot_be_decoded(message, part):
     """Only exactly one JSON object in UTF-8 is a row; also where no column looks."""
     good = b'{"c":1}'
-    decoded = decoder(columns(c=LONG))([good] * ENOUGH + [message] + [good] * ENOUGH)
+    decoded = decoder(columns(c=LONG)).decode([good] * ENOUGH + [message] + [good] * ENOUGH)
     assert list(decoded.errors) == [ENOUGH]
     assert part in decoded.errors[ENOUGH]
     assert decoded.rows.column(0).to_pylist() == [1] * 2 * ENOUGH
@@ -320,7 +320,7 @@ def test_what_is_no_object_cannot_be_decoded(message, part):
 @pytest.mark.parametrize(("message", "part"), NOT_OBJECTS)
 def test_what_is_no_object_is_skipped_when_ignored(message, part):
     """With ignore-parse-errors a message that is no object is passed over, not a row of NULLs."""
-    decode = decoder(columns(c=LONG), ignore_parse_errors=True)
+    decode = decoder(columns(c=LONG), ignore_parse_errors=True).decode
     decoded = decode([b'{"c":1}', message, b'{"c":"x"}'])
     assert decoded.skipped == {1}
     assert not decoded.errors
@@ -355,8 +355,8 @@ def test_messages_do_not_run_into_each_other(messages):
     schema = columns(c=LONG)
     filler = [b'{"c":7}'] * ENOUGH
     together = filler + messages + filler
-    assert seen(decoder(schema)(together)) == seen(exactly(schema)(together))
-    assert exactly(schema)(messages).errors
+    assert seen(decoder(schema).decode(together)) == seen(exactly(schema).decode(together))
+    assert exactly(schema).decode(messages).errors
 
 
 def test_plain_messages_go_the_fast_way():
@@ -368,7 +368,7 @@ def test_plain_messages_go_the_fast_way():
         fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
         assert (fast is None) == (kind is VariantType)
         if fast:
-            assert fast(many).to_pylist() == exactly(schema)(many).rows.to_pylist()
+            assert fast(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
 
 
 MAPS = [
@@ -393,7 +393,7 @@ def test_maps_are_read_by_columns(kind, texts):
     many = [b'{"other":[1],"c":%b,"d":%b}' % (text, text) for text in texts] + [b"{}"]
     schema = columns(c=kind, d=kind)
     fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
-    assert fast(many).to_pylist() == exactly(schema)(many).rows.to_pylist()
+    assert fast(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
 
 
 ODD = [
@@ -413,7 +413,7 @@ def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts):
     schema = columns(a=LONG, b=TEXT, c=kind, d=DecimalType(5, 2))
     rows, left = reader_by_columns(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
     assert not left.any()
-    assert values(rows) == values(exactly(schema)(many).rows)
+    assert values(rows) == values(exactly(schema).decode(many).rows)
 
 
 @pytest.mark.parametrize("text", [b"1.0", b"-0", b"[1.5]", b"18446744073709551616"])
@@ -423,7 +423,7 @@ def test_odd_values_whose_digits_are_lost_go_the_exact_way(text):
     schema = columns(a=LONG, c=TEXT)
     _, left = reader_by_columns(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
     assert left.all()
-    assert decoder(schema)(many).rows.column("c").to_pylist() == [text.decode()] * ENOUGH
+    assert decoder(schema).decode(many).rows.column("c").to_pylist() == [text.decode()] * ENOUGH
 
 
 @pytest.mark.parametrize(
@@ -446,8 +446,8 @@ def test_a_map_that_orjson_may_get_wrong_goes_the_exact_way(kind, text):
 def test_line_breaks_inside_messages():
     """A message may be printed over several lines, and end with a line break."""
     message = b'\n{\n  "c":\r\n 1\n}\n'
-    assert decoder(columns(c=LONG))([message] * ENOUGH).rows.num_rows == ENOUGH
-    assert decoder(columns(c=LONG))([message.strip()] * ENOUGH).rows.num_rows == ENOUGH
+    assert decoder(columns(c=LONG)).decode([message] * ENOUGH).rows.num_rows == ENOUGH
+    assert decoder(columns(c=LONG)).decode([message.strip()] * ENOUGH).rows.num_rows == ENOUGH
 
 
 def survives(program):
@@ -464,7 +464,7 @@ from tests.unit.json_codecs import columns, decoder
 from pyspark.sql.types import LongType
 deep = [b'{"x":' + b"[" * n + b"]" * n + b',"c":1}' for n in (100_000, 251, 249)]
 open_ = [b'{"x":' + b'{"y":[' * 100_000, b"[" * 100_000, b'{"x":"' + b"[" * 1000 + b'","c":2}']
-decoded = decoder(columns(c=LongType()))([b'{"c":7}'] * 300 + deep + open_)
+decoded = decoder(columns(c=LongType())).decode([b'{"c":7}'] * 300 + deep + open_)
 assert decoded.rows.column(0).to_pylist() == [7] * 300 + [1, 2], decoded
 assert all("nested deeper than 250" in decoded.errors[i] for i in (300, 301, 303, 304))
 """
@@ -476,7 +476,7 @@ def test_text_that_begins_with_null_harms_nobody():
     program = """
 from tests.unit.json_codecs import columns, decoder
 from pyspark.sql.types import LongType
-decoded = decoder(columns(c=LongType()))([b"null"] + [b'{"c":7}'] * 300 + [b"null"] * 300)
+decoded = decoder(columns(c=LongType())).decode([b"null"] + [b'{"c":7}'] * 300 + [b"null"] * 300)
 assert len(decoded.errors) == 301 and decoded.rows.num_rows == 300
 """
     assert survives(program) is True
@@ -492,7 +492,7 @@ def test_last_of_duplicate_names_wins():
         b'{"c":{"x":1},"c":null}',
         b'{"c":"bad","c":{"x":5}}',
     ]
-    decoded = decoder(schema)(messages + [b'{"c":{"x":0}}'] * ENOUGH)
+    decoded = decoder(schema).decode(messages + [b'{"c":{"x":0}}'] * ENOUGH)
     assert not decoded.errors
     values = decoded.rows.column(0).to_pylist()[:5]
     assert values == [{"x": 2}, {"x": 3}, {"x": 4}, None, {"x": 5}]
@@ -501,7 +501,7 @@ def test_last_of_duplicate_names_wins():
 def test_names_match_exactly():
     """A field is found by its exact name: other case, dots and blanks make another name."""
     schema = StructType([StructField(name, LONG) for name in ("a.b", "", "Ä", "x")])
-    decoded = decoder(schema)([b'{"a.b":1,"":2,"\xc3\x84":3,"X":4," x":5}'] * ENOUGH)
+    decoded = decoder(schema).decode([b'{"a.b":1,"":2,"\xc3\x84":3,"X":4," x":5}'] * ENOUGH)
     assert decoded.rows.to_pylist()[0] == {"a.b": 1, "": 2, "Ä": 3, "x": None}
 
 
@@ -515,7 +515,7 @@ def test_decimals_outside_of_what_the_vectorised_parser_scales():
             message = b'{"c":%s}' % text.encode()
             schema = columns(c=ArrayType(kind), d=kind).add("c2", kind)
             many = [message.replace(b'"c"', b'"d"')] * ENOUGH
-            assert seen(decoder(schema)(many)) == seen(exactly(schema)(many))
+            assert seen(decoder(schema).decode(many)) == seen(exactly(schema).decode(many))
 
 
 @pytest.mark.parametrize(
@@ -530,10 +530,10 @@ def test_decimals_outside_of_what_the_vectorised_parser_scales():
 )
 def test_not_null_is_demanded_at_every_level(schema, message, path):
     """A NOT NULL field that is null or missing makes its message an error that names it."""
-    decoded = decoder(schema)([message] * ENOUGH)
+    decoded = decoder(schema).decode([message] * ENOUGH)
     assert len(decoded.errors) == ENOUGH
     assert decoded.errors[0] == f"field '{path}' is NOT NULL, but is null or missing"
-    ignoring = decoder(schema, ignore_parse_errors=True)([message] * ENOUGH)
+    ignoring = decoder(schema, ignore_parse_errors=True).decode([message] * ENOUGH)
     assert ignoring.skipped == set(range(ENOUGH))
 
 
@@ -541,14 +541,14 @@ def test_null_parent_has_no_missing_fields():
     """A NULL struct lacks nothing, though its fields are NOT NULL."""
     schema = columns(c=ArrayType(required(x=LONG)), d=required(y=required(z=LONG)))
     messages = [b'{"c":null}', b'{"c":[null,{"x":1}],"d":null}', b'{"d":{"y":{"z":1}}}']
-    decoded = decoder(schema)(messages * ENOUGH)
+    decoded = decoder(schema).decode(messages * ENOUGH)
     assert not decoded.errors
     assert decoded.rows.schema == arrow_schema(schema)
 
 
 def test_unreadable_value_of_a_not_null_field_skips_the_message():
     """With ignore-parse-errors a field that may not be NULL takes its message with it."""
-    decode = decoder(required(c=LONG), ignore_parse_errors=True)
+    decode = decoder(required(c=LONG), ignore_parse_errors=True).decode
     decoded = decode([b'{"c":1}', b'{"c":"x"}', b'{"c":2}'])
     assert decoded.skipped == {1}
     assert decoded.rows.column(0).to_pylist() == [1, 2]
@@ -559,13 +559,13 @@ def test_missing_fields_fail_when_told():
     schema = columns(c=LONG, s=ArrayType(columns(x=LONG)))
     good = [b'{"c":1,"s":[{"x":1}]}', b'{"c":null,"s":[{"x":null},null]}', b'{"c":2,"s":null}']
     bad = [b'{"s":null}', b'{"c":1,"s":[{"x":1},{}]}']
-    decoded = decoder(schema, fail_on_missing_field=True)(good * ENOUGH + bad)
+    decoded = decoder(schema, fail_on_missing_field=True).decode(good * ENOUGH + bad)
     at = len(good) * ENOUGH
     assert dict(decoded.errors) == {
         at: "field 'c' is missing",
         at + 1: "field 's[].x' is missing",
     }
-    assert not decoder(schema)(good + bad).errors
+    assert not decoder(schema).decode(good + bad).errors
 
 
 def test_both_ways_to_treat_missing_fields_contradict():
@@ -601,7 +601,7 @@ def test_errors_stay_short():
     """An error shows the beginning of what was seen, never megabytes."""
     huge = b'"' + b"x" * 1_000_000 + b'"'
     messages = [b'{"c":%s}' % huge, b"[%s]" % huge, b'{"c":%s' % huge, b'{"c":[%s]}' % huge]
-    decoded = decoder(columns(c=LONG))(messages)
+    decoded = decoder(columns(c=LONG)).decode(messages)
     assert len(decoded.errors) == 4
     assert all(len(error) < 300 for error in decoded.errors.values())
 
@@ -609,10 +609,10 @@ def test_errors_stay_short():
 def test_no_messages_and_no_columns():
     """No messages give no rows; without columns a message still is a row."""
     schema = columns(c=LONG, t=TimestampType())
-    empty = decoder(schema)([])
+    empty = decoder(schema).decode([])
     assert empty.rows.schema == arrow_schema(schema)
     assert empty.rows.num_rows == 0
-    nothing = decoder(StructType([]))([b"{}", b'{"x":1}', b"[]"] * ENOUGH)
+    nothing = decoder(StructType([])).decode([b"{}", b'{"x":1}', b"[]"] * ENOUGH)
     assert nothing.rows.num_rows == 2 * ENOUGH
     assert len(nothing.errors) == ENOUGH
 
@@ -629,7 +629,7 @@ def test_rows_have_exactly_the_schema_that_spark_demands():
     )
     message = b'{"a":[{"x":1,"y":"2024-01-31"}],"d":1,"f":1,"i":1,"m":{"k":["v"]},"v":[1]}'
     for count in (1, ENOUGH):
-        decoded = decoder(schema)([message] * count)
+        decoded = decoder(schema).decode([message] * count)
         assert not decoded.errors
         decoded.rows.validate(full=True)
         assert decoded.rows.schema.equals(arrow_schema(schema))
@@ -640,7 +640,7 @@ def test_a_bad_message_leaves_its_neighbours_alone(at):
     """One bad message among many costs nobody else, wherever it stands."""
     messages = [b'{"c":%d}' % i for i in range(20_000)]
     messages[at] = b'{"c":"x"}'
-    decoded = decoder(columns(c=LONG))(messages)
+    decoded = decoder(columns(c=LONG)).decode(messages)
     assert list(decoded.errors) == [at]
     values = decoded.rows.column(0).to_pylist()
     assert values == [i for i in range(20_000) if i != at]
@@ -650,7 +650,7 @@ def test_columns_of_both_ways_stand_in_order():
     """Maps and variants are read beside the columns that are parsed together, in their places."""
     schema = columns(m=MapType(TEXT, LONG), a=LONG, v=VariantType(), b=TEXT)
     messages = [b'{"b":"%d","a":%d,"m":{"k":%d}}' % (i, i, i) for i in range(100)]
-    rows = decoder(schema)(messages).rows
+    rows = decoder(schema).decode(messages).rows
     assert rows.column("m").to_pylist() == [[("k", i)] for i in range(100)]
     assert rows.column("a").to_pylist() == list(range(100))
     assert rows.column("b").to_pylist() == [str(i) for i in range(100)]
@@ -674,4 +674,4 @@ def test_hostile_messages_cost_no_more_than_their_length():
     schema = columns(n=DoubleType(), d=DecimalType(38, 10), t=TimestampType(), i=LONG)
     messages = hostile + [m.replace(b'"n"', b'"d"') for m in hostile]
     messages += [m.replace(b'"n"', b'"i"') for m in hostile]
-    assert len(decoder(schema)(messages + [b"{}"] * ENOUGH).errors) == 19
+    assert len(decoder(schema).decode(messages + [b"{}"] * ENOUGH).errors) == 19

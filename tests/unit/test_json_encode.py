@@ -46,7 +46,9 @@ def variant(text):
 def written(kind, *values, side="value", **options):
     """The JSON texts of a column ``c``."""
     schema = columns(c=kind)
-    messages = encoder(schema, side, **options)(batch(schema, *[(value,) for value in values]))
+    messages = encoder(schema, side, **options).encode(
+        batch(schema, *[(value,) for value in values])
+    )
     return [message.decode().removeprefix('{"c":').removesuffix("}") for message in messages]
 
 
@@ -147,13 +149,15 @@ def test_session_zone_does_not_matter():
     rows = pa.RecordBatch.from_arrays(
         [pa.array([0], zone), pa.array([[1_000_000]], pa.list_(zone))], ["c", "a"]
     )
-    assert encoder(schema)(rows) == [b'{"c":"1970-01-01 00:00:00Z","a":["1970-01-01 00:00:01Z"]}']
+    assert encoder(schema).encode(rows) == [
+        b'{"c":"1970-01-01 00:00:00Z","a":["1970-01-01 00:00:01Z"]}'
+    ]
 
 
 def test_columns_in_order_without_spaces():
     """A message holds the columns in the order of the schema, compact."""
     schema = columns(b=LONG, a=TEXT, c=DoubleType()).add('q"', BooleanType())
-    assert encoder(schema)(batch(schema, (1, "é", None, True), (None, None, 1.5, None))) == [
+    assert encoder(schema).encode(batch(schema, (1, "é", None, True), (None, None, 1.5, None))) == [
         '{"b":1,"a":"é","c":null,"q\\"":true}'.encode(),
         b'{"b":null,"a":null,"c":1.5,"q\\"":null}',
     ]
@@ -172,7 +176,7 @@ def test_null_fields_are_left_out_when_told():
         (1, {"x": None, "y": None}, None, None),
         (None, None, None, None),
     )
-    assert encoder(schema, encode_ignore_null_fields=True)(rows) == [
+    assert encoder(schema, encode_ignore_null_fields=True).encode(rows) == [
         b'{"s":{"y":"b"},"l":[null,{"x":1}],"m":{"k":null}}',
         b'{"a":1,"s":{}}',
         b"{}",
@@ -194,11 +198,11 @@ def test_null_map_keys(mode, text):
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())]))
     rows = pa.RecordBatch.from_arrays([pa.array(entries, kind)], ["c"])
     options = {"map_null_key_mode": mode, "map_null_key_literal": "none"}
-    assert encoder(schema, **options)(rows) == [
+    assert encoder(schema, **options).encode(rows) == [
         f'{{"c":{text}}}'.encode(), b'{"c":null}', b'{"c":{}}',
     ]  # fmt: skip
     with pytest.raises(EncodeError, match=r"map-null-key\.mode") as raised:
-        encoder(schema)(rows)
+        encoder(schema).encode(rows)
     assert raised.value.column == "c"
 
 
@@ -222,7 +226,7 @@ def test_bytes_of_a_row_do_not_depend_on_its_neighbours():
         (None, None, None, None, None),
         ("", 1e300, [], Decimal("0.00"), {}),
     )
-    encode = encoder(schema)
+    encode = encoder(schema).encode
     alone = [encode(rows.slice(i, 1))[0] for i in range(4)]
     assert encode(rows) == alone
     assert encode(rows.slice(1, 2)) == alone[1:3]
@@ -232,9 +236,9 @@ def test_bytes_of_a_row_do_not_depend_on_its_neighbours():
 def test_no_rows_and_no_columns():
     """No rows give no messages; a row without columns is an empty object."""
     schema = columns(a=LONG, s=columns(x=ArrayType(TEXT)), m=MapType(TEXT, TEXT))
-    assert encoder(schema)(batch(schema)) == []
+    assert encoder(schema).encode(batch(schema)) == []
     empty = pa.RecordBatch.from_struct_array(pa.array([{}, {}], pa.struct([])))
-    assert encoder(StructType([]))(empty) == [b"{}", b"{}"]
+    assert encoder(StructType([])).encode(empty) == [b"{}", b"{}"]
 
 
 def test_large_and_other_arrow_layouts():
@@ -244,7 +248,7 @@ def test_large_and_other_arrow_layouts():
     rows = pa.RecordBatch.from_arrays(
         [pa.array(["x"], pa.large_string()), pa.array([["y"]], kind)], ["a", "l"]
     )
-    assert encoder(schema)(rows) == [b'{"a":"x","l":["y"]}']
+    assert encoder(schema).encode(rows) == [b'{"a":"x","l":["y"]}']
 
 
 @pytest.mark.parametrize(
@@ -266,11 +270,13 @@ def test_what_cannot_be_written_names_its_column(kind, array, part):
     schema = columns(c=kind, s=columns(x=ArrayType(kind)))
     null = pa.nulls(1, pa.struct([("x", pa.list_(array.type))]))
     with pytest.raises(EncodeError, match=part) as raised:
-        encoder(schema)(pa.RecordBatch.from_arrays([array, null], ["c", "s"]))
+        encoder(schema).encode(pa.RecordBatch.from_arrays([array, null], ["c", "s"]))
     assert raised.value.column == "c"
     nested = pa.array([{"x": [array[0]]}], null.type)
     with pytest.raises(EncodeError, match=part) as raised:
-        encoder(schema)(pa.RecordBatch.from_arrays([pa.nulls(1, array.type), nested], ["c", "s"]))
+        encoder(schema).encode(
+            pa.RecordBatch.from_arrays([pa.nulls(1, array.type), nested], ["c", "s"])
+        )
     assert raised.value.column == "s.x[]"
 
 

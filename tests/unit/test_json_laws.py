@@ -55,13 +55,13 @@ def holds_variants(kind: DataType) -> bool:
 def test_what_is_written_reads_back(table, options):
     """decode(encode(rows)) is rows, for every type and every spelling."""
     schema, rows = table
-    written = encoder(schema, **options)(rows)
-    decoded = decoder(schema, **options)(written)
+    written = encoder(schema, **options).encode(rows)
+    decoded = decoder(schema, **options).decode(written)
     assert not decoded.errors
     assert decoded.rows.schema.equals(rows.schema)
     if not holds_variants(schema):
         assert shown(decoded.rows) == shown(rows)
-    assert encoder(schema, **options)(decoded.rows) == written
+    assert encoder(schema, **options).encode(decoded.rows) == written
 
 
 @law(60)
@@ -69,7 +69,7 @@ def test_what_is_written_reads_back(table, options):
 def test_a_row_has_its_bytes_wherever_it_stands(table, options, side):
     """A row's bytes do not depend on the batch around it, and hold no line break."""
     schema, rows = table
-    encode = encoder(schema, side, **options)
+    encode = encoder(schema, side, **options).encode
     written = encode(rows)
     assert len(written) == rows.num_rows
     assert not any(b"\n" in message for message in written)
@@ -91,7 +91,7 @@ def test_fast_way_equals_exact_way(data, schema):
     event("refused" if rows is None else "accepted")
     if rows is not None:
         rows.validate(full=True)
-        exact = exactly(schema, timestamp_format_standard=standard)(many)
+        exact = exactly(schema, timestamp_format_standard=standard).decode(many)
         assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
 
 
@@ -105,7 +105,7 @@ def test_way_by_columns_equals_exact_way(data, schema, missing):
     rows, left = reader_by_columns(schema, arrow_schema(schema), chosen)(many)
     rows.validate(full=True)
     kept = [message for message, is_left in zip(many, left, strict=True) if not is_left]
-    exact = exactly(schema, **options)(kept)
+    exact = exactly(schema, **options).decode(kept)
     event(f"{len(kept)} of {len(many)}")
     assert (shown(rows), rows.num_rows, {}, frozenset()) == seen(exact)
 
@@ -118,7 +118,9 @@ def test_a_batch_reads_as_its_messages_do(data, schema, ignore, size):
     odd = data.draw(st.lists(messages(schema), max_size=2))
     many = (drawn * size)[:size] + odd + drawn * 30
     options = {"ignore_parse_errors": ignore}
-    assert seen(decoder(schema, **options)(many)) == seen(exactly(schema, **options)(many))
+    assert seen(decoder(schema, **options).decode(many)) == seen(
+        exactly(schema, **options).decode(many)
+    )
 
 
 @law(100)
@@ -127,7 +129,9 @@ def test_missing_fields_are_found_by_both_ways(data, schema):
     """With fail-on-missing-field the fast way refuses what the exact way blames."""
     many = data.draw(st.lists(messages(schema), min_size=1, max_size=3)) * 64
     options = {"fail_on_missing_field": True}
-    assert seen(decoder(schema, **options)(many)) == seen(exactly(schema, **options)(many))
+    assert seen(decoder(schema, **options).decode(many)) == seen(
+        exactly(schema, **options).decode(many)
+    )
 
 
 BRACES = st.tuples(st.just(b"{"), st.binary(max_size=6), st.just(b"}")).map(b"".join)
@@ -139,7 +143,7 @@ ANYTHING = st.one_of(st.binary(max_size=8), BRACES, st.sampled_from(TOKENS))
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, at):
     """Whatever stands among good messages: they are read, and it is a row or an error."""
     many = [GOOD] * at + bad + [GOOD] * (100 - at)
-    decoded = decoder(columns(c=LongType()))(many)
+    decoded = decoder(columns(c=LongType())).decode(many)
     assert decoded.rows.num_rows + len(decoded.errors) == len(many)
     assert set(decoded.errors) <= set(range(at, at + len(bad)))
     rows = decoded.rows.column(0).to_pylist()
@@ -165,6 +169,6 @@ def by_jackson(character):
 def test_strings_are_escaped_as_by_jackson(text):
     """Quotes, backslashes, controls, and characters of two UTF-16 units; names like values."""
     schema = columns(**{text: StringType()})
-    (message,) = encoder(schema)(batch(schema, (text,)))
+    (message,) = encoder(schema).encode(batch(schema, (text,)))
     spelled = "".join(map(by_jackson, text))
     assert message.decode() == f'{{"{spelled}":"{spelled}"}}'

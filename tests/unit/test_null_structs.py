@@ -53,7 +53,7 @@ def codec(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """The encoder and the decoder of a format that has maps."""
     if request.param == "protobuf":
         proto = Proto(f'syntax = "proto3"; {_MESSAGE}', "M")
-        return proto.encoder(SCHEMA), proto.decoder(SCHEMA)
+        return proto.encoder(SCHEMA).encode, proto.decoder(SCHEMA).decode
     return codec_of(request.param)
 
 
@@ -64,7 +64,7 @@ def codec_of(name: str) -> tuple[Any, Any]:
     if name == "avro":
         given["schema"] = json.dumps(derived_schema(SCHEMA, frozenset(), legacy_timestamps=True))
     spec = CodecSpec(SCHEMA, "value", given)
-    return format_.encoder(spec), format_.decoder(spec)
+    return format_.encoder(spec).encode, format_.decoder(spec).decode
 
 
 def test_every_format_writes_null_structs(codec):

@@ -35,8 +35,8 @@ def read(schema, message, syntax="proto3", **options: Any):
     """The row of a message, by the fast way and by the exact way."""
     proto = EVERYTHING[syntax]
     data = message if isinstance(message, bytes) else proto.message(**message).SerializeToString()
-    exact = proto.exactly(schema, **options)([data])
-    whole = proto.decoder(schema, **options)([data] * MANY)
+    exact = proto.exactly(schema, **options).decode([data])
+    whole = proto.decoder(schema, **options).decode([data] * MANY)
     assert seen(whole)[0] == seen(exact)[0] * MANY
     assert dict(whole.errors) == dict.fromkeys(range(MANY), exact.errors.get(0)) or not exact.errors
     return rows(exact)[0]
@@ -47,9 +47,9 @@ def why(schema, message, syntax="proto3", **options: Any):
     proto = EVERYTHING[syntax]
     data = message if isinstance(message, bytes) else proto.message(**message).SerializeToString()
     good = proto.message().SerializeToString()
-    decoded = proto.decoder(schema, **options)([good] * MANY + [data] + [good] * MANY)
+    decoded = proto.decoder(schema, **options).decode([good] * MANY + [data] + [good] * MANY)
     assert decoded.rows.num_rows == 2 * MANY
-    (reason,) = proto.exactly(schema, **options)([data]).errors.values()
+    (reason,) = proto.exactly(schema, **options).decode([data]).errors.values()
     assert decoded.errors == {MANY: reason}
     return reason
 
@@ -160,15 +160,21 @@ def test_declared_defaults():
     given = DEFAULTS.message(i=1, s="", e="A", f="B", b=False, d=0, z=b"", u=0)
     many = [b"", given.SerializeToString()] * MANY
     set_to = (1, "", "A", 3, False, 0.0, b"", Decimal(0))
-    assert rows(DEFAULTS.decoder(schema, read_default_values=True)(many)) == [wanted, set_to] * MANY
-    assert rows(DEFAULTS.decoder(schema)(many)) == [(None,) * 8, set_to] * MANY
-    assert rows(DEFAULTS.exactly(schema, read_default_values=True)(many[:2])) == [wanted, set_to]
+    assert (
+        rows(DEFAULTS.decoder(schema, read_default_values=True).decode(many))
+        == [wanted, set_to] * MANY
+    )
+    assert rows(DEFAULTS.decoder(schema).decode(many)) == [(None,) * 8, set_to] * MANY
+    assert rows(DEFAULTS.exactly(schema, read_default_values=True).decode(many[:2])) == [
+        wanted,
+        set_to,
+    ]
 
 
 def test_a_default_that_its_column_has_no_room_for_is_a_bad_message():
     """300 in a TINYINT."""
     decoder = DEFAULTS.decoder(columns(i=ByteType()), read_default_values=True)
-    decoded = decoder([b"", b"\x08\x07"] * MANY)
+    decoded = decoder.decode([b"", b"\x08\x07"] * MANY)
     assert rows_of(decoded) == [{"i": 7}] * MANY
     assert decoded.errors[0] == "field 'i': 300 does not fit into TINYINT"
 
@@ -188,7 +194,7 @@ NOT_NULL = [
 def test_not_null(name, kind, said):
     """An absent field is a bad message where the column is NOT NULL."""
     proto = EVERYTHING["proto3"]
-    decoded = proto.decoder(required(**{name: kind}))([b""] * MANY)
+    decoded = proto.decoder(required(**{name: kind})).decode([b""] * MANY)
     assert decoded.errors == dict.fromkeys(range(MANY), said)
 
 
@@ -305,7 +311,7 @@ def test_long_repeated_fields_of_a_few_messages():
     many[5] = proto.message(loose=range(5000)).SerializeToString()
     wanted = [([n],) for n in range(MANY)]
     wanted[5] = (list(range(5000)),)
-    assert rows(proto.decoder(schema)(many)) == wanted
+    assert rows(proto.decoder(schema).decode(many)) == wanted
     assert proto.fast(schema, many)[1] == [5]
 
 
@@ -329,7 +335,7 @@ REQUIRED = Proto(
 def test_a_required_field_must_be_there(message, said):
     """As Java's parser has it, whether it is a column or not."""
     good = REQUIRED.message(id=1, n=7).SerializeToString()
-    decoded = REQUIRED.decoder(columns(n=LONG))([good] * MANY + [message])
+    decoded = REQUIRED.decoder(columns(n=LONG)).decode([good] * MANY + [message])
     assert decoded.errors == {MANY: f"required fields are missing: {said}"}
     assert rows_of(decoded) == [{"n": 7}] * MANY
 
@@ -338,7 +344,7 @@ def test_ignore_parse_errors_passes_over_a_bad_message():
     """As a whole: Flink's PbRowDataDeserializationSchema gives no row for it."""
     good = EVERYTHING["proto3"].message(int64=7).SerializeToString()
     decoder = EVERYTHING["proto3"].decoder(columns(int64=LONG), ignore_parse_errors=True)
-    decoded = decoder([good, b"x"] * MANY)
+    decoded = decoder.decode([good, b"x"] * MANY)
     assert decoded.skipped == frozenset(range(1, 2 * MANY, 2))
     assert rows(decoded) == [(7,)] * MANY
 
@@ -353,7 +359,7 @@ EXTENDED = Proto(
 def test_extensions_are_no_columns():
     """But the runtime reads those that it knows, so a bad one is a bad message."""
     good, bad = b"\x08\x07\xa2\x06\x02\x08\x01", b"\x08\x07\xa2\x06\x01\x08"
-    decoded = EXTENDED.decoder(columns(id=LONG))([good, bad] * MANY)
+    decoded = EXTENDED.decoder(columns(id=LONG)).decode([good, bad] * MANY)
     assert rows_of(decoded) == [{"id": 7}] * MANY
     assert list(decoded.errors) == list(range(1, 2 * MANY, 2))
 

@@ -30,7 +30,7 @@ LONG, INT, STRING = LongType(), IntegerType(), StringType()
 
 def written(schema, *rows, syntax="proto3", **options):
     """The messages of some rows."""
-    return EVERYTHING[syntax].encoder(schema, **options)(batch(schema, *rows))
+    return EVERYTHING[syntax].encoder(schema, **options).encode(batch(schema, *rows))
 
 
 def runtime(syntax="proto3", **fields):
@@ -141,7 +141,7 @@ def test_null_elements_of_an_enum_without_zero():
     text = 'syntax = "proto2"; enum E { A = 2; B = 3; } message M { repeated E e = 1; }'
     proto, schema = Proto(text, "M"), columns(e=ArrayType(STRING))
     wanted = proto.message(e=["A", "B"]).SerializeToString()
-    assert proto.encoder(schema)(batch(schema, ([None, "B"],))) == [wanted]
+    assert proto.encoder(schema).encode(batch(schema, ([None, "B"],))) == [wanted]
 
 
 def test_the_last_column_of_a_oneof_stays():
@@ -222,7 +222,7 @@ def test_a_required_field_needs_a_column():
 def test_a_required_field_needs_a_value(row, column):
     """But not where the message that it stands in is NULL."""
     schema = columns(id=LONG, part=PART, parts=ArrayType(PART))
-    encode = REQUIRED.encoder(schema)
+    encode = REQUIRED.encoder(schema).encode
     assert encode(batch(schema, (1, None, None))) == [b"\x08\x01"]
     with pytest.raises(EncodeError) as error:
         encode(batch(schema, row))
@@ -238,8 +238,8 @@ def test_high_field_numbers():
     proto = Proto(text, "M")
     schema = columns(a=LONG, b=LONG, c=ArrayType(STRING))
     message = proto.message(a=1, b=2, c=["x", "y"]).SerializeToString()
-    assert proto.encoder(schema)(batch(schema, (1, 2, ["x", "y"]))) == [message]
-    assert proto.decoder(schema)([message] * 199).rows.to_pylist()[198] == {
+    assert proto.encoder(schema).encode(batch(schema, (1, 2, ["x", "y"]))) == [message]
+    assert proto.decoder(schema).decode([message] * 199).rows.to_pylist()[198] == {
         "a": 1,
         "b": 2,
         "c": ["x", "y"],

@@ -38,7 +38,7 @@ for key in "abc":
     for inner in "xy":
         message.m[key].n[inner] = 1
 data = message.SerializePartialToString()
-decode = proto.decoder(columns(n=LongType()), ignore_parse_errors=%s)
+decode = proto.decoder(columns(n=LongType()), ignore_parse_errors=%s).decode
 for many in ([data], [proto.message(n=7).SerializeToString()] * 200 + [data]):
     decoded = decode(many)
     print(decoded.rows.num_rows, sorted(decoded.errors.items()), sorted(decoded.skipped))
@@ -72,14 +72,14 @@ def test_a_map_in_a_map_that_lacks_a_required_field_is_passed_over():
 )
 def test_what_is_missing_is_named(message, missing):
     """By the way to it, whatever it stands in."""
-    (reason,) = Proto(_MAPS, "M").decoder(columns())([message]).errors.values()
+    (reason,) = Proto(_MAPS, "M").decoder(columns()).decode([message]).errors.values()
     assert reason == f"required fields are missing: {missing}"
 
 
 def test_what_is_missing_under_a_key_that_is_not_utf8():
     """Cannot be named: proto2 lets such a key pass, and the runtime gives no way to its value."""
     message = b"\x0a\x05\x0a\x01\xff\x12\x00"
-    assert Proto(_MAPS, "M").decoder(columns())([message]).errors == {
+    assert Proto(_MAPS, "M").decoder(columns()).decode([message]).errors == {
         0: "required fields are missing"
     }
 
@@ -91,7 +91,7 @@ def test_many_missing_fields_are_not_all_named():
     value = message.m["a"]
     value.l.extend(value.__class__() for _ in range(100_000))
     data = message.SerializePartialToString()
-    (reason,) = proto.decoder(columns())([data]).errors.values()
+    (reason,) = proto.decoder(columns()).decode([data]).errors.values()
     assert reason == "required fields are missing: m{}.r, m{}.l[].r"
 
 
@@ -135,7 +135,7 @@ def refused(proto: Proto, data: bytes) -> bool:
 def check_every_way(proto: Proto, schema: StructType, many: Sequence[bytes]) -> None:
     """Alone by the exact way, or among others: the same row, or the same reason, as the runtime has it."""
     good = [proto.message(s="x", n={"i": 1}).SerializeToString()] * MANY
-    decode, exactly = proto.decoder(schema), proto.exactly(schema)
+    decode, exactly = proto.decoder(schema).decode, proto.exactly(schema).decode
     alone = [exactly([data]) for data in many]
     for data, decoded in zip(many, alone, strict=True):
         assert seen(decode([data])) == seen(decoded)
@@ -211,7 +211,7 @@ HUGE = {
 def read_huge() -> None:
     """Reads each of `HUGE` alone and among others, and shows what it took."""
     proto = EVERYTHING["proto3"]
-    decode, good = proto.decoder(WHOLE), [b""] * MANY
+    decode, good = proto.decoder(WHOLE).decode, [b""] * MANY
     decode(good)
     for name, (data, bad) in HUGE.items():
         before = getrusage(RUSAGE_SELF).ru_maxrss

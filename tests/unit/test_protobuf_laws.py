@@ -28,7 +28,7 @@ LOSSLESS = StructType(
 """Columns for all that a message can hold, but for messages without end."""
 
 CODECS = {
-    syntax: (proto.decoder(LOSSLESS), proto.encoder(LOSSLESS))
+    syntax: (proto.decoder(LOSSLESS).decode, proto.encoder(LOSSLESS).encode)
     for syntax, proto in EVERYTHING.items()
 }
 
@@ -44,7 +44,7 @@ def test_fast_way_equals_exact_way(data, syntax, schema, defaults):
     """What the fast way does not leave to the exact way, that reads alike and without an error."""
     proto = EVERYTHING[syntax]
     many = data.draw(st.lists(spoiled(proto) | odd_bytes(proto), min_size=1, max_size=6))
-    exact = proto.exactly(schema, read_default_values=defaults)(many)
+    exact = proto.exactly(schema, read_default_values=defaults).decode(many)
     rows, odd = proto.fast(schema, many, defaults=defaults)
     rows.validate(full=True)
     event(f"{len(odd)} of {len(many)} odd, {len(exact.errors)} bad")
@@ -63,7 +63,7 @@ def test_plain_messages_go_the_fast_way(data, syntax, schema):
     message = data.draw(messages(proto))
     message.ClearField("inner")
     many = [message.SerializeToString()]
-    assume(not proto.exactly(schema)(many).errors)
+    assume(not proto.exactly(schema).decode(many).errors)
     assert proto.fast(schema, many)[1] == []
 
 
@@ -78,8 +78,8 @@ def test_a_batch_reads_as_its_messages_do(data, syntax, schema, defaults, ignore
     good = data.draw(messages(proto)).SerializeToString()
     many = [good] * MANY + drawn + [good] * 3
     options = {"read_default_values": defaults, "ignore_parse_errors": ignore}
-    assert seen(proto.decoder(schema, **options)(many)) == seen(
-        proto.exactly(schema, **options)(many)
+    assert seen(proto.decoder(schema, **options).decode(many)) == seen(
+        proto.exactly(schema, **options).decode(many)
     )
 
 
@@ -87,8 +87,10 @@ def test_a_batch_reads_as_its_messages_do(data, syntax, schema, defaults, ignore
 @given(many=st.lists(st.binary(max_size=12), min_size=1, max_size=5), syntax=SYNTAXES)
 def test_any_bytes_leave_their_neighbours_as_they_are(many, syntax):
     """Whatever stands among good messages: they are read, and it is a row or an error."""
-    decoded = EVERYTHING[syntax].decoder(columns(int64=LongType()))(
-        [b"\x38\x07"] * MANY + many + [b"\x38\x07"] * MANY
+    decoded = (
+        EVERYTHING[syntax]
+        .decoder(columns(int64=LongType()))
+        .decode([b"\x38\x07"] * MANY + many + [b"\x38\x07"] * MANY)
     )
     assert decoded.rows.num_rows + len(decoded.errors) == 2 * MANY + len(many)
     assert set(decoded.errors) <= set(range(MANY, MANY + len(many)))
@@ -135,7 +137,7 @@ def test_what_is_written_reads_back(data, syntax, schema, copies):
     """decode(encode(rows)) is rows, and a row's bytes do not depend on those beside it."""
     proto = EVERYTHING[syntax]
     many = data.draw(st.lists(messages(proto), min_size=1, max_size=4))
-    read, encode = proto.decoder(schema), proto.encoder(schema)
+    read, encode = proto.decoder(schema).decode, proto.encoder(schema).encode
     rows = read([message.SerializeToString() for message in many] * copies).rows
     written = encode(rows)
     decoded = read(written)

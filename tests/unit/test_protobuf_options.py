@@ -51,7 +51,7 @@ def compiled(name="Order", file=None, schema=ID):
 )
 def test_a_message_is_found_by_its_name_or_the_end_of_it(name):
     """Nested messages too, as long as it is only one."""
-    assert compiled(name)([b"\x08\x07"]).rows.to_pylist() == [{"id": 7}]
+    assert compiled(name).decode([b"\x08\x07"]).rows.to_pylist() == [{"id": 7}]
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_groups_are_refused_as_columns_and_passed_over_otherwise():
     with pytest.raises(SchemaError, match="groups are not read"):
         GROUPS.decoder(columns(part=ID))
     message = GROUPS.message(part={"id": 1}, id=7).SerializeToString()
-    assert GROUPS.decoder(ID)([message] * 199).rows.to_pylist() == [{"id": 7}] * 199
+    assert GROUPS.decoder(ID).decode([message] * 199).rows.to_pylist() == [{"id": 7}] * 199

@@ -45,7 +45,7 @@ def spec(kind, side="value", **given):
 
 def read(kind, message, **given):
     """The value of a message, or why there is none; fails when the two ways differ."""
-    decode = FORMAT.decoder(spec(kind, **given))
+    decode = FORMAT.decoder(spec(kind, **given)).decode
     one, many = decode([message]), decode([message] * ENOUGH)
     assert one.rows.column(0).to_pylist() * ENOUGH == many.rows.column(0).to_pylist() or isnan(
         one.rows.column(0)[0].as_py()
@@ -56,7 +56,7 @@ def read(kind, message, **given):
 
 def written(kind, *values, side="value", **given):
     """The messages of some values."""
-    return FORMAT.encoder(spec(kind, side, **given))(
+    return FORMAT.encoder(spec(kind, side, **given)).encode(
         batch(columns(c=kind), *((v,) for v in values))
     )
 
@@ -209,7 +209,7 @@ def test_the_format_is_known_by_its_name():
 def test_not_null_columns_keep_their_schema():
     """Rows come in exactly the schema of the table, NOT NULL too."""
     schema = required(c=LongType())
-    rows = FORMAT.decoder(CodecSpec(schema, "value", {}))([b"\0" * 8] * ENOUGH).rows
+    rows = FORMAT.decoder(CodecSpec(schema, "value", {})).decode([b"\0" * 8] * ENOUGH).rows
     assert not rows.schema.field(0).nullable
 
 
@@ -237,7 +237,7 @@ def test_what_is_written_reads_back(data, kind, given_, copies):
         some = st.text("aß字", max_size=4).map(lambda text: text.replace("ß", ""))
     drawn = data.draw(st.lists(some, max_size=4)) * copies
     messages = written(kind, *drawn, **given_)
-    decoded = FORMAT.decoder(spec(kind, **given_))(messages)
+    decoded = FORMAT.decoder(spec(kind, **given_)).decode(messages)
     assert not decoded.errors
     assert decoded.rows.num_rows == len(drawn)
     assert written(kind, *decoded.rows.column(0).to_pylist(), **given_) == messages
@@ -248,7 +248,7 @@ def test_what_is_written_reads_back(data, kind, given_, copies):
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, kind, at):
     """A message reads the same alone and among others."""
     (good,) = written(kind, True if isinstance(kind, BooleanType) else _good(kind))
-    decode = FORMAT.decoder(spec(kind))
+    decode = FORMAT.decoder(spec(kind)).decode
     many = [good] * at + bad + [good] * (90 - at)
     alone = [decode([message]) for message in many]
     together = decode(many)

@@ -7,7 +7,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.model import AvroType, Fixed, Primitive
-from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 
 def place(path: str) -> str:

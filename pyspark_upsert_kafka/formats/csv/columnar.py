@@ -10,19 +10,22 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.formats.base64_text import binaries
-from pyspark_upsert_kafka.formats.batches import ByColumns, Fast, batch_of
+from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.by_column import Column, read_columns
 from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.lines import FALSE, TRUE, check_no_hexadecimals, line_parser
 from pyspark_upsert_kafka.formats.csv.reading import field_reader
+from pyspark_upsert_kafka.formats.decoding import PartialPath, VectorisedPath
 from pyspark_upsert_kafka.formats.moments import TimestampText, dates
 
 Restore = Callable[[pa.Array], pa.Array]
 """A column as it was parsed to the column that the table has; ValueError = refused."""
 
 
-def columnar_reader(columns: StructType, target: pa.Schema, dialect: Dialect) -> Fast | None:
+def columnar_reader(
+    columns: StructType, target: pa.Schema, dialect: Dialect
+) -> VectorisedPath | None:
     """Compiles the fast way; None when the dialect is not one for it."""
     plans = [_plan(c, wanted.type, dialect) for c, wanted in zip(columns, target, strict=True)]
     parse = line_parser([kind for kind, _ in plans], dialect)
@@ -43,7 +46,7 @@ def columnar_reader(columns: StructType, target: pa.Schema, dialect: Dialect) ->
     return read
 
 
-def reader_by_columns(columns: StructType, target: pa.Schema, dialect: Dialect) -> ByColumns:
+def reader_by_columns(columns: StructType, target: pa.Schema, dialect: Dialect) -> PartialPath:
     """Compiles the way by columns: all fields are parsed as texts, and then each column is read.
 
     It refuses a batch with a message that is not plainly one record; and every batch of a dialect that

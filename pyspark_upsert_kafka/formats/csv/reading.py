@@ -11,10 +11,10 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.batches import UnreadableError
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.record import BLANK, Split, splitter
 from pyspark_upsert_kafka.formats.csv.values import has_empty_text, value_reader
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 FieldReader = Callable[["str | None"], Any]
 """The text of a field, or None when there is no field, to its value; raises UnreadableError."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pyspark_upsert_kafka.formats.batches import UnreadableError
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 # What Java's String.trim() takes away.
 BLANK = "".join(map(chr, range(0x21)))

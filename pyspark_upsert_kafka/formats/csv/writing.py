@@ -29,29 +29,30 @@ Writer = Callable[[pa.Array], Pieces]
 _BLANK = r"^[\x00-\x20]*$"
 
 
-def row_writer(columns: StructType, dialect: Dialect) -> Callable[[pa.RecordBatch], list[bytes]]:
-    """Compiles the function from rows to messages; it raises EncodeError."""
-    quote = quoter(dialect)
-    writers = [
-        _blaming(field.name, _field(field.dataType, dialect, quote)) for field in columns.fields
-    ]
+class CsvEncoder:
+    """Rows to CSV records.
 
-    def messages(rows: pa.RecordBatch) -> list[bytes]:
+    Args:
+        columns: The columns of the rows.
+        dialect: How they are written.
+    """
+
+    def __init__(self, columns: StructType, dialect: Dialect) -> None:
+        quote = quoter(dialect)
+        self._names, self._dialect = columns.names, dialect
+        self._writers = [
+            _blaming(field.name, _field(field.dataType, dialect, quote)) for field in columns.fields
+        ]
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """One record for each row. Raises EncodeError."""
         pieces: Pieces = []
-        for write, column in zip(writers, rows.columns, strict=True):
-            pieces += [dialect.delimiter, *write(column)]
-        return _messages(joined(pieces[1:], rows.num_rows))
-
-    def messages_of_one_column(rows: pa.RecordBatch) -> list[bytes]:
-        (column,), (write,) = rows.columns, writers
-        texts = joined(write(column), rows.num_rows)
-        return _messages(_never_empty(texts, columns.names[0], dialect))
-
-    return messages if len(writers) > 1 else messages_of_one_column
-
-
-def _messages(texts: pl.Series) -> list[bytes]:
-    return texts.cast(pl.Binary).to_list()
+        for write, column in zip(self._writers, rows.columns, strict=True):
+            pieces += [self._dialect.delimiter, *write(column)]
+        texts = joined(pieces[1:], rows.num_rows)
+        if len(self._names) == 1:
+            texts = _never_empty(texts, self._names[0], self._dialect)
+        return texts.cast(pl.Binary).to_list()
 
 
 def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:

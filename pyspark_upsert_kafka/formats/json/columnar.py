@@ -8,12 +8,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.batches import Fast, batch_of
+from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.formats.decoding import VectorisedPath
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.ways import fastest_way, one_by_one, together
 
 
-def columnar_reader(columns: StructType, target: pa.Schema, settings: Settings) -> Fast | None:
+def columnar_reader(
+    columns: StructType, target: pa.Schema, settings: Settings
+) -> VectorisedPath | None:
     """Compiles the fast way; None when it can read no column.
 
     Each column goes the fastest way that its type has: parsed together, gathered when it holds maps,

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 DEEPEST = 250
 """How deep arrays and objects may nest; more is refused the same way on every Python."""

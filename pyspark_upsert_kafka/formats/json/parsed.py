@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
-from pyspark_upsert_kafka.formats.batches import ByColumns
 from pyspark_upsert_kafka.formats.by_column import Column, read_columns
+from pyspark_upsert_kafka.formats.decoding import PartialPath
 from pyspark_upsert_kafka.formats.json.fields import as_float, as_written, document
 from pyspark_upsert_kafka.formats.json.maps import gatherer
 from pyspark_upsert_kafka.formats.json.reading import field_reader
@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.ways import Columns, fastest_way, together
 
 
-def reader_by_columns(columns: StructType, target: pa.Schema, settings: Settings) -> ByColumns:
+def reader_by_columns(columns: StructType, target: pa.Schema, settings: Settings) -> PartialPath:
     """Compiles the way by columns.
 
     It leaves out the messages whose bytes or values are bad, and those that orjson may get wrong.

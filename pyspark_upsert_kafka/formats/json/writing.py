@@ -43,15 +43,21 @@ Fields = list[tuple[str, Writer]]
 """The fields of an object: each name with the comma before and the colon behind it, its writer."""
 
 
-def row_writer(columns: StructType, settings: Settings) -> Callable[[pa.RecordBatch], list[bytes]]:
-    """Compiles the function from rows to messages; it raises EncodeError."""
-    write = _object(columns, settings, "")
+class JsonEncoder:
+    """Rows to JSON objects.
 
-    def messages(rows: pa.RecordBatch) -> list[bytes]:
-        texts = joined(write(rows.to_struct_array()), rows.num_rows)
+    Args:
+        columns: The columns of the rows.
+        settings: How they are written.
+    """
+
+    def __init__(self, columns: StructType, settings: Settings) -> None:
+        self._write = _object(columns, settings, "")
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """One object for each row. Raises EncodeError."""
+        texts = joined(self._write(rows.to_struct_array()), rows.num_rows)
         return texts.cast(pl.Binary).to_list()
-
-    return messages
 
 
 def _object(columns: StructType, settings: Settings, path: str) -> Writer:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
 
-from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, parse
 from pyspark_upsert_kafka.formats.protobuf.enums import enum_names

@@ -33,16 +33,21 @@ Body = Callable[[pa.Array, np.ndarray], pa.LargeBinaryArray]
 """Values that have a length, to their bytes without tag and length; nothing where NULL."""
 
 
-def row_writer(
-    descriptor: Any, columns: Sequence[Column], null_string: str
-) -> Callable[[pa.RecordBatch], list[bytes]]:
-    """Compiles the function from rows to messages; it raises EncodeError."""
-    write = _message(descriptor, columns, null_string, "")
+class ProtobufEncoder:
+    """Rows to protobuf messages.
 
-    def encode(rows: pa.RecordBatch) -> list[bytes]:
-        return messages(write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_)))
+    Args:
+        descriptor: The message's descriptor.
+        columns: The columns of the rows, and their fields.
+        null_string: What a NULL string in an array or a map is written as.
+    """
 
-    return encode
+    def __init__(self, descriptor: Any, columns: Sequence[Column], null_string: str) -> None:
+        self._write = _message(descriptor, columns, null_string, "")
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """One message for each row. Raises EncodeError."""
+        return messages(self._write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_)))
 
 
 def _message(descriptor: Any, columns: Sequence[Column], null_string: str, path: str) -> Body:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +12,12 @@ from pyspark.sql.types import StructField
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.core.options import Option, one_of
-from pyspark_upsert_kafka.formats.batches import UnreadableError, decode_in_pieces, exact_decoder
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder, UnreadableError
 from pyspark_upsert_kafka.formats.raw.charset import UTF_8, Charset, charset
 from pyspark_upsert_kafka.formats.raw.values import (
     TYPES,
+    Messages,
     column_reader,
     column_writer,
     value_reader,
@@ -60,18 +62,13 @@ def decoder(spec: CodecSpec) -> Decoder:
         except ValueError as why:
             raise UnreadableError(f"field '{column.name}': {why}") from None
 
-    def fast(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+    def vectorised(messages: Sequence[bytes]) -> pa.RecordBatch | None:
         try:
             return pa.RecordBatch.from_arrays([values(messages)], schema=target)
         except ValueError:  # pyarrow's ArrowInvalid is one
             return None
 
-    exact = exact_decoder(row, target)
-
-    def decode(messages: Sequence[bytes]) -> Decoded:
-        return decode_in_pieces(messages, fast, exact)
-
-    return decode
+    return SplittingDecoder(vectorised, RowPath(row, target))
 
 
 def encoder(spec: CodecSpec) -> Encoder:
@@ -85,19 +82,32 @@ def encoder(spec: CodecSpec) -> Encoder:
     column, (chosen, big_endian) = _only_column(spec), _options(spec)
     is_key = spec.side == "key"
     write = column_writer(column.dataType, chosen, big_endian=big_endian, is_key=is_key)
+    return RawEncoder(column.name, write)
 
-    def encode(rows: pa.RecordBatch) -> list[bytes]:
+
+@dataclass(frozen=True)
+class RawEncoder:
+    """The only column of some rows to their messages.
+
+    Args:
+        column: Its name.
+        write: Its values, none of which is null, to messages; it raises ValueError.
+    """
+
+    column: str
+    write: Messages
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """One message for each row. Raises EncodeError."""
         values = rows.column(0)
         if values.null_count:
             raise EncodeError(
-                column.name, "NULL; the 'raw' format has no bytes for it, and no bytes are a delete"
+                self.column, "NULL; the 'raw' format has no bytes for it, and no bytes are a delete"
             )
         try:
-            return write(values)
+            return self.write(values)
         except ValueError as why:
-            raise EncodeError(column.name, str(why)) from None
-
-    return encode
+            raise EncodeError(self.column, str(why)) from None
 
 
 def _options(spec: CodecSpec) -> tuple[Charset, bool]:

@@ -74,7 +74,7 @@ def read(decoded: Any) -> list[tuple[Any, ...]]:
 def test_what_is_written(registry):
     """The head with the id, and the datum; the derived schema is that of Flink, byte by byte."""
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 258})]
-    write = encoder(registry.url, ROW, required=frozenset({"id"}))
+    write = encoder(registry.url, ROW, required=frozenset({"id"})).encode
 
     assert write(batch(ROW, (1, "a"), (2, None))) == [
         b"\x00\x00\x00\x01\x02\x02\x02\x02a",
@@ -87,7 +87,7 @@ def test_the_id_is_asked_for_once(registry):
     """By all encoders and batches of a process, and not before there is a row to write."""
     registry.answers["/subjects/orders-key/versions"] = [(200, {"id": 1})]
     key = columns(id=LongType())
-    writes = [encoder(registry.url, key, side="key") for _ in range(3)]
+    writes = [encoder(registry.url, key, side="key").encode for _ in range(3)]
     assert registry.asked == []
 
     for write in writes * 2:
@@ -100,7 +100,7 @@ def test_a_given_schema_is_written_as_it_stands(registry):
     """The registry gets its text, and the messages follow it."""
     schema = json.dumps(record(name="string", id="long"), indent=1)
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 1})]
-    write = encoder(registry.url, ROW, options={"schema": schema})
+    write = encoder(registry.url, ROW, options={"schema": schema}).encode
 
     assert write(batch(ROW, (1, "a"))) == [b"\0\0\0\0\1\x02a\x02"]
     assert registry.asked[0].body == {"schema": schema}
@@ -112,7 +112,7 @@ def test_timestamps_of_a_derived_schema(registry):
     """They are registered and written as Flink's milliseconds; a finer one is refused with the remedy."""
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 1})]
     schema = columns(at=TimestampNTZType())
-    write = encoder(registry.url, schema)
+    write = encoder(registry.url, schema).encode
     moment = dt.datetime(1970, 1, 1, 0, 0, 0, 7000)  # noqa: DTZ001 - a local one
 
     assert write(batch(schema, (moment,))) == [b"\0\0\0\0\1\x02\x0e"]
@@ -123,7 +123,9 @@ def test_timestamps_of_a_derived_schema(registry):
 
 def test_a_schema_that_must_be_registered(registry):
     """Without ``auto.register.schemas`` it is looked up, and told of when it is not there."""
-    write = encoder(registry.url, ROW, options={"auto.register.schemas": "false", "subject": "a/b"})
+    write = encoder(
+        registry.url, ROW, options={"auto.register.schemas": "false", "subject": "a/b"}
+    ).encode
 
     with pytest.raises(
         SchemaError, match=r"not registered under the subject 'a/b'.*auto\.register"
@@ -145,7 +147,7 @@ def test_a_schema_that_the_registry_refuses(registry, status, said):
     registry.answers["/subjects/orders-value/versions"] = [(status, reason)]
 
     with pytest.raises(SchemaError, match=f"{said}.*READER_FIELD_MISSING"):
-        encoder(registry.url, ROW)(batch(ROW, (1, "a")))
+        encoder(registry.url, ROW).encode(batch(ROW, (1, "a")))
 
 
 def test_two_tasks_that_register_at_the_same_time(registry):
@@ -154,7 +156,7 @@ def test_two_tasks_that_register_at_the_same_time(registry):
     registry.answers["/subjects/orders-value/versions"] = [(409, refusal)]
     registry.answers["/subjects/orders-value"] = [(200, {"id": 3, "version": 1})]
 
-    assert encoder(registry.url, ROW)(batch(ROW, (1, "a")))[0].startswith(head_of(3))
+    assert encoder(registry.url, ROW).encode(batch(ROW, (1, "a")))[0].startswith(head_of(3))
 
 
 def test_topics_of_which_each_would_have_its_subject():
@@ -176,7 +178,7 @@ def test_each_message_is_read_by_its_own_schema(registry):
         message(1, first, {"id": 1, "gone": "x"}),
     ]
 
-    assert read(decoder(registry.url, ROW)(messages)) == [(2, "b"), (1, None)]
+    assert read(decoder(registry.url, ROW).decode(messages)) == [(2, "b"), (1, None)]
 
 
 def test_a_readers_schema(registry):
@@ -189,7 +191,7 @@ def test_a_readers_schema(registry):
     ]
     reader = json.dumps(RECORD | {"fields": fields})
 
-    read_it = decoder(registry.url, ROW, options={"schema": reader})
+    read_it = decoder(registry.url, ROW, options={"schema": reader}).decode
 
     assert read(read_it([message(1, written, {"number": 5})])) == [(5, "nobody")]
 
@@ -197,7 +199,7 @@ def test_a_readers_schema(registry):
 def test_a_schema_is_asked_for_once(registry):
     """By all decoders and batches of a process, and not before a message names it."""
     registry.schema(1, record(id="long"))
-    reads = [decoder(registry.url, ROW) for _ in range(3)]
+    reads = [decoder(registry.url, ROW).decode for _ in range(3)]
     assert registry.asked == []
 
     for read_it in reads * 2:
@@ -219,10 +221,10 @@ def test_a_schema_of_several(registry):
     registry.version("zip", 1, zip_code)
     whole = record(id="long", at=address | {"fields": [{"name": "zip", "type": zip_code}]})
 
-    read_it = decoder(registry.url, columns(id=LongType(), at=StructType([StructField("zip", StringType())])))  # fmt: skip
+    read_it = decoder(registry.url, columns(id=LongType(), at=StructType([StructField("zip", StringType())]))).decode  # fmt: skip
     bad = read_it([message(1, whole, {"id": 1, "at": {"zip": b"8001"}})])
     assert "at.zip" in bad.errors[0]
-    assert read(decoder(registry.url, columns(id=LongType()))([
+    assert read(decoder(registry.url, columns(id=LongType())).decode([
         message(1, whole, {"id": 1, "at": {"zip": b"8001"}}),
     ])) == [(1,)]  # fmt: skip
 
@@ -254,7 +256,7 @@ def test_a_schema_that_cannot_be_had_or_used(registry, schema, said):
         registry.answers["/schemas/ids/9"] = [(200, schema)]
     messages = [message(1, good, {"id": 1}), head_of(9) + b"\2", message(1, good, {"id": 3})]
 
-    decoded = decoder(registry.url, ROW)(messages)
+    decoded = decoder(registry.url, ROW).decode(messages)
 
     assert decoded.rows.column("id").to_pylist() == [1, 3]
     assert list(decoded.errors) == [1]
@@ -266,7 +268,7 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_a_message(registry):
     """The query fails; the next one finds the registry up again."""
     schema = record(id="long")
     registry.answers["/schemas/ids/1"] = [(500, b"")]
-    read_it = decoder(registry.url, ROW)
+    read_it = decoder(registry.url, ROW).decode
     messages = [message(1, schema, {"id": 1})]
     with pytest.raises(BrokerError, match="HTTP 500"):
         read_it(messages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
-from pyspark_upsert_kafka.formats.batches import UnreadableError, batch_of, exact_decoder
+from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
+from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath, UnreadableError
 
-# The fast way costs some thirty microseconds a field, however few the messages are.
-_TOO_FEW = 64
+# The vectorised path costs some thirty microseconds a field, however few the messages are.
+_MIN_VECTORISED = 64
 
 
 def datum_decoder(
@@ -51,57 +53,43 @@ def datum_decoder(
     derived_schema(columns, frozenset(), legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
     plan = resolved(writer, reader, target, strict_zones=not legacy_timestamps)
-    read = value_reader(plan, skip)
+    read_value = value_reader(plan, skip)
 
     def row(message: bytes) -> Sequence[Any]:
         if not message:
             raise UnreadableError("the message is empty")
         if len(message) < skip:
             raise UnreadableError(f"the message ends within the {skip} bytes before the datum")
-        values = read(message)
+        values = read_value(message)
         return [values[name] for name in target.names]
 
-    exact = exact_decoder(row, target)
-    fast = columnar_reader(plan, pa.struct(list(target)), skip)
-    if fast is None:
-        return _limited(exact, plan)
+    row_path = RowPath(row, target)
+    read = columnar_reader(plan, pa.struct(list(target)), skip)
+    if read is None:
+        return _limited(row_path, plan)
 
-    def decode(messages: Sequence[bytes]) -> Decoded:
-        if len(messages) < _TOO_FEW:
-            return exact(messages)
-        rows, left = fast(messages)
-        batch = batch_of(rows.flatten(), target, len(rows))
-        places = np.flatnonzero(left).tolist()
-        if not places:
-            return Decoded(batch)
-        others = exact([messages[at] for at in places])
-        errors = {places[at]: why for at, why in others.errors.items()}
-        read_late = np.delete(places, list(others.errors))
-        return Decoded(_inserted(batch, np.flatnonzero(~left), others.rows, read_late), errors)
+    def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray]:
+        rows, left = read(messages)
+        return batch_of(rows.flatten(), target, len(rows)), left
 
-    return _limited(decode, plan)
+    return _limited(FallbackDecoder(vectorised, row_path, _MIN_VECTORISED), plan)
 
 
-def _limited(decode: Decoder, plan: Plan) -> Decoder:
+def _limited(decoder: Decoder, plan: Plan) -> Decoder:
     """Refuses messages to whose rows the reader's defaults may add too much together."""
     for_each, for_each_byte = constant_bytes(plan.row), item_constant_bytes(plan.row)
-    if not for_each and not for_each_byte:
-        return decode
+    return _Limited(decoder, for_each, for_each_byte) if for_each or for_each_byte else decoder
 
-    def limited(messages: Sequence[bytes]) -> Decoded:
+
+@dataclass(frozen=True)
+class _Limited:
+    decoder: Decoder
+    for_each: int
+    for_each_byte: float
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
         count = len(messages)
-        added = for_each * count + for_each_byte * sum(map(len, messages))
+        added = self.for_each * count + self.for_each_byte * sum(map(len, messages))
         if added > MOST_ADDED and count > 1:
             raise TooManyMessagesError(max(1, int(count * MOST_ADDED / added)))
-        return decode(messages)
-
-    return limited
-
-
-def _inserted(rows: pa.RecordBatch, at: Any, others: pa.RecordBatch, others_at: Any) -> Any:
-    """The rows of both batches in the order of their places."""
-    if not others_at.size:
-        return rows
-    order = pa.array(np.argsort(np.concatenate([at, others_at])))
-    columns = [pa.concat_arrays([a, b]).take(order) for a, b in zip(rows, others, strict=True)]
-    return batch_of(columns, rows.schema, len(order))
+        return self.decoder.decode(messages)

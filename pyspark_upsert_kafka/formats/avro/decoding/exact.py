@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     least_bytes,
 )
 from pyspark_upsert_kafka.formats.avro.words import so_many_bytes, unreadable
-from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 DEEPEST = 100
 """How deep a record may stand within itself."""

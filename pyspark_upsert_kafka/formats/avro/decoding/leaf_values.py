@@ -13,7 +13,7 @@ import numpy as np
 from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Misfit, Null, Number, Sized, Symbol
 from pyspark_upsert_kafka.formats.avro.words import sql_type, unreadable
-from pyspark_upsert_kafka.formats.batches import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 Read = Callable[[Datum], Any]
 """Reads one node and gives its value, as ``pyarrow.array`` takes it; raises UnreadableError."""

@@ -6,10 +6,12 @@ give equal bytes whatever stands beside them. The schema is compiled into a tree
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps
+from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps, Writer
 from pyspark_upsert_kafka.formats.avro.encoding.writers import datum_writer
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.bytewise.pieces import constant, joined, messages
@@ -39,10 +41,15 @@ def datum_encoder(
         SchemaError: The columns do not fit the schema.
     """
     timestamps = Timestamps(legacy_timestamps, finer)
-    write = datum_writer(schema, columns, timestamps)
+    return _DatumEncoder(datum_writer(schema, columns, timestamps), prefix)
 
-    def encode(rows: pa.RecordBatch) -> list[bytes]:
-        pieces = write(rows.to_struct_array())
-        return messages(joined([constant(prefix, rows.num_rows), *pieces], rows.num_rows))
 
-    return encode
+@dataclass(frozen=True)
+class _DatumEncoder:
+    write: Writer
+    prefix: bytes
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        pieces = self.write(rows.to_struct_array())
+        prefix = constant(self.prefix, rows.num_rows)
+        return messages(joined([prefix, *pieces], rows.num_rows))

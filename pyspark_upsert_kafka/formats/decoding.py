@@ -1,0 +1,155 @@
+"""The paths from messages to rows, and decoders that choose among them.
+
+- The *vectorised path* reads a batch as a whole.
+- The *column path* reads column after column. It leaves out the messages in which a value is bad, and reads
+  value by value only the columns in which some value needs that.
+- The *row path* reads message by message, and says of each bad one what is wrong with it.
+
+All give equal rows, so it is never visible which path a message took. Each costs so much for a byte and no
+more, whatever stands in a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
+from pyspark_upsert_kafka.formats.codec import Decoded
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.formats.codec import Decoder
+
+VectorisedPath = Callable[[Sequence[bytes]], "pa.RecordBatch | None"]
+"""All rows of a batch, or None: something in it needs another path."""
+
+PartialPath = Callable[[Sequence[bytes]], "tuple[pa.RecordBatch, np.ndarray] | None"]
+"""The rows of a batch without the messages that fall back to the row path, and the mask of these.
+
+None: it cannot tell which messages those are.
+"""
+
+# A vectorised parse has a fixed cost (half a millisecond for JSON); under this many messages the
+# row path costs less.
+_MIN_VECTORISED = 64
+# A refused batch is split into so many parts, again and again, until a part is small. With eight, one
+# message among 100,000 that needs the row path makes the batch cost about twice, and a batch of nothing
+# else costs the other paths plus three attempts.
+_SPLIT = 8
+_SMALL = 256
+
+
+class UnreadableError(ValueError):
+    """One message cannot be read; the text says which field, what was seen and what expected."""
+
+
+@dataclass(frozen=True)
+class RowPath:
+    """Decodes message by message, and says of each bad one what is wrong with it.
+
+    Args:
+        row_of: A message to its values, one per column, as ``pyarrow.array`` takes them; it raises
+            UnreadableError.
+        schema: The columns.
+        skip_bad: Pass over what cannot be read, for a format's ``ignore-parse-errors``.
+    """
+
+    row_of: Callable[[bytes], Sequence[Any]]
+    schema: pa.Schema
+    skip_bad: bool = False
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """The rows of the good messages, and what is wrong with the others."""
+        row_of, rows, errors = self.row_of, [], {}
+        for index, message in enumerate(messages):
+            try:
+                rows.append(row_of(message))
+            except UnreadableError as why:
+                errors[index] = str(why)
+        values = zip(*rows, strict=True) if rows else ([] for _ in self.schema)
+        columns = [pa.array(v, field.type) for v, field in zip(values, self.schema, strict=True)]
+        batch = batch_of(columns, self.schema, len(rows))
+        return (
+            Decoded(batch, skipped=frozenset(errors)) if self.skip_bad else Decoded(batch, errors)
+        )
+
+
+@dataclass(frozen=True)
+class FallbackDecoder:
+    """Decodes a batch by a vectorised path that says which messages it leaves to the row path.
+
+    Args:
+        vectorised: The rows of the messages that it can read.
+        row_path: Reads the others.
+        min_vectorised: Fewer messages than this cost less by the row path.
+    """
+
+    vectorised: PartialPath
+    row_path: Decoder
+    min_vectorised: int
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """All messages."""
+        read = self.vectorised(messages) if len(messages) >= self.min_vectorised else None
+        if read is None:
+            return self.row_path.decode(messages)
+        return _with_fallback(*read, messages, self.row_path)
+
+
+@dataclass(frozen=True)
+class SplittingDecoder:
+    """Decodes by a vectorised path that refuses whole batches; what it refuses is split.
+
+    Args:
+        vectorised: All rows of a batch, or none.
+        row_path: Reads what the other paths do not.
+        column_path: Reads small parts that the vectorised path refuses.
+    """
+
+    vectorised: VectorisedPath
+    row_path: Decoder
+    column_path: PartialPath | None = None
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """All messages."""
+        parts = list(self._parts(messages, 0))
+        return parts[0][1] if len(parts) == 1 else merge_by_position(parts)
+
+    def _parts(self, messages: Sequence[bytes], start: int) -> Iterator[tuple[np.ndarray, Decoded]]:
+        count = len(messages)
+        rows = self.vectorised(messages) if count >= _MIN_VECTORISED else None
+        decoded = self._by_columns(messages) if rows is None else Decoded(rows)
+        if decoded is None and count <= _SMALL:
+            decoded = self.row_path.decode(messages)
+        if decoded is not None:
+            yield np.arange(start, start + count), decoded
+            return
+        size = -(-count // _SPLIT)
+        for at in range(0, count, size):
+            yield from self._parts(messages[at : at + size], start + at)
+
+    def _by_columns(self, messages: Sequence[bytes]) -> Decoded | None:
+        """A small part, or a large one that is refused at both ends, and so probably all along."""
+        count = len(messages)
+        if self.column_path is None or count < _MIN_VECTORISED:
+            return None
+        ends = messages[:_MIN_VECTORISED], messages[-_MIN_VECTORISED:]
+        if count > _SMALL and any(self.vectorised(end) is not None for end in ends):
+            return None
+        read = self.column_path(messages)
+        return None if read is None else _with_fallback(*read, messages, self.row_path)
+
+
+def _with_fallback(
+    rows: pa.RecordBatch, fallback: np.ndarray, messages: Sequence[bytes], row_path: Decoder
+) -> Decoded:
+    """The rows, and what the row path makes of the messages that they leave out, in their order."""
+    places = np.flatnonzero(fallback)
+    if not places.size:
+        return Decoded(rows)
+    others = row_path.decode([messages[at] for at in places.tolist()])
+    return merge_by_position([(np.flatnonzero(~fallback), Decoded(rows)), (places, others)])
