@@ -20,13 +20,13 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.rows import RowDecoder
-from pyspark_upsert_kafka.source.start import beginning
+from pyspark_upsert_kafka.source.start import start_offset
 from pyspark_upsert_kafka.source.task import read_range
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _NOTHING = "nothing"
-"""What the only partition of a read holds when there is nothing to read."""
+"""The value of the only partition of a read that has nothing to read."""
 
 
 class BatchReader(DataSourceReader):
@@ -35,7 +35,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, table: Table, options: ReadOptions) -> None:
         self._table = table
         self._options = options
-        # Refuses, while planning, types that a format cannot read.
+        # Raises an error for types that a format cannot read: here, while planning, not in a task.
         RowDecoder(table, options, "UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -47,7 +47,7 @@ class BatchReader(DataSourceReader):
             ranges = plan(cluster, options)
         finally:
             cluster.close()
-        # Without any partition Spark would plan one of its own, which is not the same in every version.
+        # Without any partition Spark plans one of its own, with a value that depends on its version.
         return [InputPartition(range_) for range_ in ranges] or [InputPartition(_NOTHING)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -66,7 +66,7 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
     """
     if options.dead_letter_topic is not None:
         cluster.topics(Topics(names=(options.dead_letter_topic,)))
-    start, view = beginning(cluster, options)
+    start, view = start_offset(cluster, options)
     _warn_of_compaction(cluster, list(view.topic_ids), options)
     ends = start.stop or {}
     ranges = [
@@ -77,14 +77,14 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
 
 
 def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:
-    """Warns of a table at a past time that compaction may have taken rows from."""
+    """Warns about a table as of a past time, from which compaction may have removed rows."""
     at_ms, now_ms = options.end.timestamp_ms, int(time.time() * 1000)
     if options.mode != "snapshot" or not topics or at_ms is None or at_ms >= now_ms:
         return
     try:
         settings = cluster.settings(topics, (POLICY, LAG))
     except BrokerError as error:
-        logger.info("The settings of %s are not known: %s", options.table.topics, error)
+        logger.info("The settings of %s cannot be read: %s", options.table.topics, error)
         settings = None
     warning = past_table_warning(settings, at_ms, now_ms)
     if warning is not None:

@@ -1,4 +1,4 @@
-"""Looks at the topics of a stream, not more often than needed."""
+"""What a stream's driver knows of its topics, asked of the brokers no more often than needed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pyspark_upsert_kafka.core.planning import view_lives_s
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain
-from pyspark_upsert_kafka.source.start import beginning
+from pyspark_upsert_kafka.source.start import start_offset
 
 _NEVER = float("-inf")
 
 WHOLE_VIEW_LIVES = 10
-"""While nothing moves, one look of so many is at more than the latest offsets."""
+"""While nothing changes, every tenth request looks up the whole view, the others the latest offsets only."""
 
 
 class Observer:
-    """What a stream's driver knows of its topics; opened lazily, so that a reader can be pickled."""
+    """Caches the view of a stream's topics; connects when first used, so that a reader can be pickled."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -47,7 +47,7 @@ class Observer:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the last view is so new that the brokers are not asked again."""
+        """Whether the last view is recent enough to be used again."""
         view = self.last_view
         return view is not None and (
             time.monotonic() - self._viewed_at < view_lives_s(len(view.bounds))
@@ -55,17 +55,17 @@ class Observer:
 
     @property
     def discovery_is_due(self) -> bool:
-        """Whether it is time to look for new partitions and topics: at each start, then now and then."""
+        """Whether it is time to look for new partitions and topics: at each start, then at intervals."""
         interval = self._options.discovery_interval_s
         if self._discovered_at == _NEVER:
             return True
         waited = time.monotonic() - self._discovered_at
         return waited >= interval > 0 and not self.is_fresh
 
-    def nothing_moved(self) -> bool:
-        """Whether the latest offsets are those of the last view, as the least of questions shows.
+    def is_unchanged(self) -> bool:
+        """Whether the latest offsets are still those of the last view, at the cost of one small request.
 
-        Now and then the whole is to be looked at, for topics that are created again.
+        From time to time it says no, so that the whole view is looked up: a topic may be a new one.
         """
         view = self.last_view
         if view is None:
@@ -87,18 +87,18 @@ class Observer:
             DataLossError: A wanted start is gone, and ``failOnDataLoss`` is true.
         """
         self._discovered_at = time.monotonic()
-        start, view = beginning(self.cluster, self._options)
-        self._saw(view)
+        start, view = start_offset(self.cluster, self._options)
+        self._remember(view)
         return start
 
     def view(self, offset: StreamOffset, wanted: StreamOffset | None = None) -> ClusterView:
-        """The topics of a query that has come to this offset, as they were a moment ago.
+        """The topics of a query that has read up to this offset, as of a moment ago.
 
-        What it misses of the wanted offset, every look for some seconds has missed.
+        Something wanted is missing in it only if it was missing in every view for some seconds.
 
         Args:
             offset: Names the topics.
-            wanted: What should be there; by default the offset.
+            wanted: What should exist; by default the offset.
 
         Raises:
             BrokerError: No broker answers.
@@ -108,13 +108,13 @@ class Observer:
         return recheck_until_certain(view, partial(unconfirmed_losses, wanted or offset), look)
 
     def discover(self, offset: StreamOffset) -> ClusterView:
-        """The same, after a look for topics that are new under the pattern."""
+        """The same, with topics that have come to match the pattern."""
         self._discovered_at = time.monotonic()
         look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
         return recheck_until_certain(look(), partial(unconfirmed_losses, offset), look)
 
-    def everything(self) -> ClusterView:
-        """All topics of the query that one look shows, as they are now."""
+    def current(self) -> ClusterView:
+        """All topics of the query as of now, from one view."""
         nothing = StreamOffset({})
         return self._look(lambda: {**self._existing(nothing), **self._matching()})
 
@@ -129,10 +129,10 @@ class Observer:
         return {} if wanted.pattern is None else self.cluster.topics(wanted)
 
     def _look(self, topics: Callable[[], Mapping[str, TopicInfo]]) -> ClusterView:
-        return self._saw(self.cluster.view(topics(), committed=self._options.read_committed))
+        return self._remember(self.cluster.view(topics(), committed=self._options.read_committed))
 
-    def _saw(self, view: ClusterView) -> ClusterView:
-        """The view, or the one before when it is the same: so a new object means that something is new."""
+    def _remember(self, view: ClusterView) -> ClusterView:
+        """The view, or the previous object if they are equal: a new object means that something has changed."""
         self._viewed_at = self._viewed_whole_at = time.monotonic()
         if self.last_view is None or view != self.last_view:
             self.last_view = view

@@ -1,4 +1,4 @@
-"""The two forms in which Spark asks a stream reader: with limits since PySpark 4.2, without before."""
+"""The two interfaces of a stream reader: with read limits since PySpark 4.2, without them before."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def stream_reader(table: Table, options: ReadOptions) -> StreamReader:
 
 
 class ReaderWithLimits(StreamReader):
-    """PySpark 4.2 and newer: Spark says where the query is and how much it may read."""
+    """PySpark 4.2 and newer: Spark passes the start of a batch and a limit."""
 
     _reported: tuple[ClusterView, dict[str, Any]] | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """A limit when the options set any; Trigger.Once puts ReadAllAvailable in its place."""
+        """The limit of the options, if any; Trigger.Once replaces it by ReadAllAvailable."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
         limits = self._options.limits
@@ -58,7 +58,7 @@ class ReaderWithLimits(StreamReader):
         return self._next(start, _NO_LIMITS if unlimited else self._options.limits)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """What the broker has, for the query's progress: the lag is what lies between."""
+        """The broker's latest offsets, which the query's progress shows beside its own."""
         view = self._observer.last_view
         if view is None:
             return None
@@ -73,17 +73,17 @@ class ReaderWithLimits(StreamReader):
 
 
 class ReaderWithoutLimits(StreamReader):
-    """PySpark 4.0 and 4.1: Spark does not say where the query is when it asks how far it may go.
+    """PySpark 4.0 and 4.1: Spark does not pass the start when it asks for the end of the next batch.
 
-    But it plans each batch before it asks again, and begins a restarted query by planning the
-    empty batch from the checkpoint's latest offset to itself.
+    But it plans each batch before it asks again, and a restarted query first plans the empty batch from
+    the checkpoint's latest offset to itself.
     """
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
         if options.limits:
             raise OptionError(
                 "'maxOffsetsPerTrigger' and 'minOffsetsPerTrigger' need PySpark 4.2 or newer: the "
-                "Python data source API of 4.0 and 4.1 has no word for limits."
+                "Python data source API of 4.0 and 4.1 does not support read limits."
             )
         super().__init__(table, options)
         self._now = INITIAL

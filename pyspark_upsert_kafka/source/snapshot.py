@@ -13,13 +13,13 @@ from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 
 _REDUCE_AT = MAX_HELD_BYTES
-"""So many bytes are gathered before the overwritten rows among them are dropped."""
+"""Overwritten rows are dropped whenever this many bytes have been added."""
 
 _ROW_BYTES = 128
-"""What a row costs beside its columns while its key is compared with others."""
+"""Memory of a row beside its columns while keys are compared."""
 
 _OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
-"""A batch that is given out is about so large at most: by rows, and by bytes where rows are large."""
+"""The size of a returned batch, at most about: in rows, or in bytes where rows are large."""
 
 
 class Snapshot:
@@ -37,7 +37,7 @@ class Snapshot:
         self._kept = self._pending = 0
 
     def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
-        """Takes changes later than all before."""
+        """Adds changes that are later than all added before."""
         if not rows.num_rows:
             return
         self._batches.append(rows)
@@ -47,7 +47,7 @@ class Snapshot:
             self._reduce()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The table in offset order, in batches that are let go of once they are given out."""
+        """The table in offset order; each batch is released when it has been yielded."""
         self._reduce()
         self._batches.reverse()
         while self._batches:
@@ -61,7 +61,7 @@ class Snapshot:
         self._kept, self._pending = sum(map(_memory, self._batches)), 0
 
     def _last_changes(self) -> Iterator[pa.RecordBatch]:
-        """The batches without overwritten rows; each is let go of as soon as it is filtered."""
+        """The batches without overwritten rows; each original is released as soon as it is filtered."""
         last = _last_per_key([batch.select(self._keys) for batch in self._batches])
         begin = 0
         waiting = deque(zip(self._batches, self._deletes, strict=True))
@@ -76,7 +76,7 @@ class Snapshot:
 
 
 def _memory(batch: pa.RecordBatch) -> int:
-    """Bytes that a batch holds on to: all of its buffers, even if it is only a slice of them."""
+    """Bytes that a batch keeps in memory: its whole buffers, even if it is a slice of them."""
     return int(batch.get_total_buffer_size() + _ROW_BYTES * batch.num_rows)
 
 
@@ -95,19 +95,19 @@ def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of a good size: filtering leaves crumbs."""
-    crumbs: list[pa.RecordBatch] = []
+    """The same rows in larger batches: filtering leaves small ones."""
+    small: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if crumbs and (rows + batch.num_rows > _OUT_ROWS or size + batch.nbytes > _OUT_BYTES):
-            yield _one(crumbs)
-            crumbs, rows, size = [], 0, 0
+        if small and (rows + batch.num_rows > _OUT_ROWS or size + batch.nbytes > _OUT_BYTES):
+            yield _one(small)
+            small, rows, size = [], 0, 0
         if batch.num_rows:
-            crumbs.append(batch)
+            small.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
-    if crumbs:
-        yield _one(crumbs)
+    if small:
+        yield _one(small)
 
 
 def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -14,24 +14,24 @@ from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain
 from pyspark_upsert_kafka.source.loss import checked_start
 
 
-def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, ClusterView]:
-    """Where a new query starts and, for one with an end, where it stops; and what the topics hold.
+def start_offset(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, ClusterView]:
+    """Where a new query starts and, for a bounded one, where it stops; and the view of its topics.
 
-    A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink; one
-    without an end is not read.
+    A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink; in a
+    bounded query, a partition without an end is not read.
 
     Raises:
         BrokerError: No broker answers, or a named topic does not exist.
         DataLossError: A wanted start is gone, and ``failOnDataLoss`` is true.
     """
 
-    def look() -> ClusterView:
+    def current_view() -> ClusterView:
         topics = cluster.topics(options.table.topics)
         return cluster.view(topics, committed=options.read_committed)
 
-    view = recheck_until_certain(look(), partial(_missing_topics, options), look)
+    view = recheck_until_certain(current_view(), partial(_missing_topics, options), current_view)
     wanted = _start(cluster, view, options)
-    view = recheck_until_certain(view, partial(unconfirmed_losses, wanted), look)
+    view = recheck_until_certain(view, partial(unconfirmed_losses, wanted), current_view)
     start = checked_start(wanted, view, options)
     if options.end.kind == "unbounded":
         return start, view
@@ -41,7 +41,7 @@ def beginning(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, Clu
 
 
 def _missing_topics(options: ReadOptions, view: ClusterView) -> set[str]:
-    """Topics that were there when their names were looked up, and not when their offsets were."""
+    """Topics that existed when their names were looked up, and no longer when their offsets were."""
     return {name for name in options.table.topics.names if name not in view.topic_ids}
 
 

@@ -1,7 +1,7 @@
 """Spark data source reader for streaming reads.
 
-Nothing but the checkpoint says where a query is: positions derive from ``start``, the broker and the
-options. What is kept on the instance saves questions to the broker, and is made anew after a restart.
+Only the checkpoint says where a query is: positions derive from ``start``, the broker and the options.
+Attributes of the reader save requests to the broker, and are computed again after a restart.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StreamReader(DataSourceStreamReader):
     """Plans micro-batches; `read_range` reads them in the tasks."""
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
-        # Refuses, while planning, types that a format cannot read.
+        # Raises an error for types that a format cannot read: here, while planning, not in a task.
         RowDecoder(table, options, "UTC")
         self._table = table
         self._options = options
@@ -61,7 +61,7 @@ class StreamReader(DataSourceStreamReader):
         self._waits = False
 
     def initialOffset(self) -> dict[str, Any]:
-        """The same for every query: where it really starts stands in its first batch's end."""
+        """The same for every query: the end of its first batch says where it really starts."""
         return INITIAL
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -79,7 +79,7 @@ class StreamReader(DataSourceStreamReader):
         return read_range(cast("Range", partition.value), self._table, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Tells Kafka's own tools how far finished batches are; the checkpoint alone decides."""
+        """Commits the end of a finished batch to the consumer group, for Kafka's tools: the query never reads it."""
         offset = stream_offset(end)
         if offset is not None and offset.positions and "group.id" in self._options.table.properties:
             self._observer.cluster.commit(offset.positions)
@@ -87,7 +87,7 @@ class StreamReader(DataSourceStreamReader):
     def _next(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
         """The end of the next batch, or ``start`` itself when there is nothing new.
 
-        Spark compares offsets by their text: the same positions in other words would be a batch.
+        Spark compares offsets as text: the same positions spelled differently would start a batch.
         """
         if self._is_idle_at(start):
             return start
@@ -97,7 +97,7 @@ class StreamReader(DataSourceStreamReader):
             now, view = self._beginning()
         else:
             now, view = self._current(before)
-        # Where reading begins anew must get into the checkpoint, even by a batch without rows.
+        # A new begin of a partition must get into the checkpoint, even by a batch without rows.
         moved = before is None or bool(now.begins) or now.positions != before.positions
         if not moved and self._waits_for_more(now, view, limits):
             return self._idle(start, waits=True)
@@ -108,23 +108,26 @@ class StreamReader(DataSourceStreamReader):
         return end.to_json()
 
     def _is_idle_at(self, start: dict[str, Any]) -> bool:
-        """Whether nothing was new there and nothing has moved since; Spark asks all the time."""
+        """Whether there was nothing new at this start and nothing has changed since.
+
+        An idle query asks some 94 times a second.
+        """
         if self._idle_at is None or start != self._idle_at:
             return False
         observer = self._observer
         if not observer.is_fresh:
-            return not (self._waits or observer.discovery_is_due) and observer.nothing_moved()
+            return not (self._waits or observer.discovery_is_due) and observer.is_unchanged()
         view = observer.last_view
         time.sleep(idle_pause_s(0 if view is None else len(view.bounds)))
         return True
 
     def _idle(self, start: dict[str, Any], *, waits: bool = False) -> dict[str, Any]:
-        """Nothing new there; or too little, of which time alone may make enough."""
+        """Remembers that there is nothing new at this start, or (``waits``) less than ``minOffsetsPerTrigger``."""
         self._idle_at, self._waits = start, waits
         return start
 
     def _beginning(self) -> tuple[StreamOffset, ClusterView]:
-        """Where a new query starts: the same place until its first batch is planned."""
+        """Where a new query starts; it stays the same until its first batch is planned."""
         if self._first is None:
             self._first = self._observer.begin()
         view = self._observer.view(self._first)
@@ -132,11 +135,11 @@ class StreamReader(DataSourceStreamReader):
         return self._first, view
 
     def _current(self, before: StreamOffset) -> tuple[StreamOffset, ClusterView]:
-        """Where reading is: partitions that are lost or new since the last batch included."""
+        """The position of the query, after partitions that were lost or added since the last batch."""
         discovers = before.stop is None and self._observer.discovery_is_due
         view = self._observer.discover(before) if discovers else self._observer.view(before)
         if not self._resumed:
-            _tell_of_another_end(before, self._options)
+            _warn_of_changed_end(before, self._options)
         self._resume(before, view)
         now = accept_loss(replace(before, begins={}), view, self._options)
         if before.stop is None and (discovers or now.begins):
@@ -152,19 +155,19 @@ class StreamReader(DataSourceStreamReader):
         )
 
     def _freeze_target(self) -> None:
-        """``availableNow``: what is there at this moment is all that this run reads."""
-        self._target = self._observer.everything().latest
+        """``availableNow``: this run reads up to the latest offsets of this moment."""
+        self._target = self._observer.current().latest
 
     def _resume(self, start: StreamOffset, view: ClusterView) -> None:
-        """What is done once, where this run starts: at a new query's beginning, or at the checkpoint."""
+        """Done once per run, at the start of a new query or at the checkpoint."""
         if not self._resumed and self._target is not None:
-            # The look that fixed the end may have missed what is known here.
+            # The view that fixed the end may have missed partitions that are known here.
             missed = {tp: at for tp, at in view.latest.items() if tp in start.positions}
             self._target = {**missed, **self._target}
         self._resumed = True
 
 
-def _tell_of_another_end(before: StreamOffset, options: ReadOptions) -> None:
+def _warn_of_changed_end(before: StreamOffset, options: ReadOptions) -> None:
     is_bounded, wants_end = before.stop is not None, options.end.kind != "unbounded"
     if wants_end and not is_bounded:
         logger.warning(

@@ -39,7 +39,7 @@ def test_everything_is_asked_for_anew(there):
     observer.view(HERE)
     there.cluster.produce("t")
 
-    assert observer.everything().latest == {TopicPartition("t", 0): 1}
+    assert observer.current().latest == {TopicPartition("t", 0): 1}
 
 
 def test_discovery_is_due_at_each_start_and_then_at_intervals(there):
