@@ -25,7 +25,7 @@ class CodecSpec:
         schema: The columns of this side (key or value), in the order of the message, under their
             names in the message.
         side: ``key`` or ``value``.
-        options: Parsed values of the format's own options, by their unprefixed names.
+        options: The value of each of the format's own options, given or default, by its unprefixed name.
         topics: Topics of the table, for what depends on them (registry subjects).
         required: Columns that no writer leaves NULL, under their names in the message: those of the
             primary key, never null whatever the schema says.

@@ -68,7 +68,7 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
         OptionError: The address is missing, or two options contradict each other.
     """
     prefix = f"{spec.side}.{format_name}."
-    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    value = spec.options
     url, subject, schema = (_either(value, name, prefix) for name in _OLDER)
     if url is None:
         raise OptionError(

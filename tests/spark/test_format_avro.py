@@ -13,10 +13,10 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 from pyspark_upsert_kafka.formats.avro import FORMAT
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.formats.codec import CodecSpec
 from tests.conftest import Broker, options
 from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows
+from tests.unit.codec_specs import codec_spec
 
 DDL = (
     "id BIGINT NOT NULL, n INT, name STRING, score DOUBLE, ratio FLOAT, price DECIMAL(20,4), "
@@ -48,7 +48,7 @@ def test_spark_and_this_read_each_other(spark: SparkSession, legacy: bool, copie
         frame = frame.withColumns(cut)
     schema = json.dumps(derived_schema(frame.schema, frozenset(), legacy_timestamps=legacy))
     given = {"timestamp_mapping.legacy": legacy}
-    spec = CodecSpec(frame.schema, "value", given, required=frozenset({"id"}))
+    spec = codec_spec(FORMAT, frame.schema, "value", given, required=frozenset({"id"}))
     theirs = [row[0] for row in frame.select(to_avro(F.struct("*"), schema)).collect()]
     wanted = arrow_rows(frame)
 

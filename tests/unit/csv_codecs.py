@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
 from pyspark_upsert_kafka.formats.csv.reading import row_reader
 from pyspark_upsert_kafka.formats.decoding import RowPath
+from tests.unit.codec_specs import codec_spec
 from tests.unit.json_codecs import batch, columns, seen
 
 ENOUGH = 64  # messages that make a batch go the fast way
@@ -20,7 +21,8 @@ NAMES = {option.name.replace("-", "_"): option.name for option in FORMAT.options
 
 def spec(schema: StructType, side: str = "value", **options: Any) -> CodecSpec:
     """A spec with options by their Python names: ``null_literal="null"``."""
-    return CodecSpec(schema, side, {NAMES[name]: value for name, value in options.items()})
+    given = {NAMES[name]: value for name, value in options.items()}
+    return codec_spec(FORMAT, schema, side, given)
 
 
 def decoder(schema: StructType, **options: Any) -> Decoder:

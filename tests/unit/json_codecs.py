@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.json import FORMAT
 from pyspark_upsert_kafka.formats.json.reading import row_reader
 from pyspark_upsert_kafka.formats.json.settings import settings_of
+from tests.unit.codec_specs import codec_spec
 
 NAMES = {option.name.replace("-", "_").replace(".", "_"): option.name for option in FORMAT.options}
 
@@ -30,7 +31,8 @@ def required(**kinds: DataType) -> StructType:
 
 def spec(schema: StructType, side: str = "value", **options: Any) -> CodecSpec:
     """A spec with options by their Python names: ``ignore_parse_errors=True``."""
-    return CodecSpec(schema, side, {NAMES[name]: value for name, value in options.items()})
+    given = {NAMES[name]: value for name, value in options.items()}
+    return codec_spec(FORMAT, schema, side, given)
 
 
 def decoder(schema: StructType, **options: Any) -> Decoder:

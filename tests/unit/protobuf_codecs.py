@@ -26,6 +26,7 @@ from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, message_descriptor
 from pyspark_upsert_kafka.formats.protobuf.reading import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import settings_of
+from tests.unit.codec_specs import codec_spec
 
 _FOLDER = TemporaryDirectory()
 atexit.register(_FOLDER.cleanup)
@@ -60,7 +61,7 @@ class Proto:
     def spec(self, schema: StructType, **options: Any) -> CodecSpec:
         """A spec with options by their Python names: ``read_default_values=True``."""
         more = {name.replace("_", "-"): value for name, value in options.items()}
-        return CodecSpec(schema, "value", self._given | more)
+        return codec_spec(FORMAT, schema, "value", self._given | more)
 
     def decoder(self, schema: StructType, **options: Any) -> Decoder:
         """The decoder of the format, as a query has it."""

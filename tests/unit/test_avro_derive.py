@@ -31,8 +31,8 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro import FORMAT
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
-from pyspark_upsert_kafka.formats.codec import CodecSpec
 from tests.unit.avro_writing import decimal, logical
+from tests.unit.codec_specs import codec_spec
 from tests.unit.json_codecs import columns, required
 
 INT, TEXT = IntegerType(), StringType()
@@ -190,17 +190,17 @@ def test_the_primary_key_is_never_null():
 def test_a_reader_cannot_know_what_its_writer_took_for_not_null(schema, path):
     """A message of a derived schema looks the same either way, so NOT NULL is refused rather than guessed."""
     with pytest.raises(SchemaError, match=re.escape(f"Column '{path}' is NOT NULL")):
-        FORMAT.decoder(CodecSpec(schema, "value", {}))
+        FORMAT.decoder(codec_spec(FORMAT, schema, "value", {}))
 
-    FORMAT.encoder(CodecSpec(schema, "value", {}))
+    FORMAT.encoder(codec_spec(FORMAT, schema, "value", {}))
     given = json.dumps(derived_schema(schema, frozenset(), legacy_timestamps=True))
-    FORMAT.decoder(CodecSpec(schema, "value", {"schema": given}))
+    FORMAT.decoder(codec_spec(FORMAT, schema, "value", {"schema": given}))
 
 
 def test_what_no_writer_leaves_out_may_be_not_null():
     """The primary key, or what a reader without one declares: every writer has it so."""
-    FORMAT.decoder(CodecSpec(required(c=INT), "value", {}, required=frozenset("c")))
-    FORMAT.decoder(CodecSpec(required(c=INT), "key", {}))
+    FORMAT.decoder(codec_spec(FORMAT, required(c=INT), "value", {}, required=frozenset("c")))
+    FORMAT.decoder(codec_spec(FORMAT, required(c=INT), "key", {}))
 
 
 def test_records_in_arrays_and_maps_bear_the_field_s_name():

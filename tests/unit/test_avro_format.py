@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaErr
 from pyspark_upsert_kafka.formats.avro import FORMAT
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from tests.unit.avro_writing import by_fastavro, field, logical, record
+from tests.unit.codec_specs import codec_spec
 from tests.unit.json_codecs import batch, columns
 
 INT, TEXT = IntegerType(), StringType()
@@ -64,8 +65,8 @@ def test_both_codecs_have_one_schema(side):
 def test_a_schema_that_is_given():
     """The schema of the messages is the one that the option gives."""
     given = {"schema": json.dumps(record(field("name", "string"), field("id", "long")))}
-    encode = FORMAT.encoder(CodecSpec(TABLE, "value", given)).encode
-    decode = FORMAT.decoder(CodecSpec(columns(name=TEXT), "value", given)).decode
+    encode = FORMAT.encoder(codec_spec(FORMAT, TABLE, "value", given)).encode
+    decode = FORMAT.decoder(codec_spec(FORMAT, columns(name=TEXT), "value", given)).decode
 
     messages = encode(batch(TABLE, ROW))
 
@@ -77,7 +78,7 @@ def test_a_schema_that_is_none():
     """A schema that cannot be parsed is refused when the query is planned."""
     for compiled in (FORMAT.encoder, FORMAT.decoder):
         with pytest.raises(SchemaError, match=r"The schema in 'value.avro.schema' is not JSON"):
-            compiled(CodecSpec(TABLE, "value", {"schema": "{"}))
+            compiled(codec_spec(FORMAT, TABLE, "value", {"schema": "{"}))
 
 
 @pytest.mark.parametrize(("legacy", "fits"), [("true", True), ("false", False)])
@@ -89,10 +90,10 @@ def test_the_mapping_of_timestamps(legacy, fits):
 
     for compiled in (FORMAT.encoder, FORMAT.decoder):
         if fits:
-            compiled(CodecSpec(kind, "value", given))
+            compiled(codec_spec(FORMAT, kind, "value", given))
         else:
             with pytest.raises(SchemaError):
-                compiled(CodecSpec(kind, "value", given))
+                compiled(codec_spec(FORMAT, kind, "value", given))
 
 
 MOMENT = dt.datetime(2020, 3, 8, 13, 12, 0, 123000)  # noqa: DTZ001 - a local one
@@ -143,7 +144,7 @@ def test_a_given_schema_decides_about_digits():
     schema = columns(c=TimestampNTZType())
     given = json.dumps(record(field("c", logical("long", "timestamp-millis"))))
 
-    encode = FORMAT.encoder(CodecSpec(schema, "value", {"schema": given})).encode
+    encode = FORMAT.encoder(codec_spec(FORMAT, schema, "value", {"schema": given})).encode
 
     assert encode(batch(schema, (FINER,))) == by_fastavro("long", MILLIS)
 
@@ -167,4 +168,4 @@ EMPTY = [
 def test_a_message_is_never_empty(schema, given, compiled):
     """An empty message cannot be read, so a schema whose data take no bytes is refused."""
     with pytest.raises(SchemaError, match="a message of this schema would be empty"):
-        compiled(CodecSpec(schema, "value", given))
+        compiled(codec_spec(FORMAT, schema, "value", given))

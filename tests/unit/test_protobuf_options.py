@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.protobuf import FORMAT
+from tests.unit.codec_specs import codec_spec
 from tests.unit.protobuf_codecs import Proto, columns, descriptor_file
 from tests.unit.protobuf_corpus import EVERYTHING
 
@@ -43,7 +43,7 @@ def compiled(name="Order", file=None, schema=ID):
     """The decoder for a message of the text above."""
     file = file or descriptor_file(TEXT, "--include_imports")
     options = {"descriptor-file": str(file), "message-name": name}
-    return FORMAT.decoder(CodecSpec(schema, "value", options))
+    return FORMAT.decoder(codec_spec(FORMAT, schema, "value", options))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_both_options_are_required(missing):
     """The one that is missing is named, with its meaning."""
     options = {"descriptor-file": "file", "message-name": "M"} | {missing: None}
     with pytest.raises(OptionError, match=f"key.protobuf.{missing}' is missing.*Required"):
-        FORMAT.encoder(CodecSpec(ID, "key", options))
+        FORMAT.encoder(codec_spec(FORMAT, ID, "key", options))
 
 
 def test_a_missing_runtime_is_said_with_what_to_install(monkeypatch):

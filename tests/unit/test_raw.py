@@ -29,6 +29,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaErr
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.raw import FORMAT, OPTIONS
+from tests.unit.codec_specs import codec_spec
 from tests.unit.json_codecs import batch, columns, required, seen
 from tests.unit.json_corpus import values
 
@@ -170,14 +171,14 @@ def test_more_than_one_column_is_refused(compile_):
     """Exactly one column; the wording is Flink's, with what to do about it."""
     two = columns(id=LongType(), name=StringType())
     with pytest.raises(SchemaError) as error:
-        compile_(CodecSpec(two, "value", {}))
+        compile_(codec_spec(FORMAT, two, "value", {}))
     assert str(error.value) == (
         "The 'raw' format only supports single physical column. However the defined schema "
         "contains multiple physical columns: [`id` BIGINT, `name` STRING]. Set "
         "'value.fields-include' to 'EXCEPT_KEY' to leave the key out of the value."
     )
     with pytest.raises(SchemaError, match="only supports single physical column"):
-        compile_(CodecSpec(StructType(), "value", {}))
+        compile_(codec_spec(FORMAT, StructType(), "value", {}))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_the_format_is_known_by_its_name():
 def test_not_null_columns_keep_their_schema():
     """Rows come in exactly the schema of the table, NOT NULL too."""
     schema = required(c=LongType())
-    rows = FORMAT.decoder(CodecSpec(schema, "value", {})).decode([b"\0" * 8] * ENOUGH).rows
+    rows = FORMAT.decoder(codec_spec(FORMAT, schema, "value", {})).decode([b"\0" * 8] * ENOUGH).rows
     assert not rows.schema.field(0).nullable
 
 

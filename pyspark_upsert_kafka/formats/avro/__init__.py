@@ -25,7 +25,7 @@ def decoder(spec: CodecSpec) -> Decoder:
     """
     settings = settings_of(spec)
     _check_some_bytes(settings.schema)
-    if not spec.options.get("schema"):
+    if not spec.options["schema"]:
         refuse_not_null(spec.schema, spec.required, spec.side)
     return datum_decoder(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
 
@@ -52,7 +52,7 @@ def columns(spec: CodecSpec, only: str | None) -> StructType | None:
     Raises:
         SchemaError: The schema is wrong, or Spark has no type for a field.
     """
-    schema = spec.options.get("schema")
+    schema = spec.options["schema"]
     return None if schema is None else columns_of(parse_schema(schema, origin_of(spec)), only)
 
 

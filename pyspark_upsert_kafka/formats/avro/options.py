@@ -65,7 +65,7 @@ def settings_of(spec: CodecSpec) -> Settings:
     Raises:
         SchemaError: The schema is wrong, or Avro has no type for a column.
     """
-    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    value = spec.options
     legacy = value["timestamp_mapping.legacy"]
     if value["schema"]:
         return Settings(parse_schema(value["schema"], origin_of(spec)), legacy, None)

@@ -115,7 +115,7 @@ def dialect_of(spec: CodecSpec) -> Dialect:
     Raises:
         OptionError: Two options contradict each other.
     """
-    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    value = spec.options
     quote = value["quote-character"]
     if value["disable-quote-character"] and quote is not None:  # the wording is Flink's
         raise OptionError(

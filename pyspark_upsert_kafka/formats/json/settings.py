@@ -62,7 +62,7 @@ def settings_of(spec: CodecSpec) -> Settings:
         OptionError: Two options contradict each other; the wording is that of Flink's
             ``JsonFormatOptionsUtil``.
     """
-    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    value = spec.options
     if value["fail-on-missing-field"] and value["ignore-parse-errors"]:
         raise OptionError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
     standard = value["timestamp-format.standard"]

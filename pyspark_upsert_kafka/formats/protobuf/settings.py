@@ -61,7 +61,7 @@ def settings_of(spec: CodecSpec) -> Settings:
     Raises:
         OptionError: A required option is missing.
     """
-    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    value = spec.options
     prefix = f"{spec.side}.protobuf."
     for option in OPTIONS[:2]:
         if value[option.name] is None:

@@ -111,7 +111,7 @@ class RawEncoder:
 
 
 def _options(spec: CodecSpec) -> tuple[Charset, bool]:
-    value = {option.name: option.default for option in OPTIONS} | dict(spec.options)
+    value = spec.options
     return value["charset"], value["endianness"] == "big-endian"
 
 
