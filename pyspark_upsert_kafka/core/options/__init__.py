@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.options.catalog import (
 from pyspark_upsert_kafka.core.options.names import FormatOptions
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of, text
-from pyspark_upsert_kafka.core.options.reading import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import (
     BufferFlush,
     ErrorMode,
@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.core.options.values import (
     Topics,
     WriteOptions,
 )
-from pyspark_upsert_kafka.core.options.writing import check_write_options, write_options
+from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 
 __all__ = [
     "FROM_UPSERT_SINK",

@@ -22,32 +22,47 @@ def check_no_key(given: Mapping[str, str]) -> None:
             )
 
 
-def check_position(
-    values: Mapping[str, Any], table: TableOptions, which: str, default: str = ""
-) -> None:
+def check_position(values: Mapping[str, Any], table: TableOptions, which: str, mode: str) -> None:
     """The mode of a position has what it needs, and nothing else.
 
     Args:
         values: The value of every declared option.
         table: What both sides know of the table.
         which: ``startup`` or ``bounded``.
-        default: The mode when none is given.
+        mode: The mode, given or default.
     """
-    kind = values[f"scan.{which}.mode"] or default
     for needed, option in (
         ("timestamp", f"scan.{which}.timestamp-millis"),
         ("specific-offsets", f"scan.{which}.specific-offsets"),
     ):
-        if kind == needed and values[option] is None:
-            raise OptionError(f"'{option}' is required in '{kind}' {which} mode but missing.")
-        if kind != needed and values[option] is not None:
+        if mode == needed and values[option] is None:
+            raise OptionError(f"'{option}' is required in '{mode}' {which} mode but missing.")
+        if mode != needed and values[option] is not None:
             raise OptionError(
-                f"'{option}' has a meaning only with 'scan.{which}.mode' = '{needed}', which is '{kind}'."
+                f"'{option}' has a meaning only with 'scan.{which}.mode' = '{needed}', which is '{mode}'."
             )
-    if kind == "specific-offsets" and len(table.topics.names) != 1:
+    if mode == "specific-offsets" and len(table.topics.names) != 1:
         raise OptionError("Currently Kafka source only supports specific offset for single topic.")
-    if kind == "group-offsets" and not table.properties.get("group.id"):
+    if mode == "group-offsets" and not table.properties.get("group.id"):
         raise OptionError(f"'properties.group.id' is required in 'group-offsets' {which} mode.")
+
+
+def check_snapshot(values: Mapping[str, Any]) -> None:
+    """A snapshot begins at the beginning, is not split, and has no rows of errors."""
+    start = values["scan.startup.mode"]
+    if start != "earliest-offset":
+        raise OptionError(
+            f"'scan.startup.mode' = '{start}' is not allowed with 'read.mode' = 'snapshot': the "
+            "table is what all changes since the earliest offset add up to. Use 'read.mode' = "
+            "'changelog' to read from elsewhere."
+        )
+    if values["minPartitions"] is not None:
+        raise OptionError(
+            "'minPartitions' is not allowed with 'read.mode' = 'snapshot': the changes of a key must "
+            "be read by one task."
+        )
+    if values["error-handling.mode"] == "column":
+        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
 
 
 def check_limits(values: Mapping[str, Any]) -> None:

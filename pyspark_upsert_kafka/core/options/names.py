@@ -21,7 +21,7 @@ FormatOptions = Callable[[str, str], tuple[Option, ...]]
 """Name of a format and side (``key``, ``value``) -> the options that the format declares."""
 
 
-def in_lower_case(raw: Mapping[str, str]) -> dict[str, str]:
+def given_options(raw: Mapping[str, str]) -> dict[str, str]:
     """The options with their names in lower case, and each client property under one of its names.
 
     Raises:
@@ -46,13 +46,13 @@ def declared_values(
     Raises:
         OptionError: An option is unknown, missing, malformed or not available yet.
     """
-    refuse_unavailable(given, of_no_concern="scan." if writing else "sink.")
-    refuse_unknown(given, formats)
-    refuse_missing(given, keyed=keyed)
+    check_available(given, of_no_concern="scan." if writing else "sink.")
+    check_known(given, formats)
+    check_required(given, keyed=keyed)
     return {name: option.read(given) for name, option in OPTIONS.items()}
 
 
-def refuse_unavailable(given: Mapping[str, str], *, of_no_concern: str) -> None:
+def check_available(given: Mapping[str, str], *, of_no_concern: str) -> None:
     """Raises OptionError for what is planned only, but for names with the prefix of the other side."""
     for (name, planned), instead in NOT_YET.items():
         value = given.get(name, "").strip().lower()
@@ -64,7 +64,7 @@ def refuse_unavailable(given: Mapping[str, str], *, of_no_concern: str) -> None:
         )
 
 
-def refuse_unknown(given: Mapping[str, str], formats: FormatOptions) -> None:
+def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
     """Raises OptionError with every unknown name, what each can mean, and the names that are known."""
     supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
     known = {*supported, *SPARKS_OWN, FROM_UPSERT_SINK.name, *(name for name, _ in NOT_YET)}
@@ -93,7 +93,7 @@ def _is_free(name: str, given: Mapping[str, str]) -> bool:
     return side in ("key", "value") and "." in rest and f"{side}.format" not in given
 
 
-def refuse_missing(given: Mapping[str, str], *, keyed: bool) -> None:
+def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
     """Raises OptionError with every required name that is missing."""
     examples = {"properties.bootstrap.servers": "localhost:9092", "value.format": "json"}
     if keyed:

@@ -13,13 +13,13 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_limits,
     check_no_key,
     check_position,
+    check_snapshot,
 )
-from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values, in_lower_case
+from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values, given_options
 from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import (
     Limits,
     Position,
-    PositionKind,
     ReadMode,
     ReadOptions,
     TableOptions,
@@ -38,23 +38,21 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     Raises:
         OptionError: An option is unknown, missing, malformed or contradicts another.
     """
-    given = in_lower_case(raw)
+    given = given_options(raw)
     mode = _mode(given, stream=stream)
-    if mode == "append":
+    keyed = mode != "append"
+    if not keyed:
         check_no_key(given)
-    values = declared_values(given, formats, keyed=mode != "append", writing=False)
-    table = table_options(given, values, formats, keyed=mode != "append")
-    check_buffer(values)
-    start, end = _start(values, table, mode), _end(values, table, stream=stream)
-    _check_snapshot(values, mode)
-    check_limits(values)
-    check_dead_letter_topic(values, table.topics)
+    values = declared_values(given, formats, keyed=keyed, writing=False)
+    table = table_options(given, values, formats, keyed=keyed)
+    end = _end(values, stream=stream)
+    _check(values, table, mode, end, stream=stream)
     logs_errors = values["error-handling.mode"] == "log"
     return ReadOptions(
         table=table,
         mode=mode,
         emit_deletes=values["scan.deletes"] == "emit",
-        start=start,
+        start=_start(values),
         end=end,
         discovery_interval_s=values["scan.topic-partition-discovery.interval"],
         min_partitions=values["minPartitions"],
@@ -76,48 +74,37 @@ def _mode(given: Mapping[str, str], *, stream: bool) -> ReadMode:
     return cast("ReadMode", mode)
 
 
-def _start(values: Mapping[str, Any], table: TableOptions, mode: ReadMode) -> Position:
-    check_position(values, table, "startup")
-    kind = values["scan.startup.mode"]
-    if mode == "snapshot" and kind != "earliest-offset":
+def _check(
+    values: Mapping[str, Any], table: TableOptions, mode: ReadMode, end: Position, *, stream: bool
+) -> None:
+    check_buffer(values)
+    check_position(values, table, "startup", values["scan.startup.mode"])
+    check_position(values, table, "bounded", end.kind)
+    if end.kind == "unbounded" and not stream:
         raise OptionError(
-            f"'scan.startup.mode' = '{kind}' is not allowed with 'read.mode' = 'snapshot': the "
-            "table is what all changes since the earliest offset add up to. Use 'read.mode' = "
-            "'changelog' to read from elsewhere."
+            "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
         )
+    if mode == "snapshot":
+        check_snapshot(values)
+    check_limits(values)
+    check_dead_letter_topic(values, table.topics)
+
+
+def _start(values: Mapping[str, Any]) -> Position:
     return Position(
-        kind,
+        values["scan.startup.mode"],
         values["scan.startup.timestamp-millis"],
         values["scan.startup.specific-offsets"] or (),
         values["properties.auto.offset.reset"],
     )
 
 
-def _end(values: Mapping[str, Any], table: TableOptions, *, stream: bool) -> Position:
-    default: PositionKind = "unbounded" if stream else "latest-offset"
-    check_position(values, table, "bounded", default)
-    kind: PositionKind = values["scan.bounded.mode"] or default
-    if kind == "unbounded" and not stream:
-        raise OptionError(
-            "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
-        )
+def _end(values: Mapping[str, Any], *, stream: bool) -> Position:
     return Position(
-        kind,
+        values["scan.bounded.mode"] or ("unbounded" if stream else "latest-offset"),
         values["scan.bounded.timestamp-millis"],
         values["scan.bounded.specific-offsets"] or (),
     )
-
-
-def _check_snapshot(values: Mapping[str, Any], mode: ReadMode) -> None:
-    if mode != "snapshot":
-        return
-    if values["minPartitions"] is not None:
-        raise OptionError(
-            "'minPartitions' is not allowed with 'read.mode' = 'snapshot': the changes of a key must "
-            "be read by one task."
-        )
-    if values["error-handling.mode"] == "column":
-        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
 
 
 def _limits(values: Mapping[str, Any]) -> Limits:

@@ -18,11 +18,11 @@ from pyspark_upsert_kafka.core.options.checks import (
 )
 from pyspark_upsert_kafka.core.options.names import (
     FormatOptions,
+    check_available,
+    check_known,
+    check_required,
     declared_values,
-    in_lower_case,
-    refuse_missing,
-    refuse_unavailable,
-    refuse_unknown,
+    given_options,
 )
 from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
@@ -43,7 +43,7 @@ def write_options(
     Raises:
         OptionError: An option is unknown, missing, malformed or contradicts another.
     """
-    given = in_lower_case(raw)
+    given = given_options(raw)
     values = declared_values(given, formats, keyed=True, writing=True)
     table = table_options(given, values, formats, keyed=True)
     _check(values, table, update_mode=update_mode)
@@ -67,8 +67,8 @@ def _check(values: Mapping[str, Any], table: TableOptions, *, update_mode: bool)
         raise OptionError("'read.mode' = 'append' is for reading; a sink needs a primary key.")
     if not update_mode:
         check_distribution(values)
-    check_position(values, table, "startup")
-    check_position(values, table, "bounded", "unbounded")
+    check_position(values, table, "startup", values["scan.startup.mode"])
+    check_position(values, table, "bounded", values["scan.bounded.mode"] or "unbounded")
     check_limits(values)
     check_dead_letter_topic(values, table.topics)
     check_buffer(values)
@@ -93,17 +93,17 @@ def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple
     Raises:
         OptionError: As `write_options` does.
     """
-    everything = in_lower_case(raw)
+    everything = given_options(raw)
     given = {name: value for name, value in everything.items() if not _resolved_later(name, value)}
     later = everything.keys() - given.keys()
     given.update({name: value for name, value in _PLACEHOLDERS.items() if name in later})
     if later <= _PLACEHOLDERS.keys():
         return write_options(given, formats, update_mode=True).warnings
     # What contradicts something that is not known here is told later.
-    refuse_unavailable(given, of_no_concern="scan.")
+    check_available(given, of_no_concern="scan.")
     unknown_formats = {"key.format", "value.format"} & later
-    refuse_unknown({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
-    refuse_missing({**dict.fromkeys(later, "later"), **given}, keyed=True)
+    check_known({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
+    check_required({**dict.fromkeys(later, "later"), **given}, keyed=True)
     for option in OPTIONS.values():
         option.read(given)
     return tuple(literal_secrets(given))
