@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
+from pyspark_upsert_kafka.formats.registry_format import (
+    RegisteredSchema,
+    RegistryFormat,
+    SchemaEncoder,
+)
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
 from pyspark_upsert_kafka.registry.options import OPTIONS, settings_of
 from pyspark_upsert_kafka.registry.subjects import subject_of
-from pyspark_upsert_kafka.registry.wire_format import HEAD, DecoderById, head_of
+from pyspark_upsert_kafka.registry.wire_format import PREFIX_LENGTH, DecoderById, prefix_of
 
 
 def framed(format_: RegistryFormat) -> Format:
@@ -35,7 +38,7 @@ def framed(format_: RegistryFormat) -> Format:
 
 def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     settings = settings_of(spec, format_.name)
-    of_schema = format_.decoder(spec, settings.schema, HEAD)
+    of_schema = format_.decoder(spec, settings.schema, PREFIX_LENGTH)
 
     def of_id(schema_id: int) -> Decoder:
         return of_schema(schema_of_id(settings.access, schema_id))
@@ -48,28 +51,28 @@ def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
     subject = subject_of(spec, settings)
     writing = format_.encoder(spec, settings.schema)
 
-    @cache
-    def with_prefix() -> Encoder:
-        schema_id = id_of_schema(
-            settings.access,
-            subject,
-            format_.schema_type,
-            writing.schema,
-            register=settings.auto_register,
-        )
-        return writing.with_prefix(head_of(schema_id))
-
-    return _LazyEncoder(with_prefix)
+    schema_id = partial(
+        id_of_schema,
+        settings.access,
+        subject,
+        format_.schema_type,
+        writing.schema,
+        register=settings.auto_register,
+    )
+    return _RegisteringEncoder(writing, schema_id)
 
 
-@dataclass(frozen=True)
-class _LazyEncoder:
-    """An encoder that is compiled, and so asks the registry, when there is a row to write."""
+class _RegisteringEncoder:
+    """Has its schema registered, and is compiled, when there is a row to write."""
 
-    compiled: Callable[[], Encoder]
+    def __init__(self, writing: SchemaEncoder, schema_id: Callable[[], int]) -> None:
+        self._writing, self._schema_id = writing, schema_id
+        self._compiled: Encoder | None = None
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
-        return self.compiled().encode(rows)
+        if self._compiled is None:
+            self._compiled = self._writing.with_prefix(prefix_of(self._schema_id()))
+        return self._compiled.encode(rows)
 
 
 def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:

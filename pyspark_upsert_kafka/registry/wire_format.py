@@ -1,7 +1,4 @@
-"""Messages by the schema that they name: each begins with ``0x00`` and four bytes, a schema's id.
-
-Confluent's documentation calls this the wire format.
-"""
+"""Confluent's wire format: a message begins with a magic byte, ``0x00``, and four bytes, the id of its schema."""
 
 from __future__ import annotations
 
@@ -16,22 +13,23 @@ from pyspark_upsert_kafka.core.errors import SchemaError, shown
 from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 
-HEAD = 5
-"""How many bytes stand before the datum."""
+PREFIX_LENGTH = 5
+"""So many bytes stand before what the format writes."""
 
+_MAGIC_BYTE = 0
 _HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 bits
 
 
-def head_of(schema_id: int) -> bytes:
+def prefix_of(schema_id: int) -> bytes:
     """What a message of this schema begins with."""
-    return b"\x00" + schema_id.to_bytes(4, "big")
+    return bytes([_MAGIC_BYTE]) + schema_id.to_bytes(4, "big")
 
 
 class DecoderById:
     """Decodes messages of any schema.
 
     Args:
-        compile_decoder: Compiles the decoder of one schema's messages, head and all; a SchemaError
+        compile_decoder: Compiles the decoder of one schema's messages, prefix and all; a SchemaError
             is the fault of each message that names this schema.
         target: The columns.
     """
@@ -44,33 +42,33 @@ class DecoderById:
         """The rows of all messages; those of one schema are decoded together."""
         if not messages:
             return Decoded(_no_rows(self._target))
-        head = min(messages)[:HEAD]
-        if head == max(messages)[:HEAD]:  # then so do all that are between the two
-            return self._decoder(head).decode(messages)
+        prefix = min(messages)[:PREFIX_LENGTH]
+        if prefix == max(messages)[:PREFIX_LENGTH]:  # then so do all that are between the two
+            return self._decoder(prefix).decode(messages)
         return merge_by_position(
             [
-                (np.array(places), self._decoder(head).decode([messages[at] for at in places]))
-                for head, places in _places_by_head(messages).items()
+                (np.array(places), self._decoder(prefix).decode([messages[at] for at in places]))
+                for prefix, places in _places_by_prefix(messages).items()
             ]
         )
 
-    def _decoder(self, head: bytes) -> Decoder:
-        if head not in self._decoders:
-            self._decoders[head] = self._compiled(head)
-        return self._decoders[head]
+    def _decoder(self, prefix: bytes) -> Decoder:
+        if prefix not in self._decoders:
+            self._decoders[prefix] = self._compiled(prefix)
+        return self._decoders[prefix]
 
-    def _compiled(self, head: bytes) -> Decoder:
-        if len(head) < HEAD or head[0] != 0 or head[1] > _HIGHEST:
-            return _Refusal(_WRONG_HEAD.format(head=shown(head)), self._target)
+    def _compiled(self, prefix: bytes) -> Decoder:
+        if len(prefix) < PREFIX_LENGTH or prefix[0] != _MAGIC_BYTE or prefix[1] > _HIGHEST:
+            return _Refusal(_WRONG_PREFIX.format(prefix=shown(prefix)), self._target)
         try:
-            return self._compile(int.from_bytes(head[1:], "big"))
+            return self._compile(int.from_bytes(prefix[1:], "big"))
         except SchemaError as error:
             return _Refusal(str(error), self._target)
 
 
-_WRONG_HEAD = (
+_WRONG_PREFIX = (
     "the message does not begin with a zero byte and the four bytes of a schema id, as the "
-    "serializers of a schema registry write it; it begins with {head!r}"
+    "serializers of a schema registry write it; it begins with {prefix!r}"
 )
 
 
@@ -87,8 +85,8 @@ def _no_rows(target: pa.Schema) -> pa.RecordBatch:
     return batch_of([pa.array([], field.type) for field in target], target, 0)
 
 
-def _places_by_head(messages: Sequence[bytes]) -> Mapping[bytes, list[int]]:
+def _places_by_prefix(messages: Sequence[bytes]) -> Mapping[bytes, list[int]]:
     places: defaultdict[bytes, list[int]] = defaultdict(list)
     for at, message in enumerate(messages):
-        places[message[:HEAD]].append(at)
+        places[message[:PREFIX_LENGTH]].append(at)
     return places

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.registry import rest
-from pyspark_upsert_kafka.registry.wire_format import head_of
+from pyspark_upsert_kafka.registry.wire_format import prefix_of
 from tests.unit.json_codecs import batch, columns
 from tests.unit.registry.avro_confluent_codecs import FORMAT, decoder, encoder, spec
 from tests.unit.registry.fake_registry import FakeRegistry, serving
@@ -72,7 +72,7 @@ def read(decoded: Any) -> list[tuple[Any, ...]]:
 
 
 def test_what_is_written(registry):
-    """The head with the id, and the datum; the derived schema is that of Flink, byte by byte."""
+    """The prefix with the id, and the datum; the derived schema is that of Flink, byte by byte."""
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 258})]
     write = encoder(registry.url, ROW, required=frozenset({"id"})).encode
 
@@ -133,7 +133,7 @@ def test_a_schema_that_must_be_registered(registry):
         write(batch(ROW, (1, "a")))
     registry.answers["/subjects/a%2Fb"] = [(200, {"id": 7, "version": 1})]
 
-    assert write(batch(ROW, (1, "a")))[0].startswith(head_of(7))
+    assert write(batch(ROW, (1, "a")))[0].startswith(prefix_of(7))
     assert set(registry.paths()) == {"/subjects/a%2Fb"}
 
 
@@ -156,7 +156,7 @@ def test_two_tasks_that_register_at_the_same_time(registry):
     registry.answers["/subjects/orders-value/versions"] = [(409, refusal)]
     registry.answers["/subjects/orders-value"] = [(200, {"id": 3, "version": 1})]
 
-    assert encoder(registry.url, ROW).encode(batch(ROW, (1, "a")))[0].startswith(head_of(3))
+    assert encoder(registry.url, ROW).encode(batch(ROW, (1, "a")))[0].startswith(prefix_of(3))
 
 
 def test_topics_of_which_each_would_have_its_subject():
@@ -254,7 +254,7 @@ def test_a_schema_that_cannot_be_had_or_used(registry, schema, said):
     registry.version("there", 1, '"int"')
     if schema is not None:
         registry.answers["/schemas/ids/9"] = [(200, schema)]
-    messages = [message(1, good, {"id": 1}), head_of(9) + b"\2", message(1, good, {"id": 3})]
+    messages = [message(1, good, {"id": 1}), prefix_of(9) + b"\2", message(1, good, {"id": 3})]
 
     decoded = decoder(registry.url, ROW).decode(messages)
 

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath, UnreadableError
-from pyspark_upsert_kafka.registry.wire_format import DecoderById, head_of
+from pyspark_upsert_kafka.registry.wire_format import DecoderById, prefix_of
 
 TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
 def decoder_of(schema_id: int) -> Decoder:
-    """Reads what is behind the head as text, and shows which decoder it was; ids from 90 on are bad."""
+    """Reads what is behind the prefix as text, and shows which decoder it was; ids from 90 on are bad."""
     if schema_id >= 90:
         raise SchemaError(f"no schema {schema_id}")
 
     def row(message: bytes) -> tuple[int, str]:
-        assert message.startswith(head_of(schema_id))
+        assert message.startswith(prefix_of(schema_id))
         if message.endswith(b"!"):
             raise UnreadableError("a bad one")
         return schema_id, message[5:].decode("latin-1")
@@ -40,12 +40,12 @@ def rows(decoded: Decoded) -> list[tuple[int, str]]:
 
 def message(schema_id: int, text: str = "x") -> bytes:
     """A message of that schema."""
-    return head_of(schema_id) + text.encode()
+    return prefix_of(schema_id) + text.encode()
 
 
 def test_a_head():
     """A zero byte, and the id in four bytes, the highest first."""
-    assert head_of(258) == b"\x00\x00\x00\x01\x02"
+    assert prefix_of(258) == b"\x00\x00\x00\x01\x02"
 
 
 def test_messages_of_several_schemas_keep_their_order():
