@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import long, written
 
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 LONG, TEXT = LongType(), StringType()
 
 
@@ -54,7 +54,7 @@ def column(kind):
 
 
 def outcome(decoder, message):
-    """The only row, or the error, by both ways; fails when they differ."""
+    """The only row, or the error, by both paths; fails when they differ."""
     one, many = decoder.decode([message]), decoder.decode([message] * ENOUGH)
     if one.errors:
         assert many.errors == dict.fromkeys(range(ENOUGH), one.errors[0])
@@ -300,7 +300,7 @@ def test_no_messages_are_no_rows():
 
 
 def test_long_arrays_beside_short_ones():
-    """Few long arrays among many short ones cost the exact way, and read the same."""
+    """Few long arrays among many short ones take the row path, and read the same."""
     decode = datum_decoder(record(ARRAY), column(ArrayType(LONG))).decode
     lengths = [3, 0, 2000, 1, 70, 2] + [1] * 100
     messages = [written(record(ARRAY), {"c": list(range(length))}) for length in lengths]

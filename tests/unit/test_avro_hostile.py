@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
-from pyspark_upsert_kafka.formats.avro.decoding.exact import MOST_ADDED
+from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import MOST_ADDED
 from pyspark_upsert_kafka.formats.avro.decoding.plan import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
@@ -32,7 +32,7 @@ from tests.unit.avro_codecs import columns_of, datum_decoder, datum_encoder
 from tests.unit.avro_corpus import written
 from tests.unit.json_codecs import batch
 
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 A = StructType([StructField("a", LongType())])
 
 

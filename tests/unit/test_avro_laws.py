@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.decoding.columnar import columnar_reader
-from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolved
+from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
+from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import ANYTHING, records, spoilt, written
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 
 
 def law(examples: int) -> Any:
@@ -28,7 +28,7 @@ def law(examples: int) -> Any:
 @law(100)
 @given(data=st.data(), kind=records())
 def test_what_a_peer_writes_is_read(data, kind):
-    """Rows of fastavro's data are its values, by both ways; a reader's schema that is the writer's own changes nothing."""
+    """Rows of fastavro's data are its values, by both paths; a reader's schema that is the writer's own changes nothing."""
     values = data.draw(st.lists(kind.values, min_size=1, max_size=4))
     messages = [written(kind.schema, value) for value in values]
     expected = [kind.expected(value) for value in values]
@@ -46,21 +46,21 @@ def test_what_a_peer_writes_is_read(data, kind):
 
 @law(100)
 @given(data=st.data(), kind=records())
-def test_the_fast_way_leaves_no_good_message(data, kind):
-    """The exact way has nothing to do for data without oddities."""
+def test_the_vectorised_path_defers_no_good_message(data, kind):
+    """The row path has nothing to do for data that are well-formed."""
     values = data.draw(st.lists(kind.values, min_size=1, max_size=3))
     messages = [written(kind.schema, value) for value in values] * ENOUGH
     if b"" in messages or holds_long_decimals(kind.schema):
         return
     target = arrow_schema(kind.column)
-    plan = resolved(parse_schema(kind.schema), None, target, strict_zones=False)
-    rows, left = columnar_reader(plan, pa.struct(list(target)), 0)(messages)
+    plan = resolve(parse_schema(kind.schema), None, target, strict_zones=False)
+    rows, left = vectorised_reader(plan, pa.struct(list(target)), 0)(messages)
     assert not left.any()
     assert len(rows) == len(messages)
 
 
 def holds_long_decimals(schema: Any) -> bool:
-    """Whether decimals of more than sixteen bytes are in there: the exact way reads them."""
+    """Whether decimals of more than sixteen bytes are in there: the row path reads them."""
     return "'size': 20" in str(schema)
 
 

@@ -34,7 +34,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import written
 
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 LONG, TEXT = LongType(), StringType()
 
 
@@ -56,7 +56,7 @@ def columns(**kinds):
 
 
 def row(writer, value, schema, **options):
-    """The row of a value that fastavro writes, by both ways; or the error."""
+    """The row of a value that fastavro writes, by both paths; or the error."""
     decode = datum_decoder(writer, schema, **options).decode
     message = written(writer, value)
     one, many = decode([message]), decode([message] * ENOUGH)

@@ -7,11 +7,11 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
-from pyspark_upsert_kafka.formats.avro.decoding.passing import Passing
 from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
-from pyspark_upsert_kafka.formats.avro.derive import refuse_not_null
+from pyspark_upsert_kafka.formats.avro.decoding.skip import Skipper
 from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.model import Schema
+from pyspark_upsert_kafka.formats.avro.not_null import refuse_not_null
 from pyspark_upsert_kafka.formats.avro.options import OPTIONS, origin_of, settings_of
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
@@ -58,7 +58,7 @@ def columns(spec: CodecSpec, only: str | None) -> StructType | None:
 
 def _check_some_bytes(schema: Schema) -> None:
     """An empty message is no datum, so a schema without anything in it has no messages."""
-    if not least_bytes(Passing(schema).node(schema.type, "")):
+    if not least_bytes(Skipper(schema).node(schema.type, "")):
         raise SchemaError(
             "The 'avro' format needs at least one column or field that takes bytes: a message of this "
             "schema would be empty, which nobody can read."

@@ -1,39 +1,39 @@
-"""Columns made of bytes, read in step: binaries, texts, decimals, UUIDs."""
+"""Columns made of bytes, read from all messages at once: binaries, texts, decimals, UUIDs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions
+from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors
 from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
 
 
-def skipped(positions: Positions, size: int | None) -> Numbers:
-    """Where the bytes begin that end where the positions are now."""
+def skip_bytes(cursors: Cursors, size: int | None) -> Numbers:
+    """Where the bytes begin that end where the cursors are now."""
     if size is not None:
-        start = positions.at.copy()
-        positions.move(size)
+        start = cursors.at.copy()
+        cursors.move(size)
         return start
-    lengths = positions.longs()
-    wrong = (lengths < 0) | (lengths > positions.end - positions.at)
+    lengths = cursors.longs()
+    wrong = (lengths < 0) | (lengths > cursors.end - cursors.at)
     if wrong.any():
-        positions.leave(wrong)
+        cursors.defer(wrong)
         lengths[wrong] = 0
-    start = positions.at.copy()
-    positions.at += lengths
+    start = cursors.at.copy()
+    cursors.at += lengths
     return start
 
 
-def binaries(positions: Positions, start: Numbers) -> pa.BinaryArray:
-    """The bytes from there to where the positions are."""
-    return positions.octets.slices(start, positions.at)
+def binaries(cursors: Cursors, start: Numbers) -> pa.BinaryArray:
+    """The bytes from there to where the cursors are."""
+    return cursors.octets.slices(start, cursors.at)
 
 
-def texts(positions: Positions, start: Numbers) -> pa.StringArray:
-    """Those bytes as texts; a message with what is not UTF-8 is left."""
-    column, wrong = positions.octets.texts(start, positions.at)
-    positions.leave(wrong)
+def texts(cursors: Cursors, start: Numbers) -> pa.StringArray:
+    """Those bytes as texts; a message with what is not UTF-8 is deferred."""
+    column, wrong = cursors.octets.texts(start, cursors.at)
+    cursors.defer(wrong)
     return column
 
 
@@ -41,9 +41,9 @@ _HEX = np.frombuffer(bytes(range(256)).hex().encode(), "S2")
 _DASHES = np.array([4, 6, 8, 10])
 
 
-def uuids(positions: Positions, start: Numbers) -> pa.StringArray:
+def uuids(cursors: Cursors, start: Numbers) -> pa.StringArray:
     """Sixteen bytes each, in hexadecimal digits with dashes."""
-    data = positions.octets.data[start[:, np.newaxis] + np.arange(16)]
+    data = cursors.octets.data[start[:, np.newaxis] + np.arange(16)]
     pairs = [_HEX[data[:, at]] for at in range(16)]
     dash = np.full(start.size, b"-", "S1")
     for at in reversed(_DASHES):
@@ -54,19 +54,19 @@ def uuids(positions: Positions, start: Numbers) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), start.size, buffers)
 
 
-def decimals(positions: Positions, start: Numbers, kind: pa.Decimal128Type) -> pa.Array:
+def decimals(cursors: Cursors, start: Numbers, kind: pa.Decimal128Type) -> pa.Array:
     """Big-endian two's complement, whose sign is spread over sixteen bytes.
 
-    More bytes than that are left to the exact way: they may still be a small number.
+    Longer ones are deferred to the row path: they may still be a small number.
     """
-    lengths = positions.at - start
-    low = positions.octets.words[positions.at - 8].byteswap().view(np.int64)
-    high = positions.octets.words[positions.at - 16].byteswap().view(np.int64)
-    positions.leave((lengths == 0) | (lengths > 16))
+    lengths = cursors.at - start
+    low = cursors.octets.words[cursors.at - 8].byteswap().view(np.int64)
+    high = cursors.octets.words[cursors.at - 16].byteswap().view(np.int64)
+    cursors.defer((lengths == 0) | (lengths > 16))
     short = lengths <= 8
     low = np.where(short, _signed(low, lengths), low)
     high = np.where(short, low >> 63, _signed(high, lengths - 8))
-    positions.leave(_beyond(high, low.view(np.uint64), kind.precision))
+    cursors.defer(_beyond(high, low.view(np.uint64), kind.precision))
     buffer = pa.py_buffer(np.stack([low, high], axis=1))
     return pa.Array.from_buffers(kind, start.size, [None, buffer])
 

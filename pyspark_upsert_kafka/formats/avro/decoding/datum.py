@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_upsert_kafka.formats.avro.words import unreadable
+from pyspark_upsert_kafka.formats.avro.errors import unreadable
 
 _TOO_LONG = "a number is longer than 64 bits"
 
@@ -17,7 +17,7 @@ class Datum:
         self.depth = self.empty = self.added = 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many bytes have not been read yet."""
         return len(self.data) - self.at
 
@@ -30,7 +30,7 @@ class Datum:
             if byte < 0x80:
                 break
         else:
-            ended = self.left < 10
+            ended = self.remaining < 10
             raise unreadable(path, "the message ends within a number" if ended else _TOO_LONG)
         if value >> 64:
             raise unreadable(path, _TOO_LONG)
@@ -39,8 +39,10 @@ class Datum:
 
     def take(self, size: int, path: str, what: str) -> bytes:
         """The next bytes."""
-        if not 0 <= size <= self.left:
-            seen = f"ends after {self.left} of {size} bytes" if size > 0 else f"has {size} bytes"
+        if not 0 <= size <= self.remaining:
+            seen = (
+                f"ends after {self.remaining} of {size} bytes" if size > 0 else f"has {size} bytes"
+            )
             raise unreadable(path, f"the {what} {seen}")
         self.at += size
         return self.data[self.at - size : self.at]

@@ -1,4 +1,4 @@
-"""Columns of simple types, read in step."""
+"""Columns of simple types, read from all messages at once."""
 
 from __future__ import annotations
 
@@ -11,42 +11,48 @@ import pyarrow as pa
 from pyspark_upsert_kafka.formats.avro.decoding.byte_columns import (
     binaries,
     decimals,
-    skipped,
+    skip_bytes,
     texts,
     uuids,
 )
-from pyspark_upsert_kafka.formats.avro.decoding.plan import Misfit, Null, Number, Sized, Symbol
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions
+from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    BytesNode,
+    EnumNode,
+    MismatchNode,
+    NullNode,
+    NumberNode,
+)
 from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
 
-Read = Callable[[Positions], Any]
+Read = Callable[[Cursors], Any]
 """Reads one node of all messages and gives its column; None when no column wants it."""
 
 
-def _null(node: Null) -> Read:
+def _null(node: NullNode) -> Read:
     kind = node.arrow
-    return lambda positions: None if kind is None else pa.nulls(len(positions.at), kind)
+    return lambda cursors: None if kind is None else pa.nulls(len(cursors.at), kind)
 
 
-def _misfit(node: Misfit) -> Read:
-    def read(positions: Positions) -> pa.Array:
-        positions.leave(np.ones(len(positions.at), bool))
-        return pa.nulls(len(positions.at), node.arrow)
+def _mismatch(node: MismatchNode) -> Read:
+    def read(cursors: Cursors) -> pa.Array:
+        cursors.defer(np.ones(len(cursors.at), bool))
+        return pa.nulls(len(cursors.at), node.arrow)
 
     return read
 
 
-def _number(node: Number) -> Read:
+def _number(node: NumberNode) -> Read:
     raw = _integers(node) if node.wire in ("int", "long") else _RAW[node.wire]
     kind, through = node.arrow, node.through
     if kind is None:
-        return lambda positions: _nothing(raw(positions))
+        return lambda cursors: _nothing(raw(cursors))
     if pa.types.is_boolean(kind):
-        return lambda positions: pa.array(raw(positions))
+        return lambda cursors: pa.array(raw(cursors))
     last = [] if through else [f"int{kind.bit_width}"]
 
-    def read(positions: Positions) -> pa.Array:
-        numbers = raw(positions)
+    def read(cursors: Cursors) -> pa.Array:
+        numbers = raw(cursors)
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
             for dtype in (*through, *last):
                 numbers = numbers.astype(dtype, copy=False)
@@ -59,16 +65,16 @@ def _nothing(_: Any) -> None:
     return None
 
 
-def _integers(node: Number) -> Callable[[Positions], Numbers]:
+def _integers(node: NumberNode) -> Callable[[Cursors], Numbers]:
     bound = 1 << (31 if node.wire == "int" else 63)
     scale = node.scale
     low, high = max(scale.low, -bound), min(scale.high, bound - 1)
     checked = (low, high) != (-(1 << 63), (1 << 63) - 1)
 
-    def numbers(positions: Positions) -> Numbers:
-        seen = positions.longs()
+    def numbers(cursors: Cursors) -> Numbers:
+        seen = cursors.longs()
         if checked:
-            positions.leave((seen < low) | (seen > high))
+            cursors.defer((seen < low) | (seen > high))
         if scale.times != 1:
             seen *= scale.times
         return seen if scale.over == 1 else seen // scale.over
@@ -76,48 +82,48 @@ def _integers(node: Number) -> Callable[[Positions], Numbers]:
     return numbers
 
 
-def _booleans(positions: Positions) -> Numbers:
-    seen = positions.bytes()
-    positions.leave(seen > 1)
+def _booleans(cursors: Cursors) -> Numbers:
+    seen = cursors.bytes()
+    cursors.defer(seen > 1)
     return np.asarray(seen == 1)
 
 
-_RAW: dict[str, Callable[[Positions], Numbers]] = {
+_RAW: dict[str, Callable[[Cursors], Numbers]] = {
     "boolean": _booleans,
-    "float": lambda positions: positions.next_words(4).astype("<u4").view("<f4"),
-    "double": lambda positions: positions.next_words(8).view("<f8"),
+    "float": lambda cursors: cursors.next_words(4).astype("<u4").view("<f4"),
+    "double": lambda cursors: cursors.next_words(8).view("<f8"),
 }
 
 
-def _sized(node: Sized) -> Read:
+def _sized(node: BytesNode) -> Read:
     size, kind = node.size, node.arrow
     if kind is None:
-        return lambda positions: _nothing(skipped(positions, size))
+        return lambda cursors: _nothing(skip_bytes(cursors, size))
     if node.form == "decimal":
-        return lambda positions: decimals(positions, skipped(positions, size), kind)
+        return lambda cursors: decimals(cursors, skip_bytes(cursors, size), kind)
     column = {"bytes": binaries, "text": texts, "uuid": uuids}[node.form]
-    return lambda positions: column(positions, skipped(positions, size))
+    return lambda cursors: column(cursors, skip_bytes(cursors, size))
 
 
-def _symbol(node: Symbol) -> Read:
+def _symbol(node: EnumNode) -> Read:
     count = len(node.symbols)
-    passed = node.arrow is None
-    known = np.array([passed or symbol is not None for symbol in node.symbols] + [False])
+    skipped = node.arrow is None
+    known = np.array([skipped or symbol is not None for symbol in node.symbols] + [False])
     symbols = pa.array([*node.symbols, None], pa.string())
 
-    def read(positions: Positions) -> pa.Array | None:
-        numbers = positions.longs()
+    def read(cursors: Cursors) -> pa.Array | None:
+        numbers = cursors.longs()
         numbers[(numbers < 0) | (numbers > count)] = count
-        positions.leave(~known[numbers])
-        return None if passed else symbols.take(pa.array(numbers))
+        cursors.defer(~known[numbers])
+        return None if skipped else symbols.take(pa.array(numbers))
 
     return read
 
 
 LEAVES: dict[type[Any], Callable[[Any], Read]] = {
-    Misfit: _misfit,
-    Null: _null,
-    Number: _number,
-    Sized: _sized,
-    Symbol: _symbol,
+    MismatchNode: _mismatch,
+    NullNode: _null,
+    NumberNode: _number,
+    BytesNode: _sized,
+    EnumNode: _symbol,
 }

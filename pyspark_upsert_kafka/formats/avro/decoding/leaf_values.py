@@ -11,8 +11,14 @@ from uuid import UUID
 import numpy as np
 
 from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
-from pyspark_upsert_kafka.formats.avro.decoding.plan import Misfit, Null, Number, Sized, Symbol
-from pyspark_upsert_kafka.formats.avro.words import sql_type, unreadable
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    BytesNode,
+    EnumNode,
+    MismatchNode,
+    NullNode,
+    NumberNode,
+)
+from pyspark_upsert_kafka.formats.avro.errors import sql_type, unreadable
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 Read = Callable[[Datum], Any]
@@ -25,14 +31,14 @@ def _nothing(_: Datum) -> None:
     return None
 
 
-def _misfit(node: Misfit) -> Read:
+def _mismatch(node: MismatchNode) -> Read:
     def read(_: Datum) -> None:
         raise UnreadableError(node.why)
 
     return read
 
 
-def _number(node: Number) -> Read:
+def _number(node: NumberNode) -> Read:
     if node.wire in ("int", "long"):
         return _integer(node)
     size, path, what = _SIZES[node.wire], node.path, node.wire
@@ -54,7 +60,7 @@ _SIZES = {"boolean": 1, "float": 4, "double": 8}
 _FORMATS = {"boolean": "B", "float": "<f", "double": "<d"}
 
 
-def _integer(node: Number) -> Read:
+def _integer(node: NumberNode) -> Read:
     path, scale = node.path, node.scale
     bound = 1 << (31 if node.wire == "int" else 63)
 
@@ -79,7 +85,7 @@ def _integer(node: Number) -> Read:
     return floating if node.through else scaled
 
 
-def _sized(node: Sized) -> Read:
+def _sized(node: BytesNode) -> Read:
     path, size = node.path, node.size
     what = "text" if node.form == "text" else "value"
     convert = _FORMS[node.form](node)
@@ -94,7 +100,7 @@ def _sized(node: Sized) -> Read:
     return read
 
 
-def _text(_: Sized) -> Callable[[bytes], str]:
+def _text(_: BytesNode) -> Callable[[bytes], str]:
     def text(data: bytes) -> str:
         try:
             return data.decode()
@@ -104,7 +110,7 @@ def _text(_: Sized) -> Callable[[bytes], str]:
     return text
 
 
-def _decimal(node: Sized) -> Callable[[bytes], Decimal]:
+def _decimal(node: BytesNode) -> Callable[[bytes], Decimal]:
     kind: Any = node.arrow
     bound = 10**kind.precision
 
@@ -119,7 +125,7 @@ def _decimal(node: Sized) -> Callable[[bytes], Decimal]:
     return decimal
 
 
-_FORMS: dict[str, Callable[[Sized], Callable[[bytes], Any]]] = {
+_FORMS: dict[str, Callable[[BytesNode], Callable[[bytes], Any]]] = {
     "bytes": lambda _: bytes,
     "text": _text,
     "decimal": _decimal,
@@ -127,14 +133,14 @@ _FORMS: dict[str, Callable[[Sized], Callable[[bytes], Any]]] = {
 }
 
 
-def _symbol(node: Symbol) -> Read:
-    path, symbols, passed = node.path, node.symbols, node.arrow is None
+def _symbol(node: EnumNode) -> Read:
+    path, symbols, skipped = node.path, node.symbols, node.arrow is None
 
     def read(datum: Datum) -> str | None:
         number = datum.long(path)
         if not 0 <= number < len(symbols):
             raise unreadable(path, f"there is no symbol {number} in an enum of {len(symbols)}")
-        if symbols[number] is None and not passed:
+        if symbols[number] is None and not skipped:
             raise unreadable(path, f"symbol {number} is none that the reader's schema knows")
         return symbols[number]
 
@@ -142,9 +148,9 @@ def _symbol(node: Symbol) -> Read:
 
 
 LEAVES: dict[type[Any], Callable[[Any], Read]] = {
-    Misfit: _misfit,
-    Null: lambda _: _nothing,
-    Number: _number,
-    Sized: _sized,
-    Symbol: _symbol,
+    MismatchNode: _mismatch,
+    NullNode: lambda _: _nothing,
+    NumberNode: _number,
+    BytesNode: _sized,
+    EnumNode: _symbol,
 }

@@ -2,12 +2,12 @@
 
 A plan follows the writer's schema, since that is how the bytes stand. Each node says what they become;
 ``arrow`` is the type of the column or of a part of it, and None where the datum holds something that no
-column wants. Both ways to read, the columnar and the exact one, are compiled from it.
+column wants. The vectorised path and the row path are both compiled from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +18,7 @@ MOST_EMPTY = 10_000
 
 
 @dataclass(frozen=True)
-class Null:
+class NullNode:
     """Nothing is written; the column is NULL."""
 
     arrow: pa.DataType | None
@@ -42,7 +42,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberNode:
     """A boolean, int, long, float or double.
 
     Args:
@@ -62,7 +62,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Sized:
+class BytesNode:
     """Bytes or a string with the length before it, or so many bytes of a fixed ``size``."""
 
     path: str
@@ -72,7 +72,7 @@ class Sized:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class EnumNode:
     """The number of one of an enum's symbols; None stands for one that the reader does not know."""
 
     path: str
@@ -81,7 +81,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatedNode:
     """Blocks of items: an array; or a map, whose items have two parts, the key and the value."""
 
     path: str
@@ -90,7 +90,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Parts:
+class RecordNode:
     """The fields of a record, one after the other.
 
     Args:
@@ -114,7 +114,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Choice:
+class UnionNode:
     """The number of a union's branch, and what stands in that branch."""
 
     path: str
@@ -123,7 +123,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Misfit:
+class MismatchNode:
     """A branch that the column cannot hold: a message that takes it cannot be read."""
 
     why: str
@@ -131,13 +131,13 @@ class Misfit:
 
 
 @dataclass(frozen=True)
-class Again:
-    """A record within itself, passed over; by its name in ``Plan.records``."""
+class RecursiveNode:
+    """A record within itself, skipped; by its name in ``Plan.records``."""
 
     name: str
 
 
-Node: TypeAlias = "Null | Number | Sized | Symbol | Repeated | Parts | Choice | Misfit | Again"
+Node: TypeAlias = "NullNode | NumberNode | BytesNode | EnumNode | RepeatedNode | RecordNode | UnionNode | MismatchNode | RecursiveNode"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Plan:
     """How a whole datum is read.
 
     Args:
-        row: The datum: a Parts whose struct has the table's columns, or a Choice of such.
+        row: The datum: a RecordNode whose struct has the table's columns, or a UnionNode of such.
         records: Records that stand within themselves.
     """
 
@@ -158,44 +158,19 @@ _LEAST = {"boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8}
 
 def least_bytes(node: Node) -> int:
     """How many bytes the node takes at least; 0 when in doubt."""
-    if isinstance(node, Number):
+    if isinstance(node, NumberNode):
         return _LEAST[node.wire]
-    if isinstance(node, Sized):
+    if isinstance(node, BytesNode):
         return 1 if node.size is None else node.size
-    if isinstance(node, Parts):
+    if isinstance(node, RecordNode):
         return node.least
-    return 0 if isinstance(node, Null | Misfit | Again) else 1
+    return 0 if isinstance(node, NullNode | MismatchNode | RecursiveNode) else 1
 
 
 def count_nodes(node: Node) -> int:
     """How many nodes there are, each as often as it is reached."""
-    if isinstance(node, Parts):
+    if isinstance(node, RecordNode):
         return node.nodes
-    if isinstance(node, Repeated):
+    if isinstance(node, RepeatedNode):
         return 1 + count_nodes(node.item)
-    return 1 + sum(map(count_nodes, node.branches)) if isinstance(node, Choice) else 1
-
-
-def constant_bytes(node: Node) -> int:
-    """How many bytes each datum gets that it does not hold, but for items of arrays and maps."""
-    if isinstance(node, Choice):
-        return max(map(constant_bytes, node.branches))
-    if not isinstance(node, Parts) or node.arrow is None:
-        return 0
-    kind = node.arrow
-    missing = (int(pa.array([v], kind.field(s).type).nbytes) for s, v in node.missing.items())
-    return sum(missing) + sum(constant_bytes(part) for part, _ in node.written)
-
-
-def item_constant_bytes(node: Node) -> float:
-    """How many such bytes the items of arrays and maps can get at most, for each byte of a datum."""
-    if isinstance(node, Repeated) and node.arrow is not None:
-        least = least_bytes(node.item) or 1 / MOST_EMPTY
-        return constant_bytes(node.item) / least + item_constant_bytes(node.item)
-    inner: Iterable[Node] = ()
-    if isinstance(node, Choice):
-        inner = node.branches
-    elif isinstance(node, Parts) and node.arrow is not None:
-        inner = (part for part, _ in node.written)
-    # No byte is part of two of these.
-    return max(map(item_constant_bytes, inner), default=0)
+    return 1 + sum(map(count_nodes, node.branches)) if isinstance(node, UnionNode) else 1

@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
-from pyspark_upsert_kafka.formats.avro.decoding.plan import Choice, Misfit, Node, Null, Parts
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    MismatchNode,
+    Node,
+    NullNode,
+    RecordNode,
+    UnionNode,
+)
+from pyspark_upsert_kafka.formats.avro.errors import unresolved
 from pyspark_upsert_kafka.formats.avro.model import (
     AvroType,
     Enum,
@@ -20,7 +27,6 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Reference,
     Union,
 )
-from pyspark_upsert_kafka.formats.avro.words import unresolved
 
 NULL = Primitive("null")
 
@@ -28,9 +34,9 @@ Resolve: TypeAlias = "Callable[[AvroType, AvroType | None, pa.Field, str], Node]
 """The writer's type, the reader's, the column and the path of the field to how it is read."""
 
 
-def choice(
+def union_node(
     resolve: Resolve, writer: Union, reader: AvroType | None, column: pa.Field, path: str
-) -> Choice:
+) -> UnionNode:
     """The writer's union: a branch that does not fit is the fault of a message that takes it.
 
     Raises:
@@ -46,14 +52,14 @@ def choice(
             else:
                 nodes.append(resolve(branch, reader, column, path))
         except SchemaError as why:
-            nodes.append(Misfit(str(why), column.type))
+            nodes.append(MismatchNode(str(why), column.type))
             whys.insert(len(whys) if branch == NULL else 0, why)
-    if whys and all(isinstance(node, Misfit | Null) for node in nodes):
+    if whys and all(isinstance(node, MismatchNode | NullNode) for node in nodes):
         raise whys[0]
-    return Choice(path, tuple(nodes), column.type)
+    return UnionNode(path, tuple(nodes), column.type)
 
 
-def first_fitting(
+def matching_branch(
     resolve: Resolve, writer: AvroType, reader: Union, column: pa.Field, path: str
 ) -> Node:
     """The reader's union: its branch of the writer's type, else the first one it promotes to."""
@@ -83,7 +89,7 @@ def _as_branch(
     at = types.index(branch)
     value = resolve(members[at], f"{path}.{members[at].name}")
     others = {number: None for number in range(len(types)) if number != at}
-    return Parts(((value, at),), others, column.type)
+    return RecordNode(((value, at),), others, column.type)
 
 
 def _are_members(members: list[pa.Field], types: list[AvroType]) -> bool:

@@ -1,6 +1,6 @@
 """Rows to Avro, column by column: each column becomes bytes, and the bytes are joined.
 
-There is one way to write, not a fast and an exact one: every type has a columnar one, so equal rows
+There is a vectorised path only, and no row path: every type has a vectorised writer, so equal rows
 give equal bytes whatever stands beside them. The schema is compiled into a tree of functions once.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps, Writer
+from pyspark_upsert_kafka.formats.avro.encoding.type_mapping import Timestamps, Writer
 from pyspark_upsert_kafka.formats.avro.encoding.writers import datum_writer
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.bytewise.pieces import constant, joined, messages

@@ -41,8 +41,8 @@ def doubles(array: pa.Array) -> Pieces:
 
 def _with_one_nan(values: Numbers) -> Numbers:
     """Every NaN equals every other, and equal values must give equal bytes."""
-    odd = np.isnan(values)
-    return np.where(odd, values.dtype.type("nan"), values) if odd.any() else values
+    nans = np.isnan(values)
+    return np.where(nans, values.dtype.type("nan"), values) if nans.any() else values
 
 
 def booleans(array: pa.Array) -> Pieces:
@@ -70,9 +70,9 @@ def fixed_bytes(size: int, array: pa.Array) -> Pieces:
 def uuids(array: pa.Array) -> Pieces:
     """``uuid`` in ``fixed``; in a ``string`` it is the text itself."""
     texts = pl.Series(array)
-    odd = texts.filter(~texts.str.contains(_UUID))
-    if len(odd):
-        raise ValueError(f"{odd[0]!r} is no UUID")
+    wrong = texts.filter(~texts.str.contains(_UUID))
+    if len(wrong):
+        raise ValueError(f"{wrong[0]!r} is no UUID")
     data = texts.str.replace_all("-", "", literal=True).str.decode("hex")
     return [data.to_arrow().cast(pa.large_binary())]
 

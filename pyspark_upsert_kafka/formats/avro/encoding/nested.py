@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.avro.encoding.fitting import Writer
 from pyspark_upsert_kafka.formats.avro.encoding.leaves import byte_strings
+from pyspark_upsert_kafka.formats.avro.encoding.type_mapping import Writer
 from pyspark_upsert_kafka.formats.avro.longs import long, longs
 from pyspark_upsert_kafka.formats.bytewise.pieces import (
     Pieces,

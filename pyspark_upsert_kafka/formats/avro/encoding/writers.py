@@ -11,8 +11,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.encoding import nested
-from pyspark_upsert_kafka.formats.avro.encoding.fitting import Timestamps, Writer, leaf_writer
 from pyspark_upsert_kafka.formats.avro.encoding.matching import columns_by_field
+from pyspark_upsert_kafka.formats.avro.encoding.type_mapping import Timestamps, Writer, leaf_writer
+from pyspark_upsert_kafka.formats.avro.errors import type_label
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -25,7 +26,6 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
-from pyspark_upsert_kafka.formats.avro.words import described
 
 _NULL = Primitive("null")
 _WAY_OUT = "Cast the column, or give a schema that it fits."
@@ -44,7 +44,7 @@ def datum_writer(schema: Schema, columns: StructType, timestamps: Timestamps) ->
         return compiler.value(datum, columns, "")
     if len(columns) != 1:
         raise SchemaError(
-            f"The Avro schema is a single {described(datum)}, no record: only one column can be "
+            f"The Avro schema is a single {type_label(datum)}, no record: only one column can be "
             f"written as it, not {len(columns)}."
         )
     only = columns.fields[0]
@@ -78,7 +78,7 @@ class _Compiler:
                 continue
         raise SchemaError(
             f"Column {path!r} is {kind.simpleString().upper()}, which can be written as none of "
-            f"Avro's {', '.join(map(described, union.branches))}. {_WAY_OUT}"
+            f"Avro's {', '.join(map(type_label, union.branches))}. {_WAY_OUT}"
         )
 
     def _present(self, avro: AvroType, kind: DataType, path: str) -> Writer:
@@ -95,7 +95,7 @@ class _Compiler:
         if write is None:
             raise SchemaError(
                 f"Column {path!r} is {kind.simpleString().upper()}, which cannot be written as "
-                f"Avro's {described(avro)}. {_WAY_OUT}"
+                f"Avro's {type_label(avro)}. {_WAY_OUT}"
             )
         return partial(nested.blaming, path, write)
 

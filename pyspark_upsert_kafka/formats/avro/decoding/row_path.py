@@ -1,4 +1,4 @@
-"""The exact way: one message to its values, or to what is wrong with it.
+"""The row path: one message to its values, or to what is wrong with it.
 
 The plan is compiled into a tree of functions once.
 """
@@ -11,27 +11,24 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import MOST_ADDED, constant_bytes
 from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     MOST_EMPTY,
-    Again,
-    Choice,
     Node,
-    Parts,
     Plan,
-    Repeated,
-    constant_bytes,
+    RecordNode,
+    RecursiveNode,
+    RepeatedNode,
+    UnionNode,
     least_bytes,
 )
-from pyspark_upsert_kafka.formats.avro.words import so_many_bytes, unreadable
+from pyspark_upsert_kafka.formats.avro.errors import byte_count, unreadable
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 DEEPEST = 100
 """How deep a record may stand within itself."""
-
-MOST_ADDED = 64 * 1024 * 1024
-"""How many bytes the reader's defaults may add to the items of a message."""
 
 
 def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes], Any]:
@@ -46,9 +43,9 @@ def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes], Any]:
             seen = read(datum)
         except RecursionError:
             raise UnreadableError("records stand within themselves too often") from None
-        if datum.left:
-            are = "is" if datum.left == 1 else "are"
-            raise UnreadableError(f"{so_many_bytes(datum.left)} {are} left after the datum")
+        if datum.remaining:
+            are = "is" if datum.remaining == 1 else "are"
+            raise UnreadableError(f"{byte_count(datum.remaining)} {are} left after the datum")
         return seen
 
     return value
@@ -60,31 +57,31 @@ class _Readers:
 
     nodes: Mapping[str, Node]
     records: dict[str, Read] = field(default_factory=dict)
-    passed: dict[int, Read] = field(default_factory=dict)
+    skipped: dict[int, Read] = field(default_factory=dict)
 
     def reader(self, node: Node) -> Read:
-        if isinstance(node, Parts):
-            return self._parts(node) if node.arrow is not None else self._passed(node)
-        if isinstance(node, Choice):
-            return self._choice(node)
-        if isinstance(node, Repeated):
+        if isinstance(node, RecordNode):
+            return self._record(node) if node.arrow is not None else self._skipped(node)
+        if isinstance(node, UnionNode):
+            return self._union(node)
+        if isinstance(node, RepeatedNode):
             return self._repeated(node)
-        if isinstance(node, Again):
-            return self._again(node)
+        if isinstance(node, RecursiveNode):
+            return self._recursive(node)
         return LEAVES[type(node)](node)
 
-    def _passed(self, node: Parts) -> Read:
-        if id(node) not in self.passed:
+    def _skipped(self, node: RecordNode) -> Read:
+        if id(node) not in self.skipped:
             parts = [self.reader(part) for part, _ in node.written]
 
             def read(datum: Datum) -> None:
                 for part in parts:
                     part(datum)
 
-            self.passed[id(node)] = read
-        return self.passed[id(node)]
+            self.skipped[id(node)] = read
+        return self.skipped[id(node)]
 
-    def _parts(self, node: Parts) -> Read:
+    def _record(self, node: RecordNode) -> Read:
         names = [part.name for part in node.arrow or ()]
         parts = [
             (None if slot is None else names[slot], self.reader(part))
@@ -102,7 +99,7 @@ class _Readers:
 
         return read
 
-    def _choice(self, node: Choice) -> Read:
+    def _union(self, node: UnionNode) -> Read:
         branches, path = [self.reader(branch) for branch in node.branches], node.path
 
         def read(datum: Datum) -> Any:
@@ -113,34 +110,50 @@ class _Readers:
 
         return read
 
-    def _repeated(self, node: Repeated) -> Read:
-        path, item = node.path, self.reader(node.item)
-        inner = self.nodes[node.item.name] if isinstance(node.item, Again) else node.item
-        least = least_bytes(inner)
-        passed = node.arrow is None
-        added = 0 if passed else constant_bytes(node.item)
+    def _repeated(self, node: RepeatedNode) -> Read:
+        if node.arrow is None:
+            return self._skipped_items(node)
+        read = self._items(node)
+        if not pa.types.is_map(node.arrow):
+            return read
+        return lambda datum: list({e["key"]: e["value"] for e in read(datum)}.items())
+
+    def _items(self, node: RepeatedNode) -> Read:
+        path, item, least = node.path, self.reader(node.item), self._least_bytes(node)
+        added = constant_bytes(node.item)
 
         def read(datum: Datum) -> list[Any]:
             items: list[Any] = []
             while count := datum.long(path):
-                size = datum.long(path) if count < 0 else None
-                if passed and size is not None:
-                    datum.take(size, path, "block")
-                    continue
+                if count < 0:
+                    datum.long(path)  # the size of the block
                 count = abs(count)
                 _check_items(datum, count, path, least, added)
-                if passed:
-                    for _ in range(count):
-                        item(datum)
-                else:
-                    items += [item(datum) for _ in range(count)]
+                items += [item(datum) for _ in range(count)]
             return items
 
-        if node.arrow is None or not pa.types.is_map(node.arrow):
-            return read
-        return lambda datum: list({e["key"]: e["value"] for e in read(datum)}.items())
+        return read
 
-    def _again(self, node: Again) -> Read:
+    def _skipped_items(self, node: RepeatedNode) -> Read:
+        path, item, least = node.path, self.reader(node.item), self._least_bytes(node)
+
+        def read(datum: Datum) -> None:
+            while count := datum.long(path):
+                if count < 0:
+                    datum.take(datum.long(path), path, "block")
+                    continue
+                _check_items(datum, count, path, least, 0)
+                for _ in range(count):
+                    item(datum)
+
+        return read
+
+    def _least_bytes(self, node: RepeatedNode) -> int:
+        """How many bytes an item takes at least."""
+        item = node.item
+        return least_bytes(self.nodes[item.name] if isinstance(item, RecursiveNode) else item)
+
+    def _recursive(self, node: RecursiveNode) -> Read:
         name = node.name
 
         def read(datum: Datum) -> None:
@@ -155,8 +168,8 @@ class _Readers:
 
 def _check_items(datum: Datum, count: int, path: str, least: int, added: int) -> None:
     """Whether a block may have so many items, which take and get so many bytes each."""
-    if least and count * least > datum.left:
-        raise unreadable(path, f"there are {count} items in {so_many_bytes(datum.left)}")
+    if least and count * least > datum.remaining:
+        raise unreadable(path, f"there are {count} items in {byte_count(datum.remaining)}")
     datum.empty += 0 if least else count
     if datum.empty > MOST_EMPTY:
         raise unreadable(path, f"there are more than {MOST_EMPTY} items that take no bytes")

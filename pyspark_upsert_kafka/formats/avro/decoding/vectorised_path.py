@@ -1,6 +1,6 @@
-"""The fast way: all messages of a batch read in step, a field at a time.
+"""The vectorised path: all messages of a batch are read at once, a field at a time.
 
-It reads every message to its end or leaves it to the exact way; it never guesses. The plan is compiled
+It reads every message to its end or defers it to the row path; it never guesses. The plan is compiled
 into a tree of functions once.
 """
 
@@ -13,26 +13,27 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.avro.decoding.block_columns import repeated
+from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors, cursors_of
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import LEAVES, Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
-    Choice,
     Node,
-    Parts,
     Plan,
-    Repeated,
+    RecordNode,
+    RepeatedNode,
+    UnionNode,
     count_nodes,
 )
-from pyspark_upsert_kafka.formats.avro.decoding.positions import Positions, positions_of
 from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
 from pyspark_upsert_kafka.formats.bytewise.octets import MOST
 
 _MOST_NODES = 20_000
 
+VectorisedReader = Callable[[Sequence[bytes]], tuple[Any, Numbers]]
+"""From messages to their rows, a struct each, and the mask of those deferred to the row path."""
 
-def columnar_reader(
-    plan: Plan, columns: pa.StructType, skip: int
-) -> Callable[[Sequence[bytes]], tuple[Any, Numbers]] | None:
-    """Compiles the function from messages to their rows, a struct each, and the mask of those left.
+
+def vectorised_reader(plan: Plan, columns: pa.StructType, skip: int) -> VectorisedReader | None:
+    """Compiles the reader of a plan.
 
     Args:
         plan: How a datum is read.
@@ -47,37 +48,37 @@ def columnar_reader(
     read = _reader(plan.row)
 
     def rows(messages: Sequence[bytes]) -> tuple[Any, Numbers]:
-        positions = positions_of(messages, skip)
-        if positions.octets.data.size > MOST:
+        cursors = cursors_of(messages, skip)
+        if cursors.octets.data.size > MOST:
             return pa.array([], columns), np.ones(len(messages), bool)
-        seen = read(positions)
-        positions.leave(positions.at != positions.end)
-        left = positions.left
-        return (seen.filter(pa.array(~left)) if left.any() else seen), left
+        seen = read(cursors)
+        cursors.defer(cursors.at != cursors.end)
+        deferred = cursors.deferred
+        return (seen.filter(pa.array(~deferred)) if deferred.any() else seen), deferred
 
     return rows
 
 
 def _reader(node: Node) -> Read:
-    if isinstance(node, Parts):
-        return _parts(node)
-    if isinstance(node, Choice):
-        return _choice(node)
-    if isinstance(node, Repeated):
+    if isinstance(node, RecordNode):
+        return _record(node)
+    if isinstance(node, UnionNode):
+        return _union(node)
+    if isinstance(node, RepeatedNode):
         return repeated(node, _reader(node.item))
     return LEAVES[type(node)](node)
 
 
-def _parts(node: Parts) -> Read:
+def _record(node: RecordNode) -> Read:
     parts = [(_reader(part), slot) for part, slot in node.written]
     kind = node.arrow
     missing = _constants(node)
 
-    def read(positions: Positions) -> pa.Array | None:
-        columns: dict[int | None, Any] = {slot: part(positions) for part, slot in parts}
+    def read(cursors: Cursors) -> pa.Array | None:
+        columns: dict[int | None, Any] = {slot: part(cursors) for part, slot in parts}
         if kind is None:
             return None
-        count = len(positions.at)
+        count = len(cursors.at)
         for slot, value in missing.items():
             columns[slot] = value.take(pa.array(np.zeros(count, np.int32)))
         children = [columns[slot] for slot in range(kind.num_fields)]
@@ -86,19 +87,19 @@ def _parts(node: Parts) -> Read:
     return read
 
 
-def _constants(node: Parts) -> dict[int, pa.Array]:
+def _constants(node: RecordNode) -> dict[int, pa.Array]:
     kind: Any = node.arrow
     return {slot: pa.array([value], kind.field(slot).type) for slot, value in node.missing.items()}
 
 
-def _choice(node: Choice) -> Read:
+def _union(node: UnionNode) -> Read:
     branches = [_reader(branch) for branch in node.branches]
 
-    def read(positions: Positions) -> pa.Array | None:
-        numbers = positions.longs()
+    def read(cursors: Cursors) -> pa.Array | None:
+        numbers = cursors.longs()
         wrong = (numbers < 0) | (numbers >= len(branches))
         if wrong.any():
-            positions.leave(wrong)
+            cursors.defer(wrong)
             numbers[wrong] = 0
         taken = [
             (branch, chosen)
@@ -106,12 +107,12 @@ def _choice(node: Choice) -> Read:
             if (chosen := np.flatnonzero(numbers == number)).size
         ]
         if len(taken) < 2:
-            return (taken[0][0] if taken else branches[0])(positions)
+            return (taken[0][0] if taken else branches[0])(cursors)
         columns = []
         for branch, chosen in taken:
-            some = positions.some(chosen)
+            some = cursors.select(chosen)
             columns.append((branch(some), chosen))
-            positions.at[chosen] = some.at
+            cursors.at[chosen] = some.at
         return None if node.arrow is None else _merged(columns, numbers.size)
 
     return read

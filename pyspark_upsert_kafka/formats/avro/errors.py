@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.formats.avro.model import AvroType, Fixed, Primitive
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 
-def place(path: str) -> str:
+def field_label(path: str) -> str:
     """A field; the empty path is the whole datum."""
     return f"field {path!r}" if path else "the datum"
 
@@ -20,7 +20,7 @@ def sql_type(column: pa.DataType) -> str:
     return str(from_arrow_type(column).simpleString()).upper()
 
 
-def described(kind: AvroType) -> str:
+def type_label(kind: AvroType) -> str:
     """A type as its schema has it: ``long``, ``long (timestamp-micros)``, ``record``."""
     if not isinstance(kind, Primitive | Fixed):
         return type(kind).__name__.lower()
@@ -32,24 +32,26 @@ def described(kind: AvroType) -> str:
     return f"{plain} (decimal({kind.logical.precision},{kind.logical.scale}))"
 
 
-def misfit(path: str, column: pa.DataType, seen: str) -> SchemaError:
+def mismatch(path: str, column: pa.DataType, seen: str) -> SchemaError:
     """The error of a field whose column cannot hold what is written."""
-    return SchemaError(f"{place(path)} is {sql_type(column)}, which cannot hold Avro's {seen}")
+    return SchemaError(
+        f"{field_label(path)} is {sql_type(column)}, which cannot hold Avro's {seen}"
+    )
 
 
 def unresolved(path: str, writer: AvroType, reader: AvroType) -> SchemaError:
     """The error of a field that the writer's schema and the reader's disagree about."""
     return SchemaError(
-        f"{place(path)} is written as Avro's {described(writer)}, which the reader's schema cannot "
-        f"take as {described(reader)}"
+        f"{field_label(path)} is written as Avro's {type_label(writer)}, which the reader's schema cannot "
+        f"take as {type_label(reader)}"
     )
 
 
 def unreadable(path: str, what: str) -> UnreadableError:
     """The error of a message."""
-    return UnreadableError(f"{place(path)}: {what}")
+    return UnreadableError(f"{field_label(path)}: {what}")
 
 
-def so_many_bytes(count: int) -> str:
+def byte_count(count: int) -> str:
     """A number of bytes."""
     return "1 byte" if count == 1 else f"{count} bytes"

@@ -6,14 +6,33 @@ column's range is looked at message by message.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
-from pyspark_upsert_kafka.formats.avro.decoding.plan import Node, Number, Scale, Sized, Symbol
-from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Logical, Primitive
-from pyspark_upsert_kafka.formats.avro.words import described, misfit, unresolved
+from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+    BytesNode,
+    EnumNode,
+    Node,
+    NullNode,
+    NumberNode,
+    Scale,
+)
+from pyspark_upsert_kafka.formats.avro.errors import field_label, mismatch, type_label, unresolved
+from pyspark_upsert_kafka.formats.avro.model import (
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+)
+
+_T = TypeVar("_T", Array, Map, Record)
 
 Simple: TypeAlias = "Primitive | Fixed | Enum"
 
@@ -33,7 +52,7 @@ _IN_MICROS = {
 }
 
 
-def fitted(
+def leaf_node(
     writer: Simple, reader: AvroType | None, column: pa.DataType, path: str, *, strict_zones: bool
 ) -> Node:
     """How a simple type is read into a column.
@@ -51,7 +70,7 @@ def fitted(
     seen = writer if reader is None else _promoted(writer, reader, path)
     node: Node | None
     if isinstance(writer, Enum):
-        node = _symbol(writer, seen, column, path)
+        node = _enum_symbol(writer, seen, column, path)
     elif isinstance(writer, Fixed) or writer.kind in ("bytes", "string"):
         node = _sized(writer, seen, column, path)
     elif pa.types.is_floating(column):
@@ -59,8 +78,22 @@ def fitted(
     else:
         node = _whole(writer, seen, column, path, strict_zones=strict_zones)
     if node is None:
-        raise misfit(path, column, described(seen))
+        raise mismatch(path, column, type_label(seen))
     return node
+
+
+def null_node(column: pa.Field, path: str) -> NullNode:
+    """How a null is read; the column must be one that may be NULL."""
+    if column.nullable:
+        return NullNode(column.type)
+    raise SchemaError(f"{field_label(path)} is NOT NULL, but Avro's null is written")
+
+
+def alike(writer: _T, reader: AvroType | None, path: str) -> _T | None:
+    """The reader's type, which must be of the writer's kind."""
+    if reader is None or type(reader) is type(writer):
+        return reader
+    raise unresolved(path, writer, reader)
 
 
 def _promoted(writer: Simple, reader: AvroType, path: str) -> Simple:
@@ -82,30 +115,32 @@ def _same_name(writer: Enum | Fixed, reader: Enum | Fixed) -> bool:
     return unqualified(writer.name) in map(unqualified, (reader.name, *reader.aliases))
 
 
-def _symbol(writer: Enum, seen: Simple, column: pa.DataType, path: str) -> Symbol | None:
+def _enum_symbol(writer: Enum, seen: Simple, column: pa.DataType, path: str) -> EnumNode | None:
     if not pa.types.is_string(column):
         return None
     symbols: tuple[str | None, ...] = writer.symbols
     if isinstance(seen, Enum) and seen is not writer:
         symbols = tuple(s if s in seen.symbols else seen.default for s in writer.symbols)
-    return Symbol(path, symbols, column)
+    return EnumNode(path, symbols, column)
 
 
-def _sized(writer: Primitive | Fixed, seen: Simple, column: pa.DataType, path: str) -> Sized | None:
+def _sized(
+    writer: Primitive | Fixed, seen: Simple, column: pa.DataType, path: str
+) -> BytesNode | None:
     size = writer.size if isinstance(writer, Fixed) else None
     logical = _logical(writer, seen)
     if pa.types.is_binary(column):
-        return Sized(path, size, column, "bytes")
+        return BytesNode(path, size, column, "bytes")
     if pa.types.is_decimal(column) and logical is not None and logical.name == "decimal":
-        return Sized(path, size, column, "decimal") if logical.scale == column.scale else None
+        return BytesNode(path, size, column, "decimal") if logical.scale == column.scale else None
     if not pa.types.is_string(column) or (logical is not None and logical.name == "decimal"):
         return None
     if size is None:
-        return Sized(path, size, column, "text")
-    return Sized(path, size, column, "uuid") if logical is not None else None
+        return BytesNode(path, size, column, "text")
+    return BytesNode(path, size, column, "uuid") if logical is not None else None
 
 
-def _floating(writer: Simple, seen: Simple, column: pa.DataType, path: str) -> Number | None:
+def _floating(writer: Simple, seen: Simple, column: pa.DataType, path: str) -> NumberNode | None:
     if not isinstance(writer, Primitive) or not isinstance(seen, Primitive):
         return None
     if writer.kind not in ("int", "long", "float", "double"):
@@ -114,12 +149,12 @@ def _floating(writer: Simple, seen: Simple, column: pa.DataType, path: str) -> N
     between = _FLOATS.get(seen.kind)
     if between == "float64" and wanted == "float32":
         return None
-    return Number(path, writer.kind, column, through=tuple(filter(None, [between, wanted])))
+    return NumberNode(path, writer.kind, column, through=tuple(filter(None, [between, wanted])))
 
 
 def _whole(
     writer: Simple, seen: Simple, column: pa.DataType, path: str, *, strict_zones: bool
-) -> Number | None:
+) -> NumberNode | None:
     if not isinstance(writer, Primitive) or not isinstance(seen, Primitive):
         return None
     logical = _logical(writer, seen)
@@ -136,7 +171,7 @@ def _whole(
         scale = _micros(name, zoned=column.tz is not None, strict_zones=strict_zones)
     elif pa.types.is_duration(column) and seen.kind == "long" and not name:
         scale = Scale()
-    return None if scale is None else Number(path, writer.kind, column, scale)
+    return None if scale is None else NumberNode(path, writer.kind, column, scale)
 
 
 def _micros(logical: str, *, zoned: bool, strict_zones: bool) -> Scale | None:

@@ -1,7 +1,7 @@
-"""Many messages read in step: each has a position, and every read moves all of them at once.
+"""A cursor into each message of a batch; every read moves all cursors at once.
 
-A message that a read finds wrong is left: it is marked, its position goes to its end, and from there
-on it reads as zeros. What comes of it is never used.
+A message that a read finds wrong is deferred to the row path: it is marked, its cursor goes to its end, and
+from there on it reads as zeros, which are never used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.formats.bytewise.octets import Octets
 
 
 @dataclass(slots=True)
-class Positions:
+class Cursors:
     """Where some messages are read on.
 
     Args:
@@ -24,31 +24,31 @@ class Positions:
         at: The next byte of each message, in ascending order.
         end: The byte behind each message.
         rows: Which messages these are.
-        left: Of all messages, which are left.
+        deferred: The mask, over all messages, of those deferred to the row path.
     """
 
     octets: Octets
     at: Numbers
     end: Numbers
     rows: Numbers
-    left: Numbers
+    deferred: Numbers
 
-    def some(self, chosen: Numbers) -> Positions:
+    def select(self, chosen: Numbers) -> Cursors:
         """A copy for the messages at these places."""
-        return Positions(
-            self.octets, self.at[chosen], self.end[chosen], self.rows[chosen], self.left
+        return Cursors(
+            self.octets, self.at[chosen], self.end[chosen], self.rows[chosen], self.deferred
         )
 
-    def leave(self, wrong: Numbers) -> None:
-        """Leaves the messages under the mask."""
+    def defer(self, wrong: Numbers) -> None:
+        """Defers the messages under the mask to the row path."""
         if wrong.any():
-            self.left[self.rows[wrong]] = True
+            self.deferred[self.rows[wrong]] = True
             self.at[wrong] = self.end[wrong]
 
     def move(self, sizes: Numbers | int) -> None:
-        """Moves on by so many bytes; a message that has fewer is left."""
+        """Moves on by so many bytes; a message that has fewer is deferred."""
         self.at += sizes
-        self.leave(self.at > self.end)
+        self.defer(self.at > self.end)
 
     def bytes(self) -> Numbers:
         """The next byte."""
@@ -68,16 +68,16 @@ class Positions:
         self.at += sizes
         beyond = self.at > self.end
         if beyond.any():
-            self.leave(beyond)
+            self.defer(beyond)
             codes[beyond] = 0
         return unzigzag(codes)
 
 
-def positions_of(messages: Sequence[bytes], skip: int) -> Positions:
+def cursors_of(messages: Sequence[bytes], skip: int) -> Cursors:
     """All messages, behind their first ``skip`` bytes."""
     octets, count = Octets.of(messages), len(messages)
     begin, end = octets.bounds[:-1], octets.bounds[1:]
-    seen = Positions(octets, begin.copy(), end, np.arange(count), np.zeros(count, bool))
-    seen.leave(begin == end)
+    seen = Cursors(octets, begin.copy(), end, np.arange(count), np.zeros(count, bool))
+    seen.defer(begin == end)
     seen.move(skip)
     return seen
