@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import selectors
 import sys
 
 import pytest
 from kafka import KafkaConsumer
+from kafka.errors import KafkaConnectionError
 
 from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -118,6 +120,18 @@ def test_a_missing_file_is_told():
 
     with pytest.raises(OptionError, match=r"/no/such/ca\.pem"):
         open_client(KafkaConsumer, {**config(given), "bootstrap_servers": "127.0.0.1:1"})
+
+
+def test_a_connection_closed_while_it_is_opened_can_be_tried_again():
+    """kafka-python-ng then fails with a ValueError of its selector, which is no wrong option."""
+
+    def client() -> None:
+        selectors.DefaultSelector().unregister(None)
+
+    client.DEFAULT_CONFIG = {}
+
+    with pytest.raises(KafkaConnectionError, match="Invalid file object"):
+        open_client(client, {})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kafka.errors import KafkaConfigurationError, KafkaError
+from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
@@ -21,6 +21,9 @@ from pyspark_upsert_kafka.kafka.kafka_python.translations import TRANSLATIONS, n
 T = TypeVar("T")
 
 _FILES = frozenset({"ssl_cafile", "ssl_certfile", "ssl_crlfile", "ssl_keyfile"})
+
+_CLOSED_SOCKET = "Invalid file object"
+"""How kafka-python-ng's ValueError begins when a connection is closed while it is opened."""
 
 
 def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +81,8 @@ def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
     except (AssertionError, KafkaError, OSError, RuntimeError, TypeError, ValueError) as error:
         for connection in connections:
             connection.close()  # its threads would retry for ever
+        if str(error).startswith(_CLOSED_SOCKET):
+            raise KafkaConnectionError(str(error)) from error
         passes = isinstance(error, (KafkaError, OSError))
         if passes and not isinstance(error, KafkaConfigurationError):
             raise
