@@ -56,9 +56,11 @@ test-pyspark-4.0: .venv-4.0/.ready
 	.venv-4.0/bin/pip install --quiet --editable . "pyspark==4.0.*" --group test
 	@touch .venv-4.0/.ready
 
-# The pure-Python client over kafka-python 3, which takes the place of kafka-python-ng.
+# What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
 test-kafka-python-3: .venv-kafka-python-3/.ready
-	.venv-kafka-python-3/bin/python -m pytest tests/kafka -k kafka-python $(ARGS)
+	PYSPARK_PYTHON=$(abspath .venv-kafka-python-3/bin/python) .venv-kafka-python-3/bin/python -m pytest \
+		tests/kafka tests/unit/kafka tests/spark/test_kafka_python.py -k "kafka-python or kafka_python" \
+		--numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 # Made anew each time: the two libraries own the same files.
 .venv-kafka-python-3/.ready: pyproject.toml
@@ -72,13 +74,9 @@ test-kafka-python-3: .venv-kafka-python-3/.ready
 
 # What users install, in clean environments of the oldest and the newest Python to be had.
 test-wheel: $(READY)
-	rm -rf dist
+	rm -rf dist .venv-wheel
 	$(BIN)/python -m build
-	unset PYSPARK_PYTHON; for python in $$(sh tools/find-pythons); do \
-		rm -rf .venv-wheel && "$$python" -m venv .venv-wheel \
-		&& .venv-wheel/bin/pip install --quiet dist/*.whl \
-		&& .venv-wheel/bin/python -I tools/smoke_test.py README.md || exit 1; \
-	done
+	unset PYSPARK_PYTHON; sh tools/test-wheel dist/*.whl $$(sh tools/find-pythons)
 
 # Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
 # this project, and to make the tables of messages in tests/unit/flink (on Java 19 or newer).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,23 @@ def test_every_error_is_explained() -> None:
     for name in pyspark_upsert_kafka.__all__:
         if name.endswith("Error") and name != "UpsertKafkaError":
             assert f"| `{name}` |" in page
+
+
+def test_the_changelog_has_dates() -> None:
+    """Each release has its version and its day, the newest first; the newest is that of pyproject.toml."""
+    page = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *releases = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    dated = [
+        re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)", release) for release in releases
+    ]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+    assert first == "[Unreleased]"
+    assert releases
+    assert all(dated)
+    days = [date.fromisoformat(release[2]) for release in dated if release]
+    assert days == sorted(days, reverse=True)
+    assert f'version = "{dated[0] and dated[0][1]}"' in project
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:
