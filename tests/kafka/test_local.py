@@ -9,8 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -21,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.kafka.local import LocalKafka, ports
 from pyspark_upsert_kafka.kafka.local.java import find_java
+from tests.kafka.conftest import eventually
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,6 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(place))
     monkeypatch.setenv("TMPDIR", str(place))
     return place
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 300.0) -> bool:
-    """Whether the condition becomes true within the limit."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return condition()
 
 
 def brokers_in(folder: Path) -> list[psutil.Process]:
