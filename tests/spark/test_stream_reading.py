@@ -311,6 +311,12 @@ def test_messages_that_cannot_be_decoded(
     assert f"topic '{topic}', partition 0, offset 1" in str(raised.value)
 
 
+def positions(offset: str | dict[str, Any], topic: str) -> dict[str, int]:
+    """The positions of a topic in an offset of a query's progress."""
+    given = json.loads(offset) if isinstance(offset, str) else offset
+    return given["topics"][topic]["positions"]
+
+
 def test_progress_shows_rows_and_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Progress has the number of rows, where the query is, and what the broker has."""
     topic = broker.topic(2)
@@ -325,15 +331,18 @@ def test_progress_shows_rows_and_lag(spark: SparkSession, broker: Broker, tmp_pa
         progress = [json.loads(each.json) for each in query.recentProgress]
         first, second = [each for each in progress if each["numInputRows"]]
 
-    def positions(offset: str | dict[str, Any]) -> object:
-        given = json.loads(offset) if isinstance(offset, str) else offset
-        return given["topics"][topic]["positions"]
-
     assert [first["numInputRows"], second["numInputRows"]] == [7, 3]
     source = second["sources"][0]
-    assert positions(source["startOffset"]) == {"0": 0, "1": 7}
-    assert positions(source["endOffset"]) == {"0": 3, "1": 7}
-    assert positions(source["latestOffset"]) == {"0": 3, "1": 7}
+    assert positions(source["startOffset"], topic) == {"0": 0, "1": 7}
+    assert positions(source["endOffset"], topic) == {"0": 3, "1": 7}
+    assert positions(source["latestOffset"], topic) == {"0": 3, "1": 7}
+
+
+def committed_offset(broker: Broker, group: str) -> int:
+    """The largest offset that a consumer group has committed; -1 = none."""
+    wanted = ConsumerGroupTopicPartitions(group)
+    found = broker.admin.list_consumer_group_offsets([wanted])[group].result()
+    return max((each.offset for each in found.topic_partitions), default=-1)
 
 
 def test_a_group_shows_how_far_finished_batches_are(
@@ -344,15 +353,10 @@ def test_a_group_shows_how_far_finished_batches_are(
     frame = read(spark, broker, topic, **{"properties.group.id": group})
     sink = Batches(tmp_path)
 
-    def committed() -> int:
-        asked = ConsumerGroupTopicPartitions(group)
-        found = broker.admin.list_consumer_group_offsets([asked])[group].result()
-        return max((each.offset for each in found.topic_partitions), default=-1)
-
     for n in range(2):
         broker.produce(topic, message(n))
         run_to_end(sink.start(frame))
-    eventually(lambda: committed() == 1, "the first batch's offset")
+    eventually(lambda: committed_offset(broker, group) == 1, "the first batch's offset")
 
     assert {batch: len(found) for batch, found in sink.rows.items()} == {0: 1, 1: 1}
 
@@ -383,8 +387,12 @@ def test_a_failing_group_commit_is_one_warning(
     eventually(warned, "a warning")
     for _ in range(20):
         reader.commit(end)
-        time.sleep(0.1)
     member.close()
 
+    def got_through() -> bool:
+        reader.commit(end)
+        return committed_offset(broker, group) == 0
+
+    eventually(got_through, "a commit after the 20, which were answered before it")
     assert len(warnings()) == 1
     assert group in caplog.text
