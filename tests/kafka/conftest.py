@@ -79,7 +79,7 @@ class Edge:
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
-        """A connection for asking."""
+        """A connection for admin requests."""
         with closing(load_client(self.client).cluster(self.all_properties(), "driver")) as cluster:
             yield cluster
 

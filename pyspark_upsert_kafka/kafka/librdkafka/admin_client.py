@@ -68,6 +68,7 @@ class RetryingAdminClient:
 
         self.client.poll(0)  # errors of before are passed on now, and cleared
         self._leader_s = _LEADER_S
+        # Not kept: it refers to this object, and a cycle would keep the client's threads alive.
         return Retrying(
             self.servers, self.timeouts, self._errors, (KafkaException,), classify,
             self._refresh, self._reopen,
