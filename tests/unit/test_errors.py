@@ -128,7 +128,7 @@ CAUGHT_WITHIN = {
     "AttemptError": "kafka/failures.py",
     "OtherStandardError": "formats/moments.py",
     "TooManyMessagesError": "formats/codec.py",
-    "UnreadableError": "formats/batches.py",
+    "UnreadableError": "formats/decoding.py",
 }
 """Exceptions by which modules of the package talk to each other, and where each stands: no user meets one."""
 
