@@ -83,7 +83,7 @@ class RangeFetch:
 
     def _loss_after(self, fetched: Fetched) -> DataLossError | None:
         loss = self._loss_out_of_range() if fetched.is_out_of_range else None
-        return self._loss_when_stalled() if loss is None and not len(fetched.batch) else loss
+        return self._loss_when_stalled() if loss is None else loss
 
     def _ends_with(self, loss: DataLossError | None) -> bool:
         """Raises or warns of a loss and skips what is lost; whether nothing remains of the range."""
@@ -99,9 +99,8 @@ class RangeFetch:
 
     def _skip_to(self, earliest: int) -> None:
         """Continues at the earliest offset if that is ahead; else nothing remains of the range."""
-        end = self._range.end
-        self._move_to(min(earliest, end) if earliest > self._position else end)
-        if self._position < end:
+        self._move_to(earliest if earliest > self._position else self._range.end)
+        if self._position < self._range.end:
             self._fetcher.seek(self._position)
 
     def _loss_out_of_range(self) -> DataLossError | None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
@@ -104,6 +106,21 @@ class FakeFetcher:
         """Nothing is open."""
 
 
+@dataclass
+class ErraticFetcher(FakeFetcher):
+    """Passes as many offsets with each poll as the next step says, -1 = is out of range; at last all of them."""
+
+    steps: Sequence[int] = ()
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """The messages of the next step."""
+        step, *self.steps = self.steps or [end]
+        if step < 0:
+            return fetched([], position, is_out_of_range=True)
+        reached = min(position + step, end)
+        return fetched([offset for offset in self.log if position <= offset < reached], reached)
+
+
 def fetched(
     offsets: list[int],
     position: int,
@@ -149,6 +166,21 @@ def test_a_range_ends_by_position(clock, log, offsets):
     assert read(fetcher, Range("t", 0, 3, 8)) == offsets
     assert (fetcher.seeks, fetcher.bounds_checks) == ([3], 0)
     assert clock.now < 1001
+
+
+@given(
+    log=st.sets(st.integers(0, 20)),
+    ends=st.tuples(st.integers(0, 20), st.integers(0, 20)),
+    steps=st.lists(st.sampled_from([-1, 0, 1, 2, 7]), max_size=30),
+)
+def test_each_message_of_the_range_comes_once_and_in_order(log, ends, steps):
+    """Whatever each poll brings, as long as the log has the whole range."""
+    begin, end = sorted(ends)
+    fetcher = ErraticFetcher(Clock(), sorted(log), bounds_answers=[Bounds(0, 21, 21)], steps=steps)
+
+    offsets = read(fetcher, Range("t", 0, begin, end))
+
+    assert offsets == [offset for offset in sorted(log) if begin <= offset < end]
 
 
 def test_an_empty_range_fetches_nothing(clock):
@@ -303,25 +335,37 @@ def test_an_offset_out_of_range_is_a_loss(clock, bounds, lost, offsets, seeks, c
 
 
 @pytest.mark.parametrize(
-    "bounds", [[Bounds(0, 4, 4)], [None], [*[Bounds(0, 1, 1)] * 9, Bounds(0, 4, 4)]]
+    ("bounds", "waited_s"),
+    [
+        ([Bounds(0, 4, 4)], 0),
+        ([Bounds(0, 2, 2)], 0),
+        ([None], 0),
+        ([*[Bounds(0, 1, 1)] * 9, Bounds(0, 4, 4)], 9),
+    ],
 )
-def test_an_offset_that_only_one_broker_misses_is_fetched_again(clock, bounds, caplog):
+def test_an_offset_that_only_one_broker_misses_is_fetched_again(clock, bounds, waited_s, caplog):
     """A leader that lags, or one that does not answer, proves no loss."""
     fetcher = FakeFetcher(clock, bounds_answers=bounds, refused_at=2, refusals=2)
 
     assert read(fetcher) == [0, 1, 2, 3]
     assert fetcher.seeks == [0, 2, 2]
+    assert clock.now < 1001 + waited_s
     assert caplog.records == []
 
 
 # Time
 
 
-def test_silence_without_a_loss_is_an_error_in_the_end(clock):
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([SAME, BrokerError("Could not look up t.")], " Could not look up t."),
+        ([SAME, BrokerError("Could not look up t."), SAME], ""),
+    ],
+)
+def test_silence_without_a_loss_is_an_error_in_the_end(clock, answers, said):
     """It names the place, how long nothing came, and what the client and the last lookup have said."""
-    fetcher = FakeFetcher(
-        clock, topic_answers=[SAME, BrokerError("Could not look up t.")], silent_s=NEVER
-    )
+    fetcher = FakeFetcher(clock, topic_answers=answers, silent_s=NEVER)
     fetcher.errors.add("connection refused")
 
     with pytest.raises(BrokerError) as error:
@@ -330,8 +374,9 @@ def test_silence_without_a_loss_is_an_error_in_the_end(clock):
     assert str(error.value).startswith(
         "Topic 't', partition 0, offset 2 (reading 0 to 4) at 'nowhere:9092': nothing arrived for 12"
     )
-    assert str(error.value).endswith("seconds. Last seen: connection refused Could not look up t.")
+    assert str(error.value).endswith(f"seconds. Last seen: connection refused{said}")
     assert 1120 < clock.now < 1130
+    assert fetcher.topic_checks <= 26, "once before the first message, then every five seconds"
 
 
 def test_a_fatal_error_of_the_client_ends_the_waiting(clock):
