@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -51,13 +53,22 @@ class FetchSizes:
 
 
 def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
-    """The ``max.message.bytes`` of each topic; nothing when we may not know, as not all who write may."""
+    """The ``max.message.bytes`` of each topic; nothing when we may not know, as not all who write may.
+
+    Raises:
+        BrokerError: No broker answers, or a topic does not exist.
+    """
+    KafkaCluster(admin).topics(Topics(names=tuple(topics)))
     try:
         found = admin.settings(topics, [_MAX_MESSAGE_BYTES])
     except BrokerError as error:
         logger.info("Topic settings are not known: %s", error)
         return []
     return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
+
+
+TOO_LARGE_HINT = "(see the topic's 'max.message.bytes' and 'properties.max.request.size')"
+"""Where to look when a message is too large: to append to a sentence."""
 
 
 def larger_than_queue(size: int) -> str:

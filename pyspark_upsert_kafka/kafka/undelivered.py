@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT, ClientErrors
 
 _ONE_SPOILS_THE_BATCH = frozenset({2, 10, 18, 32, 87})
 """Kafka's error codes CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
@@ -68,3 +69,14 @@ def in_a_batch(reason: str, count: int) -> str:
     return (
         f"{reason}, for at least one of the {count} messages of the batch that begins with this key"
     )
+
+
+def raise_if_fatal(errors: ClientErrors) -> None:
+    """Does nothing as long as waiting for a confirmation may help.
+
+    Raises:
+        BrokerError: The client is refused, for so long that it will stay so.
+    """
+    fatal = errors.fatal_error
+    if fatal is not None:
+        raise BrokerError(f"Nothing can be written: {fatal}.{SECURITY_HINT}") from None

@@ -10,8 +10,9 @@ from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
 from pyspark_upsert_kafka.kafka.kafka_python import installed  # noqa: F401 - first: says what is missing
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import open_admin
+from pyspark_upsert_kafka.kafka.kafka_python.producer import pooled_producer
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonReader
-from pyspark_upsert_kafka.kafka.kafka_python.sender import sender_for
+from pyspark_upsert_kafka.kafka.kafka_python.sender import KafkaPythonSender
 
 
 class KafkaPythonClient:
@@ -38,7 +39,7 @@ class KafkaPythonClient:
         self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
-        return sender_for(properties, tuple(topics), guarantee)
+        return KafkaPythonSender(pooled_producer(properties, tuple(topics), guarantee))
 
 
 CLIENT = KafkaPythonClient()

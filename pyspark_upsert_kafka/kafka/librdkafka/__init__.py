@@ -9,8 +9,9 @@ from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
+from pyspark_upsert_kafka.kafka.librdkafka.producer import pooled_producer
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
-from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_for
+from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
 
 
 class LibrdkafkaClient:
@@ -37,7 +38,7 @@ class LibrdkafkaClient:
         self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
-        return sender_for(properties, tuple(topics), guarantee)
+        return LibrdkafkaSender(pooled_producer(properties, tuple(topics), guarantee))
 
 
 CLIENT = LibrdkafkaClient()
