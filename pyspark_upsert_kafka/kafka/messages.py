@@ -33,6 +33,16 @@ class Messages:
     timestamps: Sequence[int] | None = None
     headers: Sequence[Headers | None] | None = None
 
+    @classmethod
+    def from_rows(cls, rows: Iterable[Row]) -> Messages:
+        """The messages that these rows are; there must be one at least.
+
+        >>> Messages.from_rows([("t", b"k", b"v", 0, None)])
+        Messages(topics=['t'], keys=[b'k'], values=[b'v'], timestamps=[0], headers=[None])
+        """
+        topics, keys, values, timestamps, headers = map(list, zip(*rows, strict=True))
+        return cls(topics, keys, values, timestamps, headers)
+
     def __len__(self) -> int:
         return len(self.keys)
 

@@ -39,9 +39,9 @@ class LastChanges:
     def drain(self) -> Iterator[Messages]:
         """All that it holds, if there is anything, and then holds no more."""
         if self._last:
-            columns = map(list, zip(*self._last.values(), strict=True))
+            messages = Messages.from_rows(self._last.values())
             self._last, self._bytes = {}, 0
-            yield Messages(*columns)
+            yield messages
 
     def _has_too_many_bytes(self) -> bool:
         """Whether it holds too many; changes that were overwritten are gone from it."""

@@ -14,14 +14,9 @@ import numpy as np
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import PreimageOrder
-from pyspark_upsert_kafka.kafka.messages import Headers, Messages
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.encoding import Changes
-
-_Extras = tuple[int, "Headers | None"]
-"""Timestamp and headers of a message that has any."""
-
-_ENTRY_BYTES = 150
-"""What a waiting preimage holds besides its key: an entry of a dict, and an object."""
+from pyspark_upsert_kafka.sink.waiting_tombstones import WaitingTombstones
 
 
 class Preimages(Protocol):
@@ -101,8 +96,7 @@ class HeldPreimages:
     """
 
     def __init__(self) -> None:
-        self._pending: dict[str, dict[bytes | None, _Extras | None]] = {}
-        self._bytes = 0
+        self._tombstones = WaitingTombstones()
 
     def settle(self, changes: Changes) -> Messages:
         """The messages to send now: all but the preimages, which wait.
@@ -111,13 +105,13 @@ class HeldPreimages:
             OptionError: Too many wait.
         """
         messages = changes.messages
-        if changes.preimages is None and not self._bytes:
+        if changes.preimages is None and not self._tombstones.size:
             return messages
         flags = _flags(changes)
         waiting = flags & ~_followed(messages)
-        if self._bytes or waiting.any():
+        if self._tombstones.size or waiting.any():
             self._settle_each(messages, flags.tolist(), waiting.tolist())
-        if self._bytes > MAX_HELD_BYTES:
+        if self._tombstones.size > MAX_HELD_BYTES:
             raise OptionError(
                 f"More than {MAX_HELD_BYTES // 2**20} MiB of update_preimage (-U) rows of one task wait for a "
                 "later change of their keys. Write by upsert_sink with 'sequence-by', which sorts the "
@@ -127,42 +121,16 @@ class HeldPreimages:
 
     def rest(self) -> Messages | None:
         """The tombstones of keys that nothing followed; None = there are none."""
-        rows = [
-            (topic, key, extras)
-            for topic, pending in self._pending.items()
-            for key, extras in pending.items()
-        ]
-        self._pending, self._bytes = {}, 0
-        if not rows:
-            return None
-        topics, keys, extras = map(list, zip(*rows, strict=True))
-        timestamps, headers = map(list, zip(*[each or (0, None) for each in extras], strict=True))
-        return Messages(topics, keys, [None] * len(keys), timestamps, headers)
+        return self._tombstones.drain()
 
     def _settle_each(self, messages: Messages, preimages: list[bool], waiting: list[bool]) -> None:
         """Holds what waits, and drops what need not wait any more."""
         for row, preimage, waits in zip(messages.rows(), preimages, waiting, strict=True):
             topic, key, _, timestamp, headers = row
             if waits:
-                self._hold(topic, key, (timestamp, headers) if timestamp or headers else None)
-            elif not preimage and self._bytes:
-                self._drop(topic, key)
-
-    def _hold(self, topic: str, key: bytes | None, extras: _Extras | None) -> None:
-        pending = self._pending.setdefault(topic, {})
-        if key not in pending:
-            self._bytes += _size(key)
-        pending[key] = extras
-
-    def _drop(self, topic: str, key: bytes | None) -> None:
-        pending = self._pending.get(topic)
-        if pending is not None and key in pending:
-            del pending[key]
-            self._bytes -= _size(key)
-
-
-def _size(key: bytes | None) -> int:
-    return _ENTRY_BYTES + len(key or b"")
+                self._tombstones.add(topic, key, timestamp, headers)
+            elif not preimage and self._tombstones.size:
+                self._tombstones.discard(topic, key)
 
 
 def _flags(changes: Changes) -> np.ndarray:

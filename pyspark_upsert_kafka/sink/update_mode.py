@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import (
     FROM_UPSERT_SINK,
-    PreimageOrder,
-    WriteOptions,
     check_write_options,
     write_options,
 )
 from pyspark_upsert_kafka.core.secrecy import masked
-from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.core.warning import speculation, warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
+from pyspark_upsert_kafka.sink.row_order import arranged
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _OURS = ("sink.parallelism", "sequence-by")
 
@@ -39,10 +35,10 @@ class UpsertSink:
         options = write_options(self.raw, format_options, update_mode=True)
         setting = rows.sparkSession.conf.get("spark.speculation", "false")
         warn_once(*speculation(setting, str(options.table.topics)))
-        arranged, order = _arranged(rows, options)
+        in_order, order = arranged(rows, options)
         passed_on = {name: value for name, value in self.raw.items() if name not in _OURS}
         passed_on[FROM_UPSERT_SINK.name] = order
-        arranged.write.format("upsert-kafka").mode("append").options(**passed_on).save()
+        in_order.write.format("upsert-kafka").mode("append").options(**passed_on).save()
 
     def __repr__(self) -> str:
         return f"upsert_sink({masked(self.raw)})"
@@ -89,62 +85,3 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         raise OptionError(f"Option '{name}' is None; leave it out, or give it a value.")
     return str(value)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, PreimageOrder]:
-    """The rows as tasks are to get them, and in which order those find the changes of a key."""
-    table = table_to_write(rows.schema, options)
-    key = [_quoted(name) for name in table.key_names]
-    has_changes = table.metadata_column(CHANGE_TYPE) is not None
-    if options.parallelism is not None:
-        rows = rows.repartition(options.parallelism, *(rows[name] for name in key))
-    elif options.sequence_by is not None:
-        rows = rows.repartition(*(rows[name] for name in key))
-    if options.sequence_by is not None:
-        return _in_sequence(rows, options.sequence_by, table), "by-key"
-    in_one_task = options.parallelism is None and has_changes and partition_count(rows) == 1
-    return rows, "in-task" if in_one_task or not has_changes else "unknown"
-
-
-def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:
-    """The rows sorted within each task, by key first, so that the changes of a key follow one another.
-
-    Of two changes of a key with one sequence the preimage is the earlier; NULL is the earliest of all.
-    """
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as f
-
-    changes = table.metadata_column(CHANGE_TYPE)
-    kind = []
-    if changes is not None:
-        spelt = f.lower(rows[_quoted(changes.name)])
-        kind = [spelt.isin("update_preimage", "-u").desc()]
-    key = [rows[_quoted(name)] for name in table.key_names]
-    try:
-        by = _expression(sequence_by, rows)
-        _ = rows.select(by).schema  # Spark Connect resolves nothing before it is asked for
-        arranged = rows.sortWithinPartitions(*key, by, *kind)
-        always_the_same = is_deterministic(rows, by, sequence_by)
-    except PySparkException as error:
-        raise OptionError(
-            f"Invalid value for option 'sequence-by': expected a column or an expression that the rows "
-            f"can be sorted by, but is {sequence_by!r}: {str(error).splitlines()[0]}"
-        ) from None
-    if not always_the_same:
-        raise OptionError(
-            f"Invalid value for option 'sequence-by': {sequence_by!r} is not deterministic, so that a "
-            "batch that is written again could leave another row. Name a column that the rows have."
-        )
-    return arranged
-
-
-def _expression(sequence_by: str, rows: DataFrame) -> Column:
-    """The column of that name, however it is spelt, or else the expression."""
-    from pyspark.sql import functions as f
-
-    named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
-    return rows[_quoted(named[0])] if named else f.expr(sequence_by)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import OptionError, SchemaError, upsert_sink
 from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
+from pyspark_upsert_kafka.sink.spark_task import current_task
 from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
 from tests.spark.conftest import rows, run_to_end
@@ -61,6 +66,29 @@ def test_an_aggregation_in_update_mode(spark: SparkSession, broker: Broker, tmp_
     table = load(spark, "id BIGINT, count BIGINT", options(broker, topic))
     assert rows(table) == [(0, 21), (1, 21), (2, 20), (3, 20), (4, 20), (7, 3)]
     assert len(broker.messages(topic)) == 5 + 2 + 2
+
+
+def test_a_task_knows_its_query_batch_and_number(spark: SparkSession, tmp_path: Path) -> None:
+    """Whoever runs again after a crash has the same identity: Spark gives it to the tasks of a batch."""
+    files, seen = tmp_path / "in", []
+
+    def identities(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        yield pa.RecordBatch.from_pylist([asdict(current_task())])
+
+    def collect(frame: DataFrame, _: int) -> None:
+        schema = "query STRING, batch BIGINT, task BIGINT, attempt BIGINT"
+        found = frame.repartition(2).mapInArrow(identities, schema).collect()
+        seen.extend(TaskIdentity(**row.asDict()) for row in found)
+
+    for batch in range(2):
+        put(files, batch, *[(n,) for n in range(10)])
+    writer = stream(spark, files).writeStream.foreachBatch(collect).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    run_to_end(query)
+    expected = [TaskIdentity(query.id, batch, task) for batch in range(2) for task in range(2)]
+    assert sorted(seen, key=str) == sorted(expected, key=str)
 
 
 def test_options_are_checked_at_once() -> None:
