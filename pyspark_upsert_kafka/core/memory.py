@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
-"""What a task gathers in one place, such as rows to encode or a buffer, is bounded by so many bytes."""
+"""What a task gathers in one place is bounded by so many bytes: rows to encode, a buffer, defaults of a schema."""

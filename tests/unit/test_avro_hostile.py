@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
-from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import MOST_ADDED
 from pyspark_upsert_kafka.formats.avro.decoding.plan import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
@@ -336,11 +336,11 @@ def test_long_defaults_of_items_are_counted(shape):
     def message(count: int) -> bytes:
         return long(7) + branch + long(count) + (name + long(1)) * count + long(0)
 
-    small, large = message(20), message(MOST_ADDED // 10_000 + 1)
+    small, large = message(20), message(MAX_HELD_BYTES // 10_000 + 1)
     with pytest.raises(TooManyMessagesError) as error:
         decode([small] * 5_000)
     assert 100 < error.value.most < 1_000
-    assert decode([small] * error.value.most).rows.nbytes < 2 * MOST_ADDED
+    assert decode([small] * error.value.most).rows.nbytes < 2 * MAX_HELD_BYTES
     assert decode([small]).rows.num_rows == 1
     assert "the reader's defaults add more than 64 MiB" in decode([large]).errors[0]
 

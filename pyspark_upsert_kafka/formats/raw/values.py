@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     StringType,
 )
 
+from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.formats.raw.charset import UTF_8, Charset
 
 Value = Callable[[bytes], Any]
@@ -90,8 +91,7 @@ def column_writer(kind: DataType, charset: Charset, *, big_endian: bool, is_key:
     """The way to write a type; in a key -0.0 equals 0.0, and every NaN every other."""
     if type(kind) in FIXED:
         order = FIXED[type(kind)].order(big_endian=big_endian)
-        same = _as_they_are if order.kind != "f" or not is_key else _equal_ones_alike
-        return lambda column: _fixed_bytes(order, same(column.to_numpy(zero_copy_only=False)))
+        return lambda column: _fixed_bytes(order, canonical_floats(column) if is_key else column)
     if isinstance(kind, BinaryType) or charset == UTF_8:
         return _bytes
     return lambda column: [charset.bytes_of(text) for text in column.to_pylist()]
@@ -119,14 +119,7 @@ def _bytes(column: pa.Array) -> list[bytes]:
     return messages
 
 
-def _as_they_are(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return values
-
-
-def _equal_ones_alike(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.where(np.isnan(values), values.dtype.type("nan"), values + 0)
-
-
-def _fixed_bytes(order: np.dtype[Any], values: np.ndarray[Any, Any]) -> list[bytes]:
-    messages: list[bytes] = values.astype(order).view(f"V{order.itemsize}").tolist()
+def _fixed_bytes(order: np.dtype[Any], column: pa.Array) -> list[bytes]:
+    values = column.to_numpy(zero_copy_only=False).astype(order)
+    messages: list[bytes] = values.view(f"V{order.itemsize}").tolist()
     return messages

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     MOST_EMPTY,
     Node,
@@ -17,9 +18,6 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     least_bytes,
 )
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
-
-MOST_ADDED = 64 * 1024 * 1024
-"""How many bytes the reader's defaults may add to the items of a message."""
 
 
 def limited(decoder: Decoder, plan: Plan) -> Decoder:
@@ -37,8 +35,8 @@ class _Limited:
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         count = len(messages)
         added = self.for_each * count + self.for_each_byte * sum(map(len, messages))
-        if added > MOST_ADDED and count > 1:
-            raise TooManyMessagesError(max(1, int(count * MOST_ADDED / added)))
+        if added > MAX_HELD_BYTES and count > 1:
+            raise TooManyMessagesError(max(1, int(count * MAX_HELD_BYTES / added)))
         return self.decoder.decode(messages)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import MOST_ADDED, constant_bytes
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import constant_bytes
 from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
@@ -174,7 +175,7 @@ def _check_items(datum: Datum, count: int, path: str, least: int, added: int) ->
     if datum.empty > MOST_EMPTY:
         raise unreadable(path, f"there are more than {MOST_EMPTY} items that take no bytes")
     datum.added += count * added
-    if datum.added > MOST_ADDED:
+    if datum.added > MAX_HELD_BYTES:
         raise unreadable(
-            path, f"the reader's defaults add more than {MOST_ADDED >> 20} MiB to its items"
+            path, f"the reader's defaults add more than {MAX_HELD_BYTES >> 20} MiB to its items"
         )
