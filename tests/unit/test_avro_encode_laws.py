@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.longs import longs
 from pyspark_upsert_kafka.formats.bytewise.pieces import joined, messages
 from tests.unit.avro_codecs import datum_decoder, datum_encoder
+from tests.unit.avro_peers import known_to_apache, read_by_apache
 from tests.unit.avro_writing import by_fastavro, read_by_fastavro
 from tests.unit.json_codecs import batch
 from tests.unit.json_codecs import values as shown
@@ -80,6 +81,19 @@ def test_the_peer_reads_the_rows(table, legacy):
     written = datum_encoder(avro, schema).encode(rows)
 
     assert by_fastavro(avro, *read_by_fastavro(avro, written)) == written
+
+
+@law(100)
+@given(table=tables(), legacy=st.booleans())
+def test_apaches_reader_reads_what_fastavro_reads(table, legacy):
+    """Both peers read the same values from what is written, each message to its last byte."""
+    schema, rows = table
+    avro = known_to_apache(derived(schema, legacy=legacy))
+
+    written = datum_encoder(derived(schema, legacy=legacy), schema).encode(rows)
+
+    seen = [plain(read_by_apache(avro, message)) for message in written]
+    assert repr(seen) == repr(plain(read_by_fastavro(avro, written)))
 
 
 @law(150)

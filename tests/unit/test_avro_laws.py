@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorise
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import ANYTHING, records, spoilt, written
+from tests.unit.avro_peers import written_by_apache
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 ENOUGH = 64  # messages that make a batch take the vectorised path
@@ -28,9 +29,10 @@ def law(examples: int) -> Any:
 @law(100)
 @given(data=st.data(), kind=records())
 def test_what_a_peer_writes_is_read(data, kind):
-    """Rows of fastavro's data are its values, by both paths; a reader's schema that is the writer's own changes nothing."""
+    """Rows of a peer's data are its values, by both paths; a reader's schema that is the writer's own changes nothing."""
     values = data.draw(st.lists(kind.values, min_size=1, max_size=4))
-    messages = [written(kind.schema, value) for value in values]
+    peer = data.draw(st.sampled_from([written, written_by_apache]))
+    messages = [peer(kind.schema, value) for value in values]
     expected = [kind.expected(value) for value in values]
     if b"" in messages:
         return

@@ -33,6 +33,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import SchemaError
 from tests.unit.avro_codecs import datum_decoder
 from tests.unit.avro_corpus import written
+from tests.unit.avro_peers import read_by_apache
 
 ENOUGH = 64  # messages that make a batch take the vectorised path
 LONG, TEXT = LongType(), StringType()
@@ -132,6 +133,35 @@ def test_data_are_resolved_as_by_a_peer(writer, reader, kind, value):
         peer = {"c": {"B": "B", "C": "Z", "A": "A"}.get(value, value) if kind == TEXT else value}
         if isinstance(value, dict):
             peer = {"c": {"x": 1} | ({"z": 5} if "y" in value else {})}
+    assert row(wrote, {"c": value}, columns(c=kind), reader=reads) == peer
+
+
+APACHE_REFUSES = [
+    ("string", "bytes"),  # knows no promotion between the two
+    ("bytes", "string"),
+    (["null", "int"], "long"),  # wants a union for a union
+    (
+        enum("A", "B", "C"),
+        enum("A", "Z", default="Z"),
+    ),  # looks for the default in the writer's schema
+    (enum("A", name="x.E"), enum("A", name="y.E")),  # compares whole names
+    (fixed(2, name="Old"), fixed(2, name="New", aliases=["Old"])),  # knows no aliases
+    (array("int"), array("double")),  # promotes nothing within arrays and maps
+    (array(["null", "int"]), ["null", array("long")]),
+    (record("In", x="int"), record("Other", x="long")),  # compares the records' names
+]
+"""What Apache's package 1.12.2 does not resolve, though the specification has it so."""
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "kind", "value"),
+    [case for case in RESOLVED if case[:2] not in APACHE_REFUSES],
+    ids=lambda case: str(case)[:30],
+)
+def test_data_are_resolved_as_by_apache(writer, reader, kind, value):
+    """The value is the one that Apache's reader reads with the same two schemas."""
+    wrote, reads = record(c=writer), record(c=reader)
+    peer = read_by_apache(wrote, written(wrote, {"c": value}), reads)
     assert row(wrote, {"c": value}, columns(c=kind), reader=reads) == peer
 
 
@@ -292,6 +322,32 @@ def test_defaults_stand_for_what_nobody_wrote(kind, default, column, value):
     reader = record(a="int", c={"type": kind, "default": default})
     seen = row(record(a="int"), {"a": 1}, columns(c=column, a=LONG), reader=reader)
     assert seen == {"c": value, "a": 1}
+
+
+APACHES_DEFAULTS_WRONG = [
+    ("double", 1),  # no whole number for a floating-point one
+    ("float", 0.1),  # not rounded to 32 bits
+    ("bytes", "\u00ff\u0000"),  # as UTF-8, where each character is a byte
+    (
+        {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
+        "\u0001\u0000",
+    ),  # the bytes
+    (mapping(["null", "string"]), {"k": None, "l": "v"}),  # by a union's first branch only
+    (["null", "long"], 3),
+]
+"""What Apache's package 1.12.2 takes otherwise than the specification has it."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [(*case[:2], case[3]) for case in DEFAULTS if case[:2] not in APACHES_DEFAULTS_WRONG],
+    ids=lambda c: str(c)[:30],
+)
+def test_defaults_are_those_of_apache(kind, default, value):
+    """The values in the table above are those that Apache's reader gives."""
+    reader = record(a="int", c={"type": kind, "default": default})
+    message = written(record(a="int"), {"a": 1})
+    assert read_by_apache(record(a="int"), message, reader) == {"a": 1, "c": value}
 
 
 @pytest.mark.parametrize(
