@@ -150,7 +150,7 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["A"]}
     ],
     ids=lambda case: str(case)[:50],
 )  # fmt: skip
-def test_what_apaches_parser_would_take_wrongly(kind, expected):
+def test_schemas_that_apaches_parser_gets_wrong(kind, expected):
     """Schemas that it refuses, warns of or gives another meaning are read as Java reads them."""
     schema = parse_schema(record({"name": "f", "type": kind, "order": "ignore"}, namespace="org"))
     assert schema.type.fields[0].type == expected

@@ -1,14 +1,14 @@
-"""Apache's parser of Avro schemas, given declarations that it does not take wrongly.
+"""Apache's parser of Avro schemas, and what is corrected before a schema goes into it.
 
-Tried with avro 1.12.2: by itself it would
+Tried with avro 1.12.2, which without that would
 
-- refuse ``{"type": "a.Name"}`` and a type wrapped in another ``type``, which Java and fastavro take;
+- refuse ``{"type": "a.Name"}`` and a type wrapped in another ``type``, which Java or fastavro accept;
 - put a definition with ``"namespace": ""`` into the namespace around it, and leave what is defined in an
   ``error`` out of the error's namespace;
 - read ``int`` as the type ``a.int`` within the namespace ``a``;
-- refuse letters beyond ASCII in the names of types and symbols, which Java takes;
-- warn of every logical type that it does not know, and fail on one that is no text;
-- need a stack as deep as the schema, and write the whole schema into its complaint once for each level.
+- refuse letters beyond ASCII in the names of types and symbols, which Java accepts;
+- warn of every logical type that it does not know, and fail on one that is not a string;
+- need a stack as deep as the schema, and write the whole schema into its error message once for each level.
 """
 
 from __future__ import annotations
@@ -36,60 +36,60 @@ _PRIMITIVES = tuple(PRIMITIVES)  # what JSON holds may not be hashable
 _KINDS = PRIMITIVES | {"array", "map", "record", "error", "enum", "fixed"}
 _INNER = {"array": "items", "map": "values"}
 _KEPT = ("type", "name", "namespace", "size")
-_LONGEST = 300  # characters of a complaint: it may hold the whole schema
+_LONGEST = 300  # characters of an error message, which may hold the whole schema
 
 
 def parsed_by_apache(declared: Json) -> Schema:
     """What Apache's parser makes of a declaration.
 
     Raises:
-        SchemaParseException: It is no Avro schema; the text is the innermost complaint.
+        SchemaParseException: It is no Avro schema; the text is that of the innermost error.
     """
-    taken = _taken(declared, 1)
+    corrected = _corrected(declared, 1)
     try:
-        return make_avsc_object(taken, _Names(validate_names=False), validate_names=False)
-    except AvroException as error:
+        return make_avsc_object(corrected, _Names(validate_names=False), validate_names=False)
+    except (AvroException, RecursionError) as error:
         raise SchemaParseException(_innermost(error)) from None
 
 
-def _taken(declared: Json, depth: int) -> Json:
-    """A type as the parser takes it; what it needs not know of is in the property ``declared``."""
+def _corrected(declared: Json, depth: int) -> Json:
+    """A type as the parser understands it; how it was declared is kept in a property."""
     if depth > DEEPEST:
         raise SchemaParseException(TOO_DEEP)
     if isinstance(declared, list):
-        return [_taken(branch, depth + 1) for branch in declared]
+        return [_corrected(branch, depth + 1) for branch in declared]
     if not isinstance(declared, Mapping) or "type" not in declared:
         return {"type": declared} if declared in _PRIMITIVES else declared
     kind = declared["type"]
     if not isinstance(kind, str) or kind not in _KINDS:
-        return _taken(kind, depth + 1)
+        return _corrected(kind, depth + 1)
     kept = {name: declared[name] for name in _KEPT if declared.get(name) is not None}
-    return _Taken(kept | _taken_parts(kind, declared, depth) | {DECLARED: declared})
+    return _Declaration(kept | _corrected_parts(kind, declared, depth) | {DECLARED: declared})
 
 
-def _taken_parts(kind: str, declared: Mapping[str, Json], depth: int) -> dict[str, Json]:
-    """What stands within a type, and what it is called there."""
+def _corrected_parts(kind: str, declared: Mapping[str, Json], depth: int) -> dict[str, Json]:
+    """The types within a type; symbols of enums and logical types are not shown to the parser."""
     if kind in _INNER:
-        return {_INNER[kind]: _taken(declared.get(_INNER[kind]), depth + 1)}
+        return {_INNER[kind]: _corrected(declared.get(_INNER[kind]), depth + 1)}
     if kind == "enum":
         return {"symbols": []}
     if kind not in ("record", "error"):
         return {}
     fields = declared.get("fields")
     if isinstance(fields, list):
-        fields = [_taken_field(field, depth) for field in fields]
+        fields = [_corrected_field(field, depth) for field in fields]
     return {"type": "record", "fields": fields}
 
 
-def _taken_field(declared: Json, depth: int) -> Json:
+def _corrected_field(declared: Json, depth: int) -> Json:
     if not isinstance(declared, Mapping):
         return declared
-    kind = _taken(declared.get("type"), depth + 1)
-    return _Taken({"name": declared.get("name"), "type": kind, DECLARED: declared})
+    kind = _corrected(declared.get("type"), depth + 1)
+    return _Declaration({"name": declared.get("name"), "type": kind, DECLARED: declared})
 
 
-class _Taken(dict[str, Json]):
-    """A declaration that a complaint does not show: the parser would, once for each level above."""
+class _Declaration(dict[str, Json]):
+    """A declaration that error messages do not show: they would once for each level above it."""
 
     def __repr__(self) -> str:
         return "..."
@@ -99,7 +99,7 @@ class _Names(Names):
     """The names known so far."""
 
     def add_name(self, name_attr: str, space_attr: str | None, new_schema: Any) -> Any:
-        """Adds a definition; the parser has put in the namespace around it where it names none."""
+        """Adds a definition; where it declares no namespace, the parser has filled in the one around it."""
         return super().add_name(name_attr, space_attr or "", new_schema)
 
 

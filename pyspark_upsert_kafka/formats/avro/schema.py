@@ -1,4 +1,8 @@
-"""Avro schemas from their JSON, by the rules of the Avro specification 1.12."""
+"""Avro schemas from their JSON, by the rules of the Avro specification 1.12.
+
+Apache's package parses them. Checked here is what it does not look at: names of fields, symbols and their
+default, aliases, the size of a fixed, unions that are empty or name a type twice.
+"""
 
 from __future__ import annotations
 

@@ -50,28 +50,13 @@ def repeated(node: RepeatedNode, item: Read) -> Read:
 
 
 def _block_header(node: RepeatedNode) -> Callable[[Cursors], Numbers]:
-    """How many items the next block has: 0 behind the last one, and for a message that is deferred.
-
-    A negative count is followed by the size of the block, by which it is skipped.
-    """
-    least, skipped = least_bytes(node.item), node.arrow is None
+    """How many items the next block has: 0 behind the last one, and for a message that is deferred."""
+    least = least_bytes(node.item)
+    sized_blocks = _skip_sized_blocks if node.arrow is None else _read_sized_blocks
 
     def header(cursors: Cursors) -> Numbers:
         counts = cursors.longs()
-        sized = np.flatnonzero(counts < 0)
-        rounds = 0
-        while sized.size:
-            rounds += 1
-            some = cursors.select(sized)
-            sizes = some.longs()
-            if skipped:
-                some.defer((sizes < 0) | (sizes > some.end - some.at) | (rounds > _MANY_ROUNDS))
-                some.at += np.where(some.at < some.end, sizes, 0)
-                counts[sized] = some.longs()
-            else:
-                counts[sized] = -counts[sized]
-            cursors.at[sized] = some.at
-            sized = sized[counts[sized] < 0] if skipped else sized[:0]
+        sized_blocks(cursors, counts)
         wrong = (counts < 0) | (counts > (cursors.end - cursors.at) // max(least, 1))
         if not least:
             wrong |= counts > 0
@@ -81,6 +66,31 @@ def _block_header(node: RepeatedNode) -> Callable[[Cursors], Numbers]:
         return counts
 
     return header
+
+
+def _read_sized_blocks(cursors: Cursors, counts: Numbers) -> None:
+    """A negative count is followed by the size of the block, which is of no use to who reads its items."""
+    sized = np.flatnonzero(counts < 0)
+    if sized.size:
+        some = cursors.select(sized)
+        some.longs()
+        counts[sized] = -counts[sized]
+        cursors.at[sized] = some.at
+
+
+def _skip_sized_blocks(cursors: Cursors, counts: Numbers) -> None:
+    """Blocks that give their size are skipped by it, until one comes that gives none."""
+    sized = np.flatnonzero(counts < 0)
+    rounds = 0
+    while sized.size:
+        rounds += 1
+        some = cursors.select(sized)
+        sizes = some.longs()
+        some.defer((sizes < 0) | (sizes > some.end - some.at) | (rounds > _MANY_ROUNDS))
+        some.at += np.where(some.at < some.end, sizes, 0)
+        counts[sized] = some.longs()
+        cursors.at[sized] = some.at
+        sized = sized[counts[sized] < 0]
 
 
 def _lists(
