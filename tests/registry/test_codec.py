@@ -102,7 +102,7 @@ def test_writers_that_meet_in_one_subject(registry, topic):
     )
     rows = batch(key, (1,), (2,))
 
-    assert here(rows) == there(rows)
+    assert here.encode(rows) == there.encode(rows)
     assert registry.ask("GET", f"/subjects/{topic}-key/versions") == [1]
 
 
@@ -111,7 +111,7 @@ def test_tasks_that_begin_at_the_same_time(registry, topic):
     key = columns(id=LongType())
     with ThreadPoolExecutor(8) as pool:
         written = pool.map(
-            lambda write: write(batch(key, (1,))),
+            lambda writer: writer.encode(batch(key, (1,))),
             [encoder(registry.url + "/" * n, key, side="key", topics=(topic,)) for n in range(8)],
         )
         assert len({tuple(messages) for messages in written}) == 1
