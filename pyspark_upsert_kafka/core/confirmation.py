@@ -64,7 +64,7 @@ def confirmation(properties: Mapping[str, str], guarantee: DeliveryGuarantee) ->
 
 
 def weak_confirmation(confirmed: Confirmation, topics: str) -> list[str]:
-    """What is to be told of a confirmation by one broker; nothing of any other.
+    """The warning about a confirmation by one broker only; none about any other.
 
     >>> weak_confirmation(Confirmation("all", True), "t")
     []

@@ -11,9 +11,9 @@ INVALID_RECORD: for one message a broker refuses all that came in a batch with i
 
 
 class Undelivered:
-    """Counts the messages that were not delivered; the first of them is told.
+    """Counts the messages that were not delivered; the first of them is the error that the task has.
 
-    One that is known to have failed only for the sake of another gives way to that one.
+    One that failed only because another message of its batch was refused gives way to that one.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Undelivered:
         """Takes note of a message that was not delivered.
 
         Args:
-            error: What is to be told of it.
+            error: What went wrong with it.
             code: The error's code in Kafka's protocol; None = it has none.
             innocent: Whether nothing is wrong with it, but with another message of its batch.
         """

@@ -18,7 +18,7 @@ class KeyedBuffer:
     """Sends on only the last change of each key since the last flush.
 
     It flushes at so many distinct keys or at so many bytes, when the interval has passed (a thread of its
-    own sees to that while no row arrives), and when it is told to. There is no order between keys; dropping
+    own sees to that while no row arrives), and by `flush`. There is no order between keys; dropping
     an overwritten change is harmless, since it would be overwritten by key anyway.
     """
 

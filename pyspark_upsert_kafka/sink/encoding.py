@@ -76,7 +76,7 @@ class RowEncoder:
         """The rows in the table's types.
 
         Spark hands over timestamps in the session's zone, which Arrow may not know, and large types when
-        told to.
+        its settings ask for them.
         """
         if rows.schema.equals(self._schema):
             return rows

@@ -90,7 +90,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _warn(options: WriteOptions) -> None:
-    if options.order is None:  # else upsert_sink has told the user already
+    if options.order is None:  # else upsert_sink has warned already
         warn_once(*options.warnings)
 
 
