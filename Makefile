@@ -79,7 +79,7 @@ test-wheel: $(READY)
 	unset PYSPARK_PYTHON; sh tools/test-wheel dist/*.whl $$(sh tools/find-pythons)
 
 # Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
-# this project, and to make the tables of messages in tests/unit/flink (on Java 19 or newer).
+# this project, and to make the tables of messages in tests/unit/formats/flink (on Java 19 or newer).
 test-flink: $(READY) .venv-flink/.ready
 	$(BIN)/python -m pytest tests/flink/shared_topics.py $(ARGS)
 

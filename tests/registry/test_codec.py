@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from tests.local_registry import LocalRegistry
-from tests.unit.json_codecs import batch, columns
+from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.registry.avro_confluent_codecs import decoder, encoder
 
 USER = columns(id=LongType(), name=StringType())

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from tests.conftest import Broker, options
 from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows
-from tests.unit.codec_specs import codec_spec
+from tests.unit.formats.codec_specs import codec_spec
 
 DDL = (
     "id BIGINT NOT NULL, n INT, name STRING, score DOUBLE, ratio FLOAT, price DECIMAL(20,4), "

@@ -14,8 +14,8 @@ from tests.conftest import Broker, options
 from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows
 from tests.spark.jackson import JacksonCsv
-from tests.unit.csv_codecs import decoder, encoder, exactly
-from tests.unit.json_codecs import batch, columns
+from tests.unit.formats.csv.codecs import decoder, encoder, exactly
+from tests.unit.formats.json.codecs import batch, columns
 
 TEXTS = [
     "", " ", "a", "a b", "a,b", "a;b", 'a"b', '"', '""', "a\nb", "a\r\nb", "#a", "'", "a'b", "a\\b", "\\", "-5",

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tests.spark.batches import arrow_rows
-from tests.unit.json_codecs import decoder, encoder
+from tests.unit.formats.json.codecs import decoder, encoder
 
 DDL = (
     "id BIGINT, tiny TINYINT, small SMALLINT, n INT, name STRING, score DOUBLE, ratio FLOAT, "

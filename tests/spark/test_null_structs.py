@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.conftest import Broker, options
 from tests.spark.batches import load, save
-from tests.unit.protobuf_codecs import descriptor_file
+from tests.unit.formats.protobuf.codecs import descriptor_file
 
 _PART = "STRUCT<c: STRING NOT NULL>"
 _SCHEMA = f"id BIGINT, m MAP<STRING, {_PART}>, a ARRAY<{_PART}>, s {_PART}"

@@ -105,6 +105,15 @@ def test_the_core_loads_no_engine(file):
     assert {*at_import(file)}.isdisjoint(ENGINES)
 
 
+def test_unit_tests_mirror_the_package():
+    """Unit tests of a folder of the package are in the folder of the same name."""
+    unit = Path(__file__).parent
+    folders = {file.parent.relative_to(unit) for file in unit.rglob("test_*.py")}
+
+    assert len(folders) > 10
+    assert [str(folder) for folder in folders if not (ROOT / folder).is_dir()] == []
+
+
 @pytest.mark.parametrize(
     ("source", "seen"),
     [

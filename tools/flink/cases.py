@@ -1,4 +1,4 @@
-"""The rows that Flink writes for the tables in tests/unit/flink: each type, at its edges and at random.
+"""The rows that Flink writes for the tables in tests/unit/formats/flink: each type, at its edges and at random.
 
 Rows are JSON, which Flink's JSON format and this project's both read exactly.
 """

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
 )
 from pyspark_upsert_kafka.registry.framing import framed
-from tests.unit.json_codecs import batch
+from tests.unit.formats.json.codecs import batch
 from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 NAME = StructType([StructField("name", StringType())])

@@ -1,0 +1,677 @@
+"""JSON messages to rows: what each type reads, what it refuses, and what happens to the rest."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+from decimal import Decimal
+from math import inf, isnan
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CalendarIntervalType,
+    CharType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+    VariantVal,
+    YearMonthIntervalType,
+)
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
+from pyspark_upsert_kafka.formats.json.parsed import reader_by_columns
+from pyspark_upsert_kafka.formats.json.settings import settings_of
+from pyspark_upsert_kafka.formats.json.variants import variant_text
+from tests.unit.formats.json.codecs import columns, decoder, exactly, required, seen, spec, values
+from tests.unit.formats.json.corpus import PLAIN
+
+LONG, TEXT = LongType(), StringType()
+UTC = ZoneInfo("UTC")
+moment = dt.datetime.fromisoformat
+ENOUGH = 64  # messages that make a batch go the fast way
+
+
+def read(kind, text, **options):
+    """One value, by both ways; fails when they differ."""
+    message = b'{"c":%s}' % (text if isinstance(text, bytes) else text.encode())
+    schema = columns(c=kind)
+    one, many = [message], [message] * ENOUGH
+    exact = exactly(schema, **options).decode
+    assert seen(decoder(schema, **options).decode(many)) == seen(exact(many))
+    decoded = exact(one)
+    if decoded.errors:
+        raise ValueError(decoded.errors[0])
+    return decoded.rows.column(0)[0].as_py()
+
+
+GOOD = [
+    (BooleanType(), "true", True),
+    (BooleanType(), "false", False),
+    (BooleanType(), '" TRUE "', True),
+    (ByteType(), "127", 127),
+    (ByteType(), "-128", -128),
+    (ShortType(), "-32768", -32768),
+    (IntegerType(), "2147483647", 2147483647),
+    (LONG, "9223372036854775807", 9223372036854775807),
+    (LONG, "-9223372036854775808", -9223372036854775808),
+    (LONG, "-0", 0),
+    (LONG, "1.0", 1),
+    (LONG, "1e2", 100),
+    (LONG, "12.50E1", 125),
+    (LONG, '" +12 "', 12),
+    (DoubleType(), "1", 1.0),
+    (DoubleType(), "0.1", 0.1),
+    (DoubleType(), "1e-400", 0.0),
+    (DoubleType(), '"1.5"', 1.5),
+    (DoubleType(), '"Infinity"', inf),
+    (DoubleType(), '"-Infinity"', -inf),
+    (DoubleType(), "9007199254740993", 9007199254740992.0),
+    (FloatType(), "0.1", 0.10000000149011612),
+    (FloatType(), "16777217.0000001", 16777218.0),
+    (FloatType(), "1.00000017881393432617187499", 1.0000001192092896),
+    (FloatType(), '"-Infinity"', -inf),
+    (DecimalType(10, 2), "1", Decimal("1.00")),
+    (DecimalType(10, 2), '" 1.10 "', Decimal("1.10")),
+    (DecimalType(10, 2), "1e3", Decimal("1000.00")),
+    (DecimalType(10, 2), "1.005", Decimal("1.01")),
+    (DecimalType(10, 2), "-1.005", Decimal("-1.01")),
+    (DecimalType(10, 2), "1e-9999", Decimal("0.00")),
+    (DecimalType(10, 2), "99999999.994", Decimal("99999999.99")),
+    (DecimalType(38, 0), "9" * 38, Decimal("9" * 38)),
+    (DecimalType(38, 38), "0." + "1" * 38, Decimal("0." + "1" * 38)),
+    (TEXT, '"a\\u00e9\\ud83d\\ude00\\n"', "aé😀\n"),
+    (TEXT, '"\\u0000"', "\0"),
+    (TEXT, "1.50", "1.50"),
+    (TEXT, "1E400", "1E400"),
+    (TEXT, "true", "true"),
+    (TEXT, '{ "a" : [1.0, "é\\"", null] }', '{"a":[1.0,"é\\"",null]}'),
+    (TEXT, '{"a":1,"a":2}', '{"a":2}'),
+    (BinaryType(), '"QUJD"', b"ABC"),
+    (BinaryType(), '""', b""),
+    (DateType(), '"2024-02-29"', dt.date(2024, 2, 29)),
+    (DateType(), '"0001-01-01"', dt.date(1, 1, 1)),
+    (TimestampType(), '"2024-01-31 12:30:00Z"', dt.datetime(2024, 1, 31, 12, 30, tzinfo=UTC)),
+    (
+        TimestampType(),
+        '"2024-01-31 12:30:00.1234567Z"',
+        dt.datetime(2024, 1, 31, 12, 30, 0, 123456, tzinfo=UTC),
+    ),
+    (TimestampType(), '"2024-01-31 12:30:00+02:30"', dt.datetime(2024, 1, 31, 10, tzinfo=UTC)),
+    (TimestampNTZType(), '"2024-01-31 12:30:00.5"', moment("2024-01-31 12:30:00.500000")),
+    (DayTimeIntervalType(), "1500", dt.timedelta(seconds=1.5)),
+    (ArrayType(LONG), "[1,null,2.0]", [1, None, 2]),
+    (ArrayType(ArrayType(LONG)), "[[],[1],null]", [[], [1], None]),
+    (columns(x=LONG, y=TEXT), '{"y":"b","z":[],"x":1}', {"x": 1, "y": "b"}),
+    (columns(x=LONG), "{}", {"x": None}),
+    (MapType(TEXT, LONG), '{"a":1,"b":null,"":3}', [("a", 1), ("b", None), ("", 3)]),
+    (MapType(TEXT, LONG), '{"a":1,"a":2}', [("a", 2)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), GOOD)
+def test_value_is_read(kind, text, value):
+    """A JSON value becomes the column's value, exactly."""
+    assert repr(read(kind, text)) == repr(value)
+
+
+@pytest.mark.parametrize("kind", {type(kind): kind for kind, _, _ in GOOD}.values())
+def test_null_and_missing_are_null(kind):
+    """JSON null, and a field that is not there, are NULL for every type."""
+    decoded = decoder(columns(c=kind)).decode([b'{"c":null}', b"{}"] * ENOUGH)
+    assert not decoded.errors
+    assert decoded.rows.column(0).null_count == 2 * ENOUGH
+
+
+ISO = [
+    (TimestampType(), '"2024-01-31T12:30:00.5Z"', dt.datetime(2024, 1, 31, 12, 30, 0, 500000, UTC)),
+    (TimestampType(), '"2024-01-31T12:30:00-01:00"', dt.datetime(2024, 1, 31, 13, 30, tzinfo=UTC)),
+    (TimestampType(), '"2024-01-31T12:30Z"', dt.datetime(2024, 1, 31, 12, 30, tzinfo=UTC)),
+    (TimestampNTZType(), '"2024-01-31T12:30:00"', moment("2024-01-31 12:30:00")),
+    (TimestampNTZType(), '"2024-01-31T12:30"', moment("2024-01-31 12:30:00")),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), ISO)
+def test_iso_timestamps(kind, text, value):
+    """With ISO-8601 a T separates date and time, and seconds may be left out as Java does."""
+    assert read(kind, text, timestamp_format_standard="ISO-8601") == value
+
+
+BAD = [
+    (BooleanType(), '"yes"', "expected true or false"),
+    (BooleanType(), "1", "expected true or false"),
+    (ByteType(), "128", "from -128 to 127"),
+    (LONG, "9223372036854775808", "from -9223372036854775808"),
+    (LONG, "1e999999999", "whole number"),
+    (LONG, "1.5", "whole number"),
+    (LONG, "1e-1", "whole number"),
+    (LONG, '"1.0"', "whole number"),
+    (LONG, '"1_0"', "whole number"),
+    (LONG, "true", "whole number"),
+    (LONG, "[1]", "whole number"),
+    (DoubleType(), "1e400", "out of range"),
+    (DoubleType(), '"1e400"', "out of range"),
+    (DoubleType(), '"nan"', "expected a number"),
+    (DoubleType(), "true", "expected a number"),
+    (FloatType(), "3.5e38", "out of range"),
+    (DecimalType(10, 2), "99999999.995", "expected a DECIMAL"),
+    (DecimalType(10, 2), "1e8", "expected a DECIMAL"),
+    (DecimalType(38, 38), "11", "expected a DECIMAL"),
+    (DecimalType(10, 2), "1e99999999999999999999", "exponent"),
+    (DecimalType(10, 2), '"NaN"', "expected a number"),
+    (DecimalType(10, 2), "true", "expected a DECIMAL"),
+    (BinaryType(), '"Q"', "base64"),
+    (BinaryType(), '"QUJD\\n"', "base64"),
+    (BinaryType(), "1", "base64"),
+    (DateType(), '"2024-02-30"', "that exists"),
+    (DateType(), '"0000-01-01"', "that exists"),
+    (DateType(), '"2024-1-1"', "expected a DATE"),
+    (DateType(), "19000", "expected a DATE"),
+    (TimestampType(), '"2024-01-31T12:30:00Z"', "'timestamp-format.standard' = 'ISO-8601'"),
+    (TimestampType(), '"2024-01-31 12:30:00"', "with a zone"),
+    (TimestampType(), '"2024-01-31 12:30Z"', "expected a TIMESTAMP"),
+    (TimestampType(), '"2024-01-31 24:00:00Z"', "that exists"),
+    (TimestampType(), '"2023-02-29 00:00:00Z"', "that exists"),
+    (TimestampType(), '"0001-01-01 00:00:00+00:01"', "year from 0001 to 9999"),
+    (TimestampType(), '"2024-01-31 12:30:00+24:00"', "zone offset"),
+    (TimestampType(), "1706704200000", "expected a text like"),
+    (TimestampNTZType(), '"2024-01-31 12:30:00Z"', "without a zone"),
+    (DayTimeIntervalType(), "0.5", "whole number"),
+    (DayTimeIntervalType(), "9223372036854775807", "out of range"),
+    (ArrayType(LONG), "{}", "expected an array"),
+    (ArrayType(LONG), '[1,"x"]', "field 'c[]': expected a whole number"),
+    (columns(x=LONG), "[]", "expected an object"),
+    (columns(x=columns(y=LONG)), '{"x":{"y":"z"}}', "field 'c.x.y': expected a whole number"),
+    (MapType(TEXT, LONG), '{"a":"x"}', "field 'c{}': expected a whole number"),
+    (MapType(TEXT, LONG), "[]", "expected an object"),
+    (VariantType(), "1e400", "DOUBLE"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "part"), BAD)
+def test_bad_value_is_an_error(kind, text, part):
+    """What a type cannot hold exactly is an error that names field, expectation and value."""
+    with pytest.raises(ValueError) as raised:
+        read(kind, text)
+    assert part in str(raised.value)
+    assert "field 'c" in str(raised.value)
+    assert ", got " in str(raised.value)
+
+
+@pytest.mark.parametrize(("kind", "text", "part"), BAD)
+def test_ignored_errors_are_null(kind, text, part):
+    """With ignore-parse-errors the innermost field that cannot be read is NULL."""
+    value = read(kind, text, ignore_parse_errors=True)
+    inner = {
+        "field 'c[]'": [1, None],
+        "field 'c{}'": [("a", None)],
+        "field 'c.x.y'": {"x": {"y": None}},
+    }
+    assert value == next((v for name, v in inner.items() if name in part), None)
+
+
+def test_nan_is_read_from_text():
+    """NaN comes as the text that Jackson and Spark write."""
+    assert isnan(read(DoubleType(), '"NaN"'))
+    assert isnan(read(FloatType(), '" NaN "'))
+
+
+def test_five_levels_deep():
+    """Arrays, maps and structs nest as deep as the schema says."""
+    kind = ArrayType(MapType(TEXT, columns(a=ArrayType(columns(b=DateType())))))
+    value = read(kind, '[{"k":{"a":[{"b":"2024-01-31"},null]}}]')
+    assert value == [[("k", {"a": [{"b": dt.date(2024, 1, 31)}, None]})]]
+
+
+def test_dates_and_binary_inside_arrays_and_structs():
+    """Types that are read as text are converted at every depth, by the fast way too."""
+    kind = ArrayType(columns(d=DateType(), b=ArrayType(BinaryType()), t=TimestampType()))
+    text = '[{"d":"2024-01-31","b":["QQ==",null],"t":"2024-01-31 00:00:00Z"},null,{"b":null}]'
+    assert read(kind, text) == [
+        {"d": dt.date(2024, 1, 31), "b": [b"A", None], "t": dt.datetime(2024, 1, 31, tzinfo=UTC)},
+        None,
+        {"d": None, "b": None, "t": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        ('{"b":[1, 2.50, "é", null, true], "a":{}}', '{"a":{},"b":[1,2.50,"é",null,true]}'),
+        ("1e3", "1000.0"),
+        ('"x"', '"x"'),
+    ],
+)
+def test_variants_hold_any_json(text, back):
+    """A VARIANT holds any JSON value; only null is NULL."""
+    halves = read(VariantType(), text)
+    assert variant_text(halves) == back
+    assert VariantVal(halves["value"], halves["metadata"]).toPython() is not None
+    assert read(VariantType(), "null") is None
+
+
+NOT_OBJECTS = [
+    (b"", "the message is empty"),
+    (b" ", "not JSON"),
+    (b"null", "expected a JSON object, got null"),
+    (b"[1,2]", "expected a JSON object, got [1,2]"),
+    (b'"x"', 'expected a JSON object, got "x"'),
+    (b"1", "expected a JSON object, got 1"),
+    (b'"' + b"[" * 300 + b'"', "expected a JSON object, got"),
+    (b'{"c":1', "not JSON"),
+    (b'{"c":1}}', "not JSON: Extra data"),
+    (b'{"c":1}{"c":2}', "not JSON: Extra data"),
+    (b'{"c":1} null {"c":2}', "not JSON: Extra data"),
+    (b'{"c":1}\x00', "not JSON"),
+    (b'\xef\xbb\xbf{"c":1}', "not JSON"),
+    ('{"c":1}'.encode("utf-16"), "not UTF-8"),
+    (b'{"c":1,}', "not JSON"),
+    (b'{"c":1 /* one */}', "not JSON"),
+    (b"{'c':1}", "not JSON"),
+    (b'{"c":01}', "not JSON"),
+    (b'{"c":+1}', "not JSON"),
+    (b'{"x":NaN}', "NaN is no JSON value"),
+    (b'{"x":-Infinity}', "-Infinity is no JSON value"),
+    (b'{"x":Inf}', "not JSON"),
+    (b'{"x":"\xff"}', "not UTF-8: invalid start byte at byte 6"),
+    (b'{"\xc0\x80":1}', "not UTF-8"),
+    (b'{"x":"\xed\xa0\x80"}', "not UTF-8"),
+    (rb'{"x":"\ud800"}', "half of a surrogate pair"),
+    (rb'{"\udc00":1}', "half of a surrogate pair"),
+    (rb'{"x":"\ud800\ud800"}', "half of a surrogate pair"),
+    (b'{"x":"\x01"}', "not JSON"),
+    (b'{"x":"\n"}', "not JSON"),
+    (rb'{"x":"\x41"}', "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("message", "part"), NOT_OBJECTS)
+def test_what_is_no_object_cannot_be_decoded(message, part):
+    """Only exactly one JSON object in UTF-8 is a row; also where no column looks."""
+    good = b'{"c":1}'
+    decoded = decoder(columns(c=LONG)).decode([good] * ENOUGH + [message] + [good] * ENOUGH)
+    assert list(decoded.errors) == [ENOUGH]
+    assert part in decoded.errors[ENOUGH]
+    assert decoded.rows.column(0).to_pylist() == [1] * 2 * ENOUGH
+
+
+@pytest.mark.parametrize(("message", "part"), NOT_OBJECTS)
+def test_what_is_no_object_is_skipped_when_ignored(message, part):
+    """With ignore-parse-errors a message that is no object is passed over, not a row of NULLs."""
+    decode = decoder(columns(c=LONG), ignore_parse_errors=True).decode
+    decoded = decode([b'{"c":1}', message, b'{"c":"x"}'])
+    assert decoded.skipped == {1}
+    assert not decoded.errors
+    assert decoded.rows.column(0).to_pylist() == [1, None]
+
+
+def test_escaped_surrogates_are_told_from_text_about_them():
+    """A backslash that is itself escaped starts no surrogate."""
+    assert read(TEXT, rb'"\\ud800 \\\\udc00 \ud83d\ude00"') == "\\ud800 \\\\udc00 😀"
+
+
+RUN_TOGETHER = [
+    [b'{"c":1,"b":', b'{"c":2}}', b'{"c":1}{"c":2}'],
+    [b'{"c":1,"b":[{}', b"{}]}", b'{"c":1}{"c":2}'],
+    [b'{"c":"}', b'{"}', b'{"c":1}{"c":2}'],
+    [b'{"x":"}', b'{"}', b'{"c":1}{"c":2}'],
+    [b'{"c":1}\n{"c":2}', b""],
+    [b'{"c":1}\n{"c":2}', b" "],
+    [b'{"c":1} null {"c":2}', b""],
+    [b'{"c":1', b'}{"c":2', b"}"],
+    [b'{"c":1}{"c":2}', b'{"c":"}', b'"}'],
+    [b'{"c":{"x":1}', b'{"y":2}}'],
+    [b'{"c":1}\x00', b'{"c":2}'],
+    [b"{}", b"\xef\xbb\xbf{}"],
+    [b'{"c":1},', b'{"c":2}'],
+]
+
+
+@pytest.mark.parametrize("messages", RUN_TOGETHER)
+def test_messages_do_not_run_into_each_other(messages):
+    """A batch reads as its messages do one by one, whatever stands at their ends."""
+    schema = columns(c=LONG)
+    filler = [b'{"c":7}'] * ENOUGH
+    together = filler + messages + filler
+    assert seen(decoder(schema).decode(together)) == seen(exactly(schema).decode(together))
+    assert exactly(schema).decode(messages).errors
+
+
+def test_plain_messages_go_the_fast_way():
+    """Every type but variants is read by columns, at every depth."""
+    for kind, texts in PLAIN.items():
+        many = [b'{"c":%b,"a":[{"x":%b}]}' % (text, text) for text in texts]
+        leaf = DecimalType(38, 10) if kind is DecimalType else kind()
+        schema = columns(c=leaf, a=ArrayType(columns(x=leaf)))
+        fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+        assert (fast is None) == (kind is VariantType)
+        if fast:
+            assert fast(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
+
+
+MAPS = [
+    (
+        MapType(TEXT, LONG),
+        [b'{"a":1,"":-9223372036854775808}', b"{}", b"null", b'{"a":null}', b'{"a":1,"a":2}'],
+    ),
+    (MapType(TEXT, TEXT), [b'{"a":"\\u00e9","b":""}', b'{"a":null}']),
+    (MapType(TEXT, DoubleType()), [b'{"a":1.5,"b":-0.0}', b'{"a":3}']),
+    (MapType(TEXT, MapType(TEXT, BooleanType())), [b'{"a":{"b":true},"c":null,"d":{}}']),
+    (ArrayType(MapType(TEXT, DateType())), [b'[{"a":"2024-02-29"},null,{}]', b"[]"]),
+    (
+        columns(m=MapType(TEXT, ArrayType(ShortType())), n=TEXT),
+        [b'{"m":{"a":[1,null]},"n":"x"}', b"{}"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts"), MAPS)
+def test_maps_are_read_by_columns(kind, texts):
+    """Of duplicate names the last wins, and null, empty and missing ones are told apart."""
+    many = [b'{"other":[1],"c":%b,"d":%b}' % (text, text) for text in texts] + [b"{}"]
+    schema = columns(c=kind, d=kind)
+    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert fast(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
+
+
+ODD = [
+    (LONG, [b'"5"', b"null", b"7", b"0", b'" -9223372036854775808"']),
+    (TEXT, [b"5", b"true", b'{"x":[1,"y"]}', b'"plain"', b"null"]),
+    (DoubleType(), [b'"NaN"', b'"1.5"', b"3", b"-0.0", b"1e22", b"0.1"]),
+    (BooleanType(), [b'"TRUE"', b"false"]),
+    (ArrayType(ShortType()), [b'["1",2]', b"[]"]),
+    (columns(x=LONG), [b'{"x":"1"}', b"{}", b"null"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts"), ODD)
+def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts):
+    """Numbers in quotes and their like all along: no message needs the exact way, nor any other column."""
+    many = [b'{"a":1,"b":"x","c":%b,"d":1.50}' % text for text in texts] * ENOUGH
+    schema = columns(a=LONG, b=TEXT, c=kind, d=DecimalType(5, 2))
+    rows, left = reader_by_columns(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
+    assert not left.any()
+    assert values(rows) == values(exactly(schema).decode(many).rows)
+
+
+@pytest.mark.parametrize("text", [b"1.0", b"-0", b"[1.5]", b"18446744073709551616"])
+def test_odd_values_whose_digits_are_lost_go_the_exact_way(text):
+    """A text shows a number as it stood in the message."""
+    many = [b'{"a":1,"c":%b}' % text] * ENOUGH
+    schema = columns(a=LONG, c=TEXT)
+    _, left = reader_by_columns(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
+    assert left.all()
+    assert decoder(schema).decode(many).rows.column("c").to_pylist() == [text.decode()] * ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (LONG, b"1.0"), (LONG, b'"1"'), (LONG, b"9223372036854775808"), (LONG, b"true"),
+        (ShortType(), b"32768"), (DoubleType(), b"-0"), (DoubleType(), b"9007199254740993"),
+        (DoubleType(), b'"NaN"'), (DoubleType(), b"true"), (TEXT, b"1.10"), (TEXT, b"{}"),
+        (BooleanType(), b'"true"'), (DateType(), b"19000"), (ArrayType(LONG), b"{}"), (columns(x=LONG), b"[]"),
+        (LONG, b"NaN"), (TEXT, b'"\\ud800"'), (TEXT, b'"\xff"'),
+    ],
+)  # fmt: skip
+def test_a_map_that_orjson_may_get_wrong_goes_the_exact_way(kind, text):
+    """Digits that it loses, the sign of -0, and everything that is not plainly of the column's type."""
+    schema = columns(c=MapType(TEXT, kind))
+    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert fast([b'{"c":{"a":%b}}' % text]) is None
+
+
+def test_line_breaks_inside_messages():
+    """A message may be printed over several lines, and end with a line break."""
+    message = b'\n{\n  "c":\r\n 1\n}\n'
+    assert decoder(columns(c=LONG)).decode([message] * ENOUGH).rows.num_rows == ENOUGH
+    assert decoder(columns(c=LONG)).decode([message.strip()] * ENOUGH).rows.num_rows == ENOUGH
+
+
+def survives(program):
+    """Whether a program reaches its end; it runs in a process of its own, should that crash."""
+    command = [sys.executable, "-c", program + 'print("lived")']
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout == "lived\n" or done.stderr
+
+
+def test_deep_nesting_harms_neither_process_nor_neighbours():
+    """A message nested 100,000 deep is an error of its own."""
+    program = """
+from tests.unit.formats.json.codecs import columns, decoder
+from pyspark.sql.types import LongType
+deep = [b'{"x":' + b"[" * n + b"]" * n + b',"c":1}' for n in (100_000, 251, 249)]
+open_ = [b'{"x":' + b'{"y":[' * 100_000, b"[" * 100_000, b'{"x":"' + b"[" * 1000 + b'","c":2}']
+decoded = decoder(columns(c=LongType())).decode([b'{"c":7}'] * 300 + deep + open_)
+assert decoded.rows.column(0).to_pylist() == [7] * 300 + [1, 2], decoded
+assert all("nested deeper than 250" in decoded.errors[i] for i in (300, 301, 303, 304))
+"""
+    assert survives(program) is True
+
+
+def test_text_that_begins_with_null_harms_nobody():
+    """pyarrow.json crashes on a text that begins with null, so it never sees one."""
+    program = """
+from tests.unit.formats.json.codecs import columns, decoder
+from pyspark.sql.types import LongType
+decoded = decoder(columns(c=LongType())).decode([b"null"] + [b'{"c":7}'] * 300 + [b"null"] * 300)
+assert len(decoded.errors) == 301 and decoded.rows.num_rows == 300
+"""
+    assert survives(program) is True
+
+
+def test_last_of_duplicate_names_wins():
+    """Of duplicate names the last wins: at the top, inside, escaped, and when it is null."""
+    schema = columns(c=columns(x=LONG))
+    messages = [
+        b'{"c":{"x":1},"c":{"x":2}}',
+        b'{"c":{"x":1,"x":3}}',
+        rb'{"c":{"x":1},"\u0063":{"\u0078":4}}',
+        b'{"c":{"x":1},"c":null}',
+        b'{"c":"bad","c":{"x":5}}',
+    ]
+    decoded = decoder(schema).decode(messages + [b'{"c":{"x":0}}'] * ENOUGH)
+    assert not decoded.errors
+    values = decoded.rows.column(0).to_pylist()[:5]
+    assert values == [{"x": 2}, {"x": 3}, {"x": 4}, None, {"x": 5}]
+
+
+def test_names_match_exactly():
+    """A field is found by its exact name: other case, dots and blanks make another name."""
+    schema = StructType([StructField(name, LONG) for name in ("a.b", "", "Ä", "x")])
+    decoded = decoder(schema).decode([b'{"a.b":1,"":2,"\xc3\x84":3,"X":4," x":5}'] * ENOUGH)
+    assert decoded.rows.to_pylist()[0] == {"a.b": 1, "": 2, "Ä": 3, "x": None}
+
+
+def test_decimals_outside_of_what_the_vectorised_parser_scales():
+    """Decimals that pyarrow.json would scale by garbage are read exactly."""
+    texts = [f"{d}e-{e}" for d in (1, 5, 125) for e in (38, 39, 40, 77, 100)]
+    texts += ["0." + "0" * zeros + "5" for zeros in (37, 38, 39, 76, 80)]
+    texts += ['"5e-40"', r'"\u0035e-40"', r'"5\u0065-40"', "12e37", "1e10", "11"]
+    for text in texts:
+        for kind in (DecimalType(38, 0), DecimalType(38, 38), DecimalType(38, 10)):
+            message = b'{"c":%s}' % text.encode()
+            schema = columns(c=ArrayType(kind), d=kind).add("c2", kind)
+            many = [message.replace(b'"c"', b'"d"')] * ENOUGH
+            assert seen(decoder(schema).decode(many)) == seen(exactly(schema).decode(many))
+
+
+@pytest.mark.parametrize(
+    ("schema", "message", "path"),
+    [
+        (required(c=LONG), b"{}", "c"),
+        (required(c=LONG), b'{"c":null}', "c"),
+        (columns(c=required(x=LONG)), b'{"c":{}}', "c.x"),
+        (columns(c=ArrayType(LONG, containsNull=False)), b'{"c":[1,null]}', "c[]"),
+        (columns(c=MapType(TEXT, LONG, valueContainsNull=False)), b'{"c":{"a":null}}', "c{}"),
+    ],
+)
+def test_not_null_is_demanded_at_every_level(schema, message, path):
+    """A NOT NULL field that is null or missing makes its message an error that names it."""
+    decoded = decoder(schema).decode([message] * ENOUGH)
+    assert len(decoded.errors) == ENOUGH
+    assert decoded.errors[0] == f"field '{path}' is NOT NULL, but is null or missing"
+    ignoring = decoder(schema, ignore_parse_errors=True).decode([message] * ENOUGH)
+    assert ignoring.skipped == set(range(ENOUGH))
+
+
+def test_null_parent_has_no_missing_fields():
+    """A NULL struct lacks nothing, though its fields are NOT NULL."""
+    schema = columns(c=ArrayType(required(x=LONG)), d=required(y=required(z=LONG)))
+    messages = [b'{"c":null}', b'{"c":[null,{"x":1}],"d":null}', b'{"d":{"y":{"z":1}}}']
+    decoded = decoder(schema).decode(messages * ENOUGH)
+    assert not decoded.errors
+    assert decoded.rows.schema == arrow_schema(schema)
+
+
+def test_unreadable_value_of_a_not_null_field_skips_the_message():
+    """With ignore-parse-errors a field that may not be NULL takes its message with it."""
+    decode = decoder(required(c=LONG), ignore_parse_errors=True).decode
+    decoded = decode([b'{"c":1}', b'{"c":"x"}', b'{"c":2}'])
+    assert decoded.skipped == {1}
+    assert decoded.rows.column(0).to_pylist() == [1, 2]
+
+
+def test_missing_fields_fail_when_told():
+    """With fail-on-missing-field a field that is not there is an error, at every level; null is not."""
+    schema = columns(c=LONG, s=ArrayType(columns(x=LONG)))
+    good = [b'{"c":1,"s":[{"x":1}]}', b'{"c":null,"s":[{"x":null},null]}', b'{"c":2,"s":null}']
+    bad = [b'{"s":null}', b'{"c":1,"s":[{"x":1},{}]}']
+    decoded = decoder(schema, fail_on_missing_field=True).decode(good * ENOUGH + bad)
+    at = len(good) * ENOUGH
+    assert dict(decoded.errors) == {
+        at: "field 'c' is missing",
+        at + 1: "field 's[].x' is missing",
+    }
+    assert not decoder(schema).decode(good + bad).errors
+
+
+def test_both_ways_to_treat_missing_fields_contradict():
+    """fail-on-missing-field and ignore-parse-errors exclude each other, in Flink's words."""
+    with pytest.raises(OptionError) as raised:
+        decoder(columns(c=LONG), fail_on_missing_field=True, ignore_parse_errors=True)
+    assert str(raised.value) == (
+        "fail-on-missing-field and ignore-parse-errors shouldn't both be true."
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "part"),
+    [
+        (columns(c=NullType()), "column 'c': void"),
+        (columns(c=CalendarIntervalType()), "column 'c': interval"),
+        (columns(c=CharType(3)), "column 'c': char(3)"),
+        (columns(c=ArrayType(columns(y=YearMonthIntervalType()))), "column 'c[].y'"),
+        (columns(c=MapType(LONG, TEXT)), "non-string as key type of map"),
+        (columns(c=MapType(TEXT, NullType())), "column 'c{}'"),
+        (StructType([StructField("c", LONG), StructField("c", TEXT)]), "'c' occurs 2 times"),
+        (columns(s=StructType([StructField("c", LONG)] * 2)), "'s.c' occurs 2 times"),
+    ],
+)
+def test_types_that_json_cannot_carry(schema, part):
+    """A column that JSON cannot carry is refused when compiled, naming column and type."""
+    with pytest.raises(SchemaError) as raised:
+        decoder(schema)
+    assert part in str(raised.value)
+
+
+def test_errors_stay_short():
+    """An error shows the beginning of what was seen, never megabytes."""
+    huge = b'"' + b"x" * 1_000_000 + b'"'
+    messages = [b'{"c":%s}' % huge, b"[%s]" % huge, b'{"c":%s' % huge, b'{"c":[%s]}' % huge]
+    decoded = decoder(columns(c=LONG)).decode(messages)
+    assert len(decoded.errors) == 4
+    assert all(len(error) < 300 for error in decoded.errors.values())
+
+
+def test_no_messages_and_no_columns():
+    """No messages give no rows; without columns a message still is a row."""
+    schema = columns(c=LONG, t=TimestampType())
+    empty = decoder(schema).decode([])
+    assert empty.rows.schema == arrow_schema(schema)
+    assert empty.rows.num_rows == 0
+    nothing = decoder(StructType([])).decode([b"{}", b'{"x":1}', b"[]"] * ENOUGH)
+    assert nothing.rows.num_rows == 2 * ENOUGH
+    assert len(nothing.errors) == ENOUGH
+
+
+def test_rows_have_exactly_the_schema_that_spark_demands():
+    """Types, names and nullability are those of the table, nested ones too, by both ways."""
+    schema = required(
+        a=ArrayType(required(x=LONG, y=DateType()), containsNull=False),
+        d=DecimalType(10, 2),
+        f=FloatType(),
+        i=DayTimeIntervalType(),
+        m=MapType(TEXT, ArrayType(TEXT, containsNull=False), valueContainsNull=False),
+        v=VariantType(),
+    )
+    message = b'{"a":[{"x":1,"y":"2024-01-31"}],"d":1,"f":1,"i":1,"m":{"k":["v"]},"v":[1]}'
+    for count in (1, ENOUGH):
+        decoded = decoder(schema).decode([message] * count)
+        assert not decoded.errors
+        decoded.rows.validate(full=True)
+        assert decoded.rows.schema.equals(arrow_schema(schema))
+
+
+@pytest.mark.parametrize("at", [0, 5_000, 19_999])
+def test_a_bad_message_leaves_its_neighbours_alone(at):
+    """One bad message among many costs nobody else, wherever it stands."""
+    messages = [b'{"c":%d}' % i for i in range(20_000)]
+    messages[at] = b'{"c":"x"}'
+    decoded = decoder(columns(c=LONG)).decode(messages)
+    assert list(decoded.errors) == [at]
+    values = decoded.rows.column(0).to_pylist()
+    assert values == [i for i in range(20_000) if i != at]
+
+
+def test_columns_of_both_ways_stand_in_order():
+    """Maps and variants are read beside the columns that are parsed together, in their places."""
+    schema = columns(m=MapType(TEXT, LONG), a=LONG, v=VariantType(), b=TEXT)
+    messages = [b'{"b":"%d","a":%d,"m":{"k":%d}}' % (i, i, i) for i in range(100)]
+    rows = decoder(schema).decode(messages).rows
+    assert rows.column("m").to_pylist() == [[("k", i)] for i in range(100)]
+    assert rows.column("a").to_pylist() == list(range(100))
+    assert rows.column("b").to_pylist() == [str(i) for i in range(100)]
+    assert rows.column("v").null_count == 100
+    assert isinstance(rows, pa.RecordBatch)
+
+
+@pytest.mark.timeout(20)
+def test_hostile_messages_cost_no_more_than_their_length():
+    """No message makes a regular expression or a number parser go back over itself."""
+    size = 200_000
+    hostile = [
+        b"[" * 300 + b'"' + rb"\"" * size + b"\\",
+        b'{"n":"' + b"1" * size + b'x"}',
+        b'{"n":' + b"1" * size + b"}",
+        b'{"n":0.' + b"1" * size + b"}",
+        b'{"n":' + b'"' * size,
+        b'{"n":"' + rb"\u0061" * size + b'"}',
+        b'{"t":"' + b"2024-01-31 " * (size // 10) + b'"}',
+    ]
+    schema = columns(n=DoubleType(), d=DecimalType(38, 10), t=TimestampType(), i=LONG)
+    messages = hostile + [m.replace(b'"n"', b'"d"') for m in hostile]
+    messages += [m.replace(b'"n"', b'"i"') for m in hostile]
+    assert len(decoder(schema).decode(messages + [b"{}"] * ENOUGH).errors) == 19

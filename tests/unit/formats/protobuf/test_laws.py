@@ -1,0 +1,155 @@
+"""Laws of the protobuf format, for any schema, any row and any message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
+
+from tests.unit.formats.protobuf.codecs import columns, seen, shown
+from tests.unit.formats.protobuf.corpus import (
+    EVERYTHING,
+    WHOLE,
+    messages,
+    odd_bytes,
+    schemas,
+    spoiled,
+)
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+SYNTAXES = st.sampled_from(sorted(EVERYTHING))
+MANY = 130
+"""So many messages go the fast way."""
+
+MOMENT = columns(seconds=LongType(), nanos=IntegerType())
+_EXACT = {"at": MOMENT, "took": MOMENT, "moments": ArrayType(MOMENT)}
+LOSSLESS = StructType(
+    [
+        StructField(field.name, _EXACT.get(field.name, field.dataType))
+        for field in WHOLE.fields
+        if field.name != "inner"
+    ]
+)
+"""Columns for all that a message can hold, but for messages without end."""
+
+CODECS = {
+    syntax: (proto.decoder(LOSSLESS).decode, proto.encoder(LOSSLESS).encode)
+    for syntax, proto in EVERYTHING.items()
+}
+
+
+def law(examples: int) -> Any:
+    """How long to try; no deadline, since the first call of a vectorised function is slow."""
+    return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
+
+
+@law(200)
+@given(data=st.data(), syntax=SYNTAXES, schema=schemas(), defaults=st.booleans())
+def test_fast_way_equals_exact_way(data, syntax, schema, defaults):
+    """What the fast way does not leave to the exact way, that reads alike and without an error."""
+    proto = EVERYTHING[syntax]
+    many = data.draw(st.lists(spoiled(proto) | odd_bytes(proto), min_size=1, max_size=6))
+    exact = proto.exactly(schema, read_default_values=defaults).decode(many)
+    rows, odd = proto.fast(schema, many, defaults=defaults)
+    rows.validate(full=True)
+    event(f"{len(odd)} of {len(many)} odd, {len(exact.errors)} bad")
+    assert set(exact.errors) <= set(odd)
+    exact_rows = iter(shown(exact.rows))
+    for at, row in enumerate(shown(rows)):
+        if at not in exact.errors:
+            assert next(exact_rows) == row or at in odd
+
+
+@law(80)
+@given(data=st.data(), syntax=SYNTAXES, schema=schemas(strict=False))
+def test_plain_messages_go_the_fast_way(data, syntax, schema):
+    """Nothing is odd about a message that the runtime wrote and the exact way can read."""
+    proto = EVERYTHING[syntax]
+    message = data.draw(messages(proto))
+    message.ClearField("inner")
+    many = [message.SerializeToString()]
+    assume(not proto.exactly(schema).decode(many).errors)
+    assert proto.fast(schema, many)[1] == []
+
+
+@law(80)
+@given(
+    data=st.data(), syntax=SYNTAXES, schema=schemas(), defaults=st.booleans(), ignore=st.booleans()
+)
+def test_a_batch_reads_as_its_messages_do(data, syntax, schema, defaults, ignore):
+    """Whatever way each message goes: the same rows, the same errors at the same places."""
+    proto = EVERYTHING[syntax]
+    drawn = data.draw(st.lists(spoiled(proto) | odd_bytes(proto), min_size=1, max_size=4))
+    good = data.draw(messages(proto)).SerializeToString()
+    many = [good] * MANY + drawn + [good] * 3
+    options = {"read_default_values": defaults, "ignore_parse_errors": ignore}
+    assert seen(proto.decoder(schema, **options).decode(many)) == seen(
+        proto.exactly(schema, **options).decode(many)
+    )
+
+
+@law(60)
+@given(many=st.lists(st.binary(max_size=12), min_size=1, max_size=5), syntax=SYNTAXES)
+def test_any_bytes_leave_their_neighbours_as_they_are(many, syntax):
+    """Whatever stands among good messages: they are read, and it is a row or an error."""
+    decoded = (
+        EVERYTHING[syntax]
+        .decoder(columns(int64=LongType()))
+        .decode([b"\x38\x07"] * MANY + many + [b"\x38\x07"] * MANY)
+    )
+    assert decoded.rows.num_rows + len(decoded.errors) == 2 * MANY + len(many)
+    assert set(decoded.errors) <= set(range(MANY, MANY + len(many)))
+    values = decoded.rows.column(0).to_pylist()
+    assert values[:MANY] == values[-MANY:] == [7] * MANY
+
+
+@law(80)
+@given(data=st.data(), syntax=SYNTAXES)
+def test_what_is_written_is_what_the_runtime_writes(data, syntax):
+    """A message read into columns for everything is written with the very bytes of the runtime."""
+    proto = EVERYTHING[syntax]
+    many = data.draw(st.lists(messages(proto), min_size=1, max_size=4))
+    for message in many:
+        message.ClearField("inner")
+        # The runtime has an order of its own for the entries of a map.
+        for entries in (message.by_name, message.by_number, message.by_truth, message.by_uint64):
+            for key in sorted(entries)[1:]:
+                del entries[key]
+    written = [message.SerializeToString() for message in many]
+    read, encode = CODECS[syntax]
+    decoded = read(written)
+    assert not decoded.errors
+    assert encode(decoded.rows) == written
+
+
+@law(40)
+@given(data=st.data(), syntax=SYNTAXES)
+def test_maps_that_are_written_are_those_that_were_read(data, syntax):
+    """Whatever the order of their entries, the runtime reads the same maps."""
+    proto = EVERYTHING[syntax]
+    message = data.draw(messages(proto))
+    message.ClearField("inner")
+    read, encode = CODECS[syntax]
+    (written,) = encode(read([message.SerializeToString()]).rows)
+    again = proto.message.FromString(written)
+    for name in ("by_name", "by_number", "by_truth", "by_uint64"):
+        assert dict(getattr(again, name)) == dict(getattr(message, name))
+
+
+@law(80)
+@given(data=st.data(), syntax=SYNTAXES, schema=schemas(), copies=st.sampled_from([1, MANY]))
+def test_what_is_written_reads_back(data, syntax, schema, copies):
+    """decode(encode(rows)) is rows, and a row's bytes do not depend on those beside it."""
+    proto = EVERYTHING[syntax]
+    many = data.draw(st.lists(messages(proto), min_size=1, max_size=4))
+    read, encode = proto.decoder(schema).decode, proto.encoder(schema).encode
+    rows = read([message.SerializeToString() for message in many] * copies).rows
+    written = encode(rows)
+    decoded = read(written)
+    assert not decoded.errors
+    assert decoded.rows.schema.equals(rows.schema)
+    assert shown(decoded.rows) == shown(rows)
+    at = rows.num_rows // 2
+    assert encode(rows.slice(at)) == written[at:]

@@ -1,0 +1,232 @@
+"""What a task does with a range: rows in Spark's schema, and the fate of bad messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
+from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.source import dead_letters, task
+from tests.table_options import table_options
+from tests.unit.source.test_metadata import FakeBatch, fake_batch
+
+ID = StructField("id", LongType())
+NAME = StructField("name", StringType())
+KIND = StructField("_change_type", StringType())
+RANGE = Range("orders", 3, 0, 100)
+
+
+@dataclass
+class FakeClient:
+    """Gives these batches to whoever reads and keeps what is sent."""
+
+    batches: list[FakeBatch]
+    failure: Exception | None = None
+    asked: dict[str, Any] = field(default_factory=dict)
+    sent: list[Messages] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    def reader(self, properties: object, **how: Any) -> FakeClient:
+        """Itself."""
+        self.asked = how
+        return self
+
+    def read(self, range_: Range) -> Iterator[FakeBatch]:
+        """The batches, whichever the range is."""
+        return iter(self.batches)
+
+    def sender(
+        self, properties: object, topics: tuple[str, ...], guarantee: DeliveryGuarantee
+    ) -> FakeClient:
+        """Itself."""
+        self.log.append(f"open {topics} {guarantee.value}")
+        return self
+
+    def send(self, messages: Messages) -> None:
+        """Keeps them."""
+        self.sent.append(messages)
+
+    def flush(self) -> None:
+        """Confirms, or fails as told."""
+        self.log.append("flush")
+        if self.failure is not None:
+            raise self.failure
+
+    def close(self) -> None:
+        """Takes note."""
+        self.log.append("close")
+
+
+@pytest.fixture
+def read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., tuple[list[tuple[Any, ...]], FakeClient]]:
+    """Reads batches as a task does; gives rows and the client that was used."""
+
+    def reading(
+        *batches: FakeBatch,
+        columns: tuple[StructField, ...] = (ID, NAME, KIND),
+        stream: bool = True,
+        failure: Exception | None = None,
+        **given: str,
+    ) -> tuple[list[tuple[Any, ...]], FakeClient]:
+        client = FakeClient(list(batches), failure)
+        for module in (task, dead_letters):
+            monkeypatch.setattr(module, "load_client", lambda name: client)
+        raw = table_options(**{"topic": "orders", **given})
+        options = read_options(raw, format_options, stream=stream)
+        schema = StructType(list(columns))
+        rows = []
+        for batch in task.read_range(RANGE, table_to_read(schema, options), options):
+            assert batch.schema.equals(arrow_schema(schema))
+            assert batch.num_rows, "an empty batch is a message for nothing"
+            rows += [tuple(row.values()) for row in batch.to_pylist()]
+        return rows, client
+
+    return reading
+
+
+GOOD = (b'{"id":1}', b'{"name":"a"}')
+BAD = (b'{"id":2}', b"?")
+
+
+def test_each_batch_gives_its_rows(read: Callable[..., Any]) -> None:
+    """Rows come batch by batch; one without rows gives none."""
+    rows, client = read(
+        fake_batch(GOOD, (b'{"id":1}', None)), fake_batch(), fake_batch(BAD), fake_batch(GOOD),
+        **{"error-handling.mode": "ignore"},
+    )  # fmt: skip
+    assert rows == [(1, "a", "upsert"), (1, None, "delete"), (1, "a", "upsert")]
+    assert (client.asked["committed"], client.asked["fail_on_data_loss"]) == (True, True)
+
+
+def test_a_snapshot_comes_at_the_end(read: Callable[..., Any]) -> None:
+    """A snapshot reduces all batches and shows NOT NULL columns as they are promised."""
+    columns = (StructField("id", LongType(), False), StructField("name", StringType(), False))
+    later = fake_batch((b'{"id":1}', b'{"name":"b"}'), (b'{"id":3}', b'{"name":"c"}'), first=10)
+    rows, _ = read(
+        fake_batch(GOOD, (b'{"id":2}', b'{"name":"x"}')), fake_batch((b'{"id":2}', None), first=5),
+        later, columns=columns, stream=False,
+        **{"properties.isolation.level": "read_uncommitted", "failOnDataLoss": "false"},
+    )  # fmt: skip
+    assert rows == [(1, "b"), (3, "c")]
+
+
+def test_fail_tells_the_first_bad_message(read: Callable[..., Any]) -> None:
+    """``fail`` raises at the first bad message of the range, with its place."""
+    with pytest.raises(DecodeError) as error:
+        read(fake_batch(GOOD, GOOD, BAD, (None, b"{}"), first=40))
+    found = error.value
+    assert (found.topic, found.partition, found.offset, found.stage) == ("orders", 3, 42, "value")
+
+
+def test_ignore_counts_in_the_log(
+    read: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """``ignore`` says for each batch how many messages were skipped, and why the first of them."""
+    with caplog.at_level(logging.WARNING, "pyspark_upsert_kafka"):
+        rows, _ = read(
+            fake_batch(GOOD, BAD, (None, b"{}"), BAD, first=7), fake_batch(GOOD),
+            **{"error-handling.mode": "ignore"},
+        )  # fmt: skip
+    assert len(rows) == 2
+    (record,) = caplog.records
+    text = record.getMessage()
+    assert "Skipped 3 messages" in text
+    assert "topic 'orders', partition 3" in text
+    assert "the first at offset 8 (value)" in text
+
+
+LOG = {"error-handling.mode": "log", "error-handling.log.target": "letters"}
+
+
+def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:
+    """``log`` sends the message as it was, with what was wrong, and waits until it is confirmed."""
+    headers = [(), (("mine", b"1"), ("__error.topic", b"before")), ()]
+    batch = fake_batch(
+        GOOD, BAD, (None, None), first=7, headers=headers, timestamps=[(1, 5), (2, 6), (0, -1)]
+    )
+    rows, client = read(batch, **LOG)
+    assert rows == [(1, "a", "upsert")]
+    assert client.log == ["open ('letters',) at-least-once", "flush", "close"]
+    assert client.asked["details"] is True, "letters carry headers and timestamps"
+    (letters,) = client.sent
+    assert (letters.topics, letters.keys, letters.values) == (
+        "letters",
+        [BAD[0], None],
+        [BAD[1], None],
+    )
+    assert letters.headers is not None
+    first, second = (list(each or ()) for each in letters.headers)
+    assert first[:2] == [("mine", b"1"), ("__error.topic", b"before")]
+    assert [(name, value) for name, value in first[2:] if name != "__error.message"] == [
+        ("__error.topic", b"orders"), ("__error.partition", b"3"), ("__error.offset", b"8"),
+        ("__error.timestamp", b"6"), ("__error.stage", b"value"),
+    ]  # fmt: skip
+    assert dict(second)["__error.stage"] == b"null-key"
+
+
+def test_log_sends_on_without_headers_that_cannot_be_read(read: Callable[..., Any]) -> None:
+    """Key and value as they were, and the letter says that the headers are missing."""
+    batch = fake_batch(GOOD, GOOD, BAD, bad_headers={1: "no UTF-8", 2: "no UTF-8"})
+    rows, client = read(batch, **LOG)
+    assert rows == [(1, "a", "upsert")]
+    (letters,) = client.sent
+    assert list(zip(letters.keys, letters.values, strict=True)) == [GOOD, BAD]
+    first, second = (dict(each or ()) for each in letters.headers or ())
+    assert first["__error.stage"] == b"headers"
+    assert first["__error.message"] == b"no UTF-8. The dead letter is without them"
+    assert second["__error.stage"] == b"value"
+    assert second["__error.message"].endswith(b"; no UTF-8. The dead letter is without them")
+    assert len(first) == len(second) == 6
+
+
+def test_fail_names_the_message_whose_headers_cannot_be_read(read: Callable[..., Any]) -> None:
+    """With topic, partition, offset and stage."""
+    headers = StructField("_headers", METADATA["header-list"].types[0])
+    with pytest.raises(DecodeError, match=r"partition 3, offset 8.*stage: headers.*no UTF-8"):
+        read(
+            fake_batch(GOOD, GOOD, first=7, bad_headers={1: "no UTF-8"}),
+            columns=(ID, KIND, headers),
+        )
+
+
+def test_log_that_is_not_confirmed_fails_the_task(read: Callable[..., Any]) -> None:
+    """A letter that does not arrive fails the task: its message would be lost."""
+    with pytest.raises(BrokerError, match="nobody there"):
+        read(fake_batch(BAD), failure=BrokerError("nobody there"), **LOG)
+
+
+def test_column_hides_nothing(read: Callable[..., Any]) -> None:
+    """``column`` shows a row for each message, the bad ones too."""
+    columns = (ID, KIND, StructField("_error", METADATA["error"].types[0]))
+    rows, client = read(fake_batch(GOOD, BAD), columns=columns, **{"error-handling.mode": "column"})
+    assert [row[:2] for row in rows] == [(1, "upsert"), (None, None)]
+    assert client.sent == []
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [("offset", False), ("topic", False), ("timestamp", True), ("headers", True),
+     ("header-list", True), ("leader-epoch", True), ("timestamp-type", True)],
+)  # fmt: skip
+def test_details_are_asked_for_when_shown(read: Callable[..., Any], key: str, wanted: bool) -> None:
+    """Timestamps, headers and epochs cost something, so they are taken out only for a column."""
+    _, client = read(fake_batch(GOOD))
+    assert client.asked["details"] is False
+    column = StructField("m", METADATA[key].types[0])
+    _, client = read(fake_batch(GOOD), columns=(ID, KIND, column), **{"metadata.m": key})
+    assert client.asked["details"] is wanted
