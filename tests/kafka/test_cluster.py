@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.kafka.local import ports
+from pyspark_upsert_kafka.kafka.retrying import Retrying
 from tests.conftest import Broker
 from tests.kafka.conftest import (
     delete_before,
@@ -144,20 +145,27 @@ def test_a_port_that_is_silent_is_no_broker(edge):
             cluster.topics(named("t"))
 
 
-def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_broker):
+def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_broker, monkeypatch):
     """A request sent while the broker is down is answered once it is up."""
     topic = stoppable_broker.topic()
+    failed, judge = threading.Event(), Retrying._raise_if_fatal
+
+    def judge_failure(self: Retrying, *failure: object) -> None:
+        failed.set()
+        judge(self, *failure)
+
+    monkeypatch.setattr(Retrying, "_raise_if_fatal", judge_failure)
+    edge = edge.at(stoppable_broker.servers).given(
+        {"request.timeout.ms": 1_000, "default.api.timeout.ms": 300_000}
+    )
     stoppable.stop()
-    with (
-        edge.at(stoppable_broker.servers).cluster() as cluster,
-        ThreadPoolExecutor(1) as pool,
-    ):
+    with edge.cluster() as cluster, ThreadPoolExecutor(1) as pool:
         answer = pool.submit(cluster.topics, named(topic))
-        time.sleep(1.0)
+        assert failed.wait(300)  # an attempt failed
         assert not answer.done()
         stoppable.start()
 
-        assert answer.result(120)[topic].partitions == 1
+        assert answer.result(300)[topic].partitions == 1
 
 
 def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker):
