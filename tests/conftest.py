@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Broker:
         """Creates a topic with a unique name; ``cleanup_policy='compact'`` sets ``cleanup.policy``."""
         name = f"t-{uuid.uuid4().hex[:12]}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        self._create(NewTopic(name, partitions, 1, config=settings))
         return name
 
     def delete(self, topic: str) -> None:
@@ -63,7 +64,13 @@ class Broker:
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """Creates a topic of that name."""
-        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+        self._create(NewTopic(topic, partitions, 1))
+
+    def _create(self, topic: NewTopic) -> None:
+        """The controller has a new topic first; whoever asks the broker is to find it there."""
+        self.admin.create_topics([topic])[topic.topic].result()
+        while topic.topic not in self.admin.list_topics(timeout=30).topics:
+            time.sleep(0.05)
 
     def configure(self, topic: str, **config: str) -> None:
         """Changes settings of a topic; ``max_message_bytes='1000'`` sets ``max.message.bytes``."""
