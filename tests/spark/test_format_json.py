@@ -55,7 +55,7 @@ def test_spark_reads_what_is_written(spark: SparkSession, standard: str) -> None
 @pytest.mark.parametrize("nulls", ["true", "false"])
 @pytest.mark.parametrize("copies", [1, 40])
 def test_what_spark_writes_is_read(spark: SparkSession, nulls: str, copies: int) -> None:
-    """What Spark's to_json writes reads as the same rows, by the exact way and by the fast one."""
+    """What Spark's to_json writes reads as the same rows, by the row path and by the vectorised path."""
     frame = spark.createDataFrame(VALUES, DDL).coalesce(1)
     given = WRITTEN_BY_SPARK | {"ignoreNullFields": nulls}
     texts = frame.select(F.to_json(F.struct("*"), given)).collect()

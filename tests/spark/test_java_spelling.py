@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.formats.float_texts import float_texts
-from pyspark_upsert_kafka.formats.numerals import java_texts
+from pyspark_upsert_kafka.formats.float_text import float_texts
+from pyspark_upsert_kafka.formats.number_text import java_texts
 
 COUNT = 100_000
 BITS = {np.float64: np.uint64, np.float32: np.uint32}

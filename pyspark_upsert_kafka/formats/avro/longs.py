@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers, varint, zigzag
-from pyspark_upsert_kafka.formats.bytewise.pieces import Cells, varints
+from pyspark_upsert_kafka.formats.binary.byte_parts import Cells, varints
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers, varint, zigzag
 
 
 def long(value: int) -> bytes:

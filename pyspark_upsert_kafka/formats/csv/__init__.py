@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader, reader_by_columns
+from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
-from pyspark_upsert_kafka.formats.csv.reading import row_reader
+from pyspark_upsert_kafka.formats.csv.encoding import CsvEncoder
+from pyspark_upsert_kafka.formats.csv.row_path import row_reader
 from pyspark_upsert_kafka.formats.csv.types import check_columns
-from pyspark_upsert_kafka.formats.csv.writing import CsvEncoder
+from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
 from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
 
 
@@ -24,10 +25,10 @@ def decoder(spec: CodecSpec) -> Decoder:
     target = arrow_schema(spec.schema)
     row = row_reader(spec.schema, dialect)
     row_path = RowPath(row, target, skip_bad=dialect.ignore_parse_errors)
-    vectorised = columnar_reader(spec.schema, target, dialect)
+    vectorised = compile_vectorised_path(spec.schema, target, dialect)
     if vectorised is None:
         return row_path
-    by_columns = reader_by_columns(spec.schema, target, dialect)
+    by_columns = compile_column_path(spec.schema, target, dialect)
     return SplittingDecoder(vectorised, row_path, by_columns)
 
 

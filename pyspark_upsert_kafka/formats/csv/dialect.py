@@ -25,7 +25,7 @@ def _character(value: str) -> str:
 
 
 def _escaped_character(value: str) -> str:
-    r"""One character, which Java's escapes may spell.
+    r"""One character, which Java's escapes may to_text.
 
     >>> _escaped_character(r"\t") == _escaped_character(r"\u0009") == "\t"
     True

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from pyspark_upsert_kafka.formats.conversion import one_chunk
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
@@ -83,7 +84,7 @@ def line_parser(kinds: Sequence[pa.DataType], dialect: Dialect) -> Parser | None
         if whole and _has_hexadecimals(text):
             for column in table(as_text).columns:
                 check_no_hexadecimals(column)
-        return [_only_chunk(column) for column in parsed.columns]
+        return [one_chunk(column) for column in parsed.columns]
 
     return parse
 
@@ -134,7 +135,3 @@ def check_no_hexadecimals(texts: pa.Array | pa.ChunkedArray) -> None:
     """Raises ValueError for what Arrow takes for a number and nobody else does: 0x10 for 16."""
     if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
         raise ValueError("a hexadecimal number")
-
-
-def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

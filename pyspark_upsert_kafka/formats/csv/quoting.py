@@ -13,12 +13,12 @@ from collections.abc import Callable
 import polars as pl
 
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
-from pyspark_upsert_kafka.formats.texts import Pieces
+from pyspark_upsert_kafka.formats.text_columns import TextParts
 
 _LONG = 24
 _TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
 
-Quote = Callable[[pl.Series], Pieces]
+Quote = Callable[[pl.Series], TextParts]
 """Texts to fields; null stays null. Raises ValueError for what cannot be written without quotes."""
 
 
@@ -38,7 +38,7 @@ def _class_of(character: str) -> str:
 
 
 def _refusing(special: str) -> Quote:
-    def fields(texts: pl.Series) -> Pieces:
+    def fields(texts: pl.Series) -> TextParts:
         if texts.str.contains(special).any():
             raise ValueError(
                 "it holds a character that needs quotes, and 'disable-quote-character' is set"
@@ -51,7 +51,7 @@ def _refusing(special: str) -> Quote:
 def _quoting(special: str, quote: str, escape: str | None) -> Quote:
     doubled = [quote] if escape in (None, quote) else [quote, str(escape)]
 
-    def fields(texts: pl.Series) -> Pieces:
+    def fields(texts: pl.Series) -> TextParts:
         needed = _needed(texts, special)
         if not needed.any():
             return [texts]

@@ -11,9 +11,7 @@ from collections.abc import Callable
 
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-
-# What Java's String.trim() takes away.
-BLANK = "".join(map(chr, range(0x21)))
+from pyspark_upsert_kafka.formats.number_text import BLANK
 
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 _COMMENTS = re.compile(r"(?:#[^\r\n]*(?:\r\n?|\n|\Z))+")
@@ -34,14 +32,9 @@ def splitter(dialect: Dialect, most: int) -> Split:
         dialect: How they are written.
         most: So many fields are looked for; a message with more has one more here, whatever comes then.
     """
-    quoted, plain = _quoted(dialect), _plain(dialect)
-    quote = _NEVER if dialect.quote is None else re.escape(dialect.quote)
-    field = re.compile(
-        rf"(?:{quote}({quoted}){quote}(?!{quote}){_blanks(dialect)}|(?!{quote})({plain})){_end(dialect)}",
-        re.DOTALL,
-    )
+    field = _field_pattern(dialect)
     inside, outside = _unescape_quoted(dialect), _unescape_plain(dialect)
-    long_field = _long_field(dialect, inside, outside)
+    long_field = _LongField(dialect, inside, outside).read
 
     def split(message: bytes) -> list[str]:
         text = _text(message, dialect)
@@ -63,6 +56,14 @@ def splitter(dialect: Dialect, most: int) -> Split:
     return split
 
 
+def _field_pattern(dialect: Dialect) -> re.Pattern[str]:
+    """A field that is not too long: the inside of a quoted one or a plain one, and what ends it."""
+    quote = _NEVER if dialect.quote is None else re.escape(dialect.quote)
+    quoted = f"{quote}({_quoted(dialect)}){quote}(?!{quote}){_blanks(dialect)}"
+    plain = f"(?!{quote})({_plain(dialect)})"
+    return re.compile(f"(?:{quoted}|{plain}){_end(dialect)}", re.DOTALL)
+
+
 def _text(message: bytes, dialect: Dialect) -> str:
     try:
         text = message.decode()
@@ -75,39 +76,48 @@ def _text(message: bytes, dialect: Dialect) -> str:
     return text
 
 
-def _long_field(
-    dialect: Dialect, inside: Callable[[str], str], outside: Callable[[str], str]
-) -> Callable[[str, int], tuple[str, str, int]]:
-    """A field of any length, piece by piece: its text, what ends it, and where the next one begins.
+class _LongField:
+    """Reads a field of any length: many matches of a pattern, one after the other, make one run.
 
-    It raises UnreadableError where there is none; the wording is Jackson's.
+    What it reads is the field's text, what ends it, and where the next one begins. The wording of its
+    errors is Jackson's.
     """
-    quoted, plain, blanks, ends = (
-        re.compile(pattern, re.DOTALL)
-        for pattern in (_quoted(dialect), _plain(dialect), _blanks(dialect), _end(dialect))
-    )
 
-    def read(text: str, begin: int) -> tuple[str, str, int]:
-        if dialect.quote is None or not text.startswith(dialect.quote, begin):
-            close = after = _run(plain, text, begin)
-            value = outside(text[begin:close])
-        else:
-            close = _run(quoted, text, begin + 1)
-            if not text.startswith(dialect.quote, close):
-                raise UnreadableError("Missing closing quote for value")
-            value = inside(text[begin + 1 : close])
-            after = _run(blanks, text, close + 1)
-        end = ends.match(text, after)
-        if end is None and after == close:
+    def __init__(
+        self, dialect: Dialect, inside: Callable[[str], str], outside: Callable[[str], str]
+    ) -> None:
+        self._delimiter, self._quote = dialect.delimiter, dialect.quote
+        self._inside, self._outside = inside, outside
+        self._quoted, self._plain, self._blanks, self._end = (
+            re.compile(pattern, re.DOTALL)
+            for pattern in (_quoted(dialect), _plain(dialect), _blanks(dialect), _end(dialect))
+        )
+
+    def read(self, text: str, begin: int) -> tuple[str, str, int]:
+        """The field that begins there. Raises UnreadableError."""
+        if self._quote is None or not text.startswith(self._quote, begin):
+            return self._read_plain(text, begin)
+        return self._read_quoted(text, begin, self._quote)
+
+    def _read_plain(self, text: str, begin: int) -> tuple[str, str, int]:
+        close = _run(self._plain, text, begin)
+        end = self._end.match(text, close)
+        if end is None:
             raise UnreadableError("Unexpected EOF in escaped character")
+        return self._outside(text[begin:close]), end[1], end.end()
+
+    def _read_quoted(self, text: str, begin: int, quote: str) -> tuple[str, str, int]:
+        close = _run(self._quoted, text, begin + 1)
+        if not text.startswith(quote, close):
+            raise UnreadableError("Missing closing quote for value")
+        after = _run(self._blanks, text, close + 1)
+        end = self._end.match(text, after)
         if end is None:
             raise UnreadableError(
                 f"Unexpected character {text[after]!r} after a quoted field: Expected separator "
-                f"({dialect.delimiter!r}) or end-of-line"
+                f"({self._delimiter!r}) or end-of-line"
             )
-        return value, end[1], end.end()
-
-    return read
+        return self._inside(text[begin + 1 : close]), end[1], end.end()
 
 
 def _run(pattern: re.Pattern[str], text: str, at: int) -> int:

@@ -4,41 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-
-BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
-
-_SIMPLE = {
-    *BITS,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-}
+from pyspark_upsert_kafka.formats.simple_types import TEXT_TYPES
 
 
 def check_columns(columns: StructType) -> None:
@@ -55,7 +24,7 @@ def check_columns(columns: StructType) -> None:
         elif isinstance(kind, StructType):
             _check_names(kind, f"{field.name}.")
             _check_nested([inner.dataType for inner in kind.fields], field.name)
-        elif type(kind) not in _SIMPLE:
+        elif type(kind) not in TEXT_TYPES:
             raise SchemaError(
                 f"Unsupported type '{kind.simpleString()}' for field '{field.name}': the 'csv' "
                 "format carries booleans, numbers, strings, binary, dates, timestamps, and arrays "
@@ -73,7 +42,7 @@ def _check_nested(kinds: list[DataType], name: str) -> None:
     if not kinds:
         raise SchemaError(f"Field '{name}' is a struct without fields: the 'csv' format has none.")
     for kind in kinds:
-        if type(kind) not in _SIMPLE:
+        if type(kind) not in TEXT_TYPES:
             raise SchemaError(
                 "Only simple types are supported in the second level nesting of fields "
                 f"'{name}' but was: {kind.simpleString()}."

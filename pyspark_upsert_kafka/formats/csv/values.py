@@ -25,10 +25,16 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.base64_text import binary
-from pyspark_upsert_kafka.formats.csv.record import BLANK
-from pyspark_upsert_kafka.formats.csv.types import BITS
-from pyspark_upsert_kafka.formats.moments import OtherStandardError, TimestampText, days
-from pyspark_upsert_kafka.formats.numerals import decimal, double, integer_text, single
+from pyspark_upsert_kafka.formats.number_text import (
+    BLANK,
+    boolean,
+    decimal,
+    double,
+    integer_text,
+    single,
+)
+from pyspark_upsert_kafka.formats.simple_types import BITS
+from pyspark_upsert_kafka.formats.timestamp_text import OtherStandardError, TimestampText, days
 
 Reader = Callable[[str], Any]
 """A text to a value; raises ValueError."""
@@ -52,13 +58,6 @@ def has_empty_text(kind: DataType) -> bool:
     return isinstance(kind, StringType | BinaryType)
 
 
-def _boolean(text: str) -> bool:
-    lowered = text.strip(BLANK).lower()
-    if lowered not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return lowered == "true"
-
-
 def _date(text: str) -> int:
     match = _SHORT_DATE.fullmatch(text)
     return days("{}-{:0>2}-{:0>2}".format(*match.groups()) if match else text)
@@ -79,7 +78,7 @@ def _timestamp(zoned: bool) -> Reader:
 
 _READERS: dict[type[DataType], Reader] = {
     BinaryType: binary,
-    BooleanType: _boolean,
+    BooleanType: boolean,
     DateType: _date,
     DoubleType: lambda text: double(text.strip(BLANK)),
     FloatType: lambda text: single(text.strip(BLANK)),

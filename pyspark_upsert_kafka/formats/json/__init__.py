@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
-from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
-from pyspark_upsert_kafka.formats.json.parsed import reader_by_columns
-from pyspark_upsert_kafka.formats.json.reading import row_reader
+from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
+from pyspark_upsert_kafka.formats.json.encoding import JsonEncoder
+from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS, settings_of
 from pyspark_upsert_kafka.formats.json.types import check_columns
-from pyspark_upsert_kafka.formats.json.writing import JsonEncoder
+from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 
 
 def decoder(spec: CodecSpec) -> Decoder:
@@ -25,10 +25,10 @@ def decoder(spec: CodecSpec) -> Decoder:
     target = arrow_schema(spec.schema)
     row = row_reader(spec.schema, settings)
     row_path = RowPath(row, target, skip_bad=settings.ignore_parse_errors)
-    vectorised = columnar_reader(spec.schema, target, settings)
+    vectorised = compile_vectorised_path(spec.schema, target, settings)
     if vectorised is None:
         return row_path
-    by_columns = reader_by_columns(spec.schema, target, settings)
+    by_columns = compile_column_path(spec.schema, target, settings)
     return SplittingDecoder(vectorised, row_path, by_columns)
 
 

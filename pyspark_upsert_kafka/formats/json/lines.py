@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from pyspark_upsert_kafka.formats.conversion import one_chunk
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
@@ -33,8 +34,8 @@ _NOT_FINITE = r"(?:NaN|Inf(?:inity)?)[ \t\r\n]*[,}\]]"
 # with a large negative exponent, with a very long fraction, or either of them hidden in escapes.
 _NOT_SCALABLE = r"[0-9.][eE]-[0-9]{2,}\"?[ \t\r\n]*[,}\]]|[0-9]{39}|\\u00(?:3[0-9]|[46]5|2[dD])"
 
-Parser = Callable[[Sequence[bytes]], pa.Table]
-"""Messages to one row each; raises ValueError when it is not sure to be right about all of them."""
+Parser = Callable[[Sequence[bytes]], "list[pa.Array]"]
+"""Messages to their columns; raises ValueError when it is not sure to be right about all of them."""
 
 
 def line_parser(schema: pa.Schema) -> Parser:
@@ -44,13 +45,13 @@ def line_parser(schema: pa.Schema) -> Parser:
         explicit_schema=schema, unexpected_field_behavior="ignore"
     )
 
-    def parse(messages: Sequence[bytes]) -> pa.Table:
+    def parse(messages: Sequence[bytes]) -> list[pa.Array]:
         text = _joined(messages, forbidden)
         read_options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1)
         table = pyarrow.json.read_json(pa.BufferReader(text), read_options, parse_options)
         if table.num_rows != len(messages):
             raise ValueError("a message is not exactly one document")
-        return table
+        return [one_chunk(column) for column in table.columns]
 
     return parse
 

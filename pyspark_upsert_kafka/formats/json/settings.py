@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option, any_text, boolean, one_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from pyspark_upsert_kafka.formats.moments import TimestampText
+from pyspark_upsert_kafka.formats.timestamp_text import TimestampText
 
 OPTIONS = (
     Option("fail-on-missing-field", boolean, False, "A field that a message lacks is an error."),

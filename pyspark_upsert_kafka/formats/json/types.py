@@ -6,45 +6,19 @@ from collections import Counter
 
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
     DataType,
-    DateType,
     DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
     MapType,
-    ShortType,
     StringType,
     StructType,
-    TimestampNTZType,
-    TimestampType,
     VariantType,
     YearMonthIntervalType,
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.simple_types import TEXT_TYPES
 
-BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
-
-_SIMPLE = {
-    *BITS,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-    VariantType,
-}
+_SIMPLE = {*TEXT_TYPES, DayTimeIntervalType, VariantType}
 
 
 def check_columns(columns: StructType, path: str = "") -> None:

@@ -28,16 +28,21 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.formats.base64_text import binary
 from pyspark_upsert_kafka.formats.json.document import Number, compact
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.json.types import BITS
 from pyspark_upsert_kafka.formats.json.variants import variant
-from pyspark_upsert_kafka.formats.moments import OtherStandardError, TimestampText, days
-from pyspark_upsert_kafka.formats.numerals import decimal, double, integer, integer_text, single
+from pyspark_upsert_kafka.formats.number_text import (
+    BLANK,
+    boolean,
+    decimal,
+    double,
+    integer,
+    integer_text,
+    single,
+)
+from pyspark_upsert_kafka.formats.simple_types import BITS
+from pyspark_upsert_kafka.formats.timestamp_text import OtherStandardError, TimestampText, days
 
 Reader = Callable[[Any], Any]
 """A parsed JSON value, which is not null, to a value of the column; raises ValueError."""
-
-# What Java's String.trim() takes away.
-_BLANK = "".join(map(chr, range(0x21)))
 
 
 def value_reader(kind: DataType, settings: Settings) -> Reader:
@@ -71,12 +76,12 @@ def _decimal(kind: DecimalType) -> Reader:
     return read
 
 
-def _timestamp(spelling: TimestampText) -> Reader:
-    expected = f"a text like '{spelling.example}'"
+def _timestamp(timestamp_format: TimestampText) -> Reader:
+    expected = f"a text like '{timestamp_format.example}'"
 
     def read(value: Any) -> int:
         try:
-            return spelling.micros(_string(value, expected))
+            return timestamp_format.micros(_string(value, expected))
         except OtherStandardError as other:
             raise ValueError(
                 f"expected {expected} ('timestamp-format.standard' = '{other.standard}' reads "
@@ -89,10 +94,7 @@ def _timestamp(spelling: TimestampText) -> Reader:
 def _boolean(value: Any) -> bool:
     if type(value) is bool:
         return value
-    text = value.strip(_BLANK).lower() if type(value) is str else ""
-    if text not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return bool(text == "true")
+    return boolean(value if type(value) is str else "")
 
 
 _milliseconds = _integer(64)
@@ -114,7 +116,7 @@ def _text(value: Any, expected: str) -> str:
     """The digits of a number, or a string without blanks around it."""
     if not isinstance(value, str):
         raise ValueError(f"expected {expected}")  # noqa: TRY004 - the message is at fault
-    return value.strip(_BLANK)
+    return value.strip(BLANK)
 
 
 def _string(value: Any, expected: str) -> str:

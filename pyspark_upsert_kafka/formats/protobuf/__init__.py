@@ -11,12 +11,12 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath
-from pyspark_upsert_kafka.formats.protobuf.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_descriptor
-from pyspark_upsert_kafka.formats.protobuf.reading import row_reader
+from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
+from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import OPTIONS, settings_of
-from pyspark_upsert_kafka.formats.protobuf.writing import ProtobufEncoder
+from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 
 # The vectorised path has a fixed cost; under this many messages the row path costs less.
 _MIN_VECTORISED = 128
@@ -34,15 +34,15 @@ def decoder(spec: CodecSpec) -> Decoder:
     columns = columns_of(descriptor, spec.schema, defaults=settings.read_default_values)
     target = arrow_schema(spec.schema)
     row_path = RowPath(row_reader(descriptor, columns), target, settings.ignore_parse_errors)
-    read = columnar_reader(descriptor, columns, target.types)
+    read = compile_vectorised_path(descriptor, columns, target.types)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         columnar = read(messages)
         if columnar is None:
             return None
-        arrays, odd = columnar
+        arrays, fallback = columnar
         rows = batch_of(arrays, target, len(messages))
-        return (rows.filter(pa.array(~odd)) if odd.any() else rows), odd
+        return (rows.filter(pa.array(~fallback)) if fallback.any() else rows), fallback
 
     return FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
 

@@ -33,7 +33,7 @@ def first_value(column: Column) -> Any:
 
 
 def finder(enum: Any) -> Callable[[np.ndarray], tuple[pa.Array, np.ndarray]]:
-    """Compiles the way from numbers to names, and which numbers have none."""
+    """Compiles the conversion from numbers to names, and which numbers have none."""
     by_number = dict(sorted(enum_names(enum).items()))
     known = np.array(list(by_number), np.int32)
     names = pa.array(by_number.values(), pa.string())
@@ -46,7 +46,7 @@ def finder(enum: Any) -> Callable[[np.ndarray], tuple[pa.Array, np.ndarray]]:
 
 
 def numberer(column: Column) -> Callable[[pa.Array], np.ndarray]:
-    """Compiles the way from names, or from numbers, to numbers; it raises EncodeError."""
+    """Compiles the conversion from names, or from numbers, to numbers; it raises EncodeError."""
     enum = column.field.enum_type
     by_name = {value.name: value.number for value in enum.values}
     known = set(by_name.values())

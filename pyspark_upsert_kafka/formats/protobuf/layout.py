@@ -23,8 +23,8 @@ class Layout:
     Args:
         fields: The fields' descriptors.
         by_tag: The place of a field by each tag it may have.
-        once: Places of the fields that are odd when they occur twice: of a message the second is merged
-            into the first, of a string each must be UTF-8.
+        once: Places of the fields for which a message falls back to the row path when they occur twice: of
+            a message the second is merged into the first, of a string each must be UTF-8.
         oneofs: The places of each group of fields of which a message holds the last one only.
         closed: Whether an unknown field matters: it may be an extension that the runtime knows, and
             an entry of a map that holds one is as a whole unknown to the runtime.

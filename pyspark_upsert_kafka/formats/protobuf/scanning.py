@@ -4,9 +4,9 @@ The messages are read in step. Each has a place and the tag that stands there; t
 taken next, for all messages that are at it. One writer writes the same fields in the same order, so
 there are as many steps as there are fields.
 
-A message that does anything out of the ordinary is marked as odd and left alone; the exact way reads
-it. Odd are: an end in the middle of something, a group, a message or a string that occurs twice where
-one is expected (messages would be merged), two fields of one oneof.
+A message that does anything out of the ordinary falls back to the row path: an end in the middle of something,
+a group, a message or a string that occurs twice where one is expected (messages would be merged), two fields
+of one oneof.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pyspark_upsert_kafka.formats.bytewise.octets import TOO_LONG, Octets
+from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
 from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, FIXED64, VARINT
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
 
@@ -64,22 +64,22 @@ class Scan:
 
     Args:
         layout: What they may hold.
-        octets: What they stand in.
+        buffer: What they stand in.
         starts: Where each begins.
         ends: Where each ends.
     """
 
     def __init__(
-        self, layout: Layout, octets: Octets, starts: np.ndarray, ends: np.ndarray
+        self, layout: Layout, buffer: MessageBuffer, starts: np.ndarray, ends: np.ndarray
     ) -> None:
-        self.odd = np.zeros(len(starts), np.bool_)
+        self.fallback = np.zeros(len(starts), np.bool_)
         self.slots = [Slot(each, np.zeros(len(starts), np.bool_)) for each in layout.fields]
-        self._layout, self._octets, self._ends = layout, octets, ends
+        self._layout, self._buffer, self._ends = layout, buffer, ends
         self._at = starts.copy()
         self._tags = np.full(len(starts), _DONE)
         self._read()
         for rivals in layout.oneofs:
-            self.odd |= np.sum([self.slots[place].present for place in rivals], axis=0) > 1
+            self.fallback |= np.sum([self.slots[place].present for place in rivals], axis=0) > 1
 
     def _read(self) -> None:
         self._next_tag(np.arange(len(self._at)))
@@ -115,10 +115,10 @@ class Scan:
     def _value(self, wire: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """The value at each place, its length if it has one, and what stands behind it."""
         if wire == FIXED64:
-            return self._octets.words[at], None, at + 8
+            return self._buffer.words[at], None, at + 8
         if wire == FIXED32:
-            return self._octets.words[at] & _LOW_32, None, at + 4
-        values, bytes_taken = self._octets.varints(at)
+            return self._buffer.words[at] & _LOW_32, None, at + 4
+        values, bytes_taken = self._buffer.varints(at)
         if wire == VARINT:
             return values, None, at + bytes_taken
         good = (bytes_taken <= _TAG_BYTES) & (values < TOO_LONG)
@@ -129,14 +129,14 @@ class Scan:
     def _keep(self, place: int, chunk: Chunk) -> None:
         slot = self.slots[place]
         if slot.chunks and place in self._layout.once:
-            self.odd[chunk.rows[slot.present[chunk.rows]]] = True
+            self.fallback[chunk.rows[slot.present[chunk.rows]]] = True
         slot.present[chunk.rows] = True
         slot.chunks.append(chunk)
 
     def _next_tag(self, rows: np.ndarray) -> None:
         at = self._at[rows]
         inside = at < self._ends[rows]
-        tags, lengths = self._octets.varints(at)
+        tags, lengths = self._buffer.varints(at)
         valid = (tags >= 8) & (tags <= _LAST_TAG) & (lengths <= _TAG_BYTES)
         self._at[rows] = at + lengths
         self._tags[rows] = np.where(inside, tags.astype(np.int64), _DONE)
@@ -144,5 +144,5 @@ class Scan:
             self._give_up(rows[inside & ~valid])
 
     def _give_up(self, rows: np.ndarray) -> None:
-        self.odd[rows] = True
+        self.fallback[rows] = True
         self._tags[rows] = _DONE

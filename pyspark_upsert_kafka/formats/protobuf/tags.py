@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.formats.bytewise.numbers import varint
-from pyspark_upsert_kafka.formats.bytewise.pieces import Cells, Pieces, constant, only, varints
+from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, Cells, constant, only, varints
+from pyspark_upsert_kafka.formats.binary.numbers import varint
 
-Spell = Callable[[bytes, pa.Array, np.ndarray], Pieces]
+EncodeValues = Callable[[bytes, pa.Array, np.ndarray], ByteParts]
 """Values with the tag before each, but nothing where not present."""
 
 
@@ -21,12 +21,12 @@ def tag_of(field: Any, wire: int) -> bytes:
     return varint(field.number << 3 | wire)
 
 
-def with_tag(tag: bytes, values: Cells, present: np.ndarray) -> Pieces:
+def with_tag(tag: bytes, values: Cells, present: np.ndarray) -> ByteParts:
     """Values with a tag before them, and nothing where not present."""
     return [only(cells, present) for cells in (constant(tag, len(present)), values)]
 
 
-def with_length(tag: bytes, bodies: pa.LargeBinaryArray, present: np.ndarray) -> Pieces:
+def with_length(tag: bytes, bodies: pa.LargeBinaryArray, present: np.ndarray) -> ByteParts:
     """Bytes with tag and length before them, and nothing where not present."""
     return [*with_tag(tag, varints(lengths_of(bodies)), present), bodies]
 

@@ -28,15 +28,11 @@ from typing import Any
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
-    ByteType,
     DataType,
     DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
     StringType,
     TimestampType,
 )
@@ -44,12 +40,11 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
 from pyspark_upsert_kafka.formats.protobuf.kinds import INTEGERS, UINT64, Kind
+from pyspark_upsert_kafka.formats.simple_types import BITS
 
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 """Messages that are also a type of their own in Spark."""
 
-BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
-"""The integer types and their size."""
 _UINT64 = DecimalType(20, 0)
 
 _SIMPLE: dict[int, type[DataType]] = {
@@ -62,7 +57,7 @@ _SIMPLE: dict[int, type[DataType]] = {
 
 
 def fits(field: Any, kind: DataType) -> bool:
-    """Whether a column of that type holds one value of a field; of messages only those that are moments."""
+    """Whether a column of that type holds one value of a field; of messages only those that are timestamps."""
     if field.type == Kind.MESSAGE:
         name = field.message_type.full_name
         return (name == TIMESTAMP and type(kind) is TimestampType) or (

@@ -26,10 +26,10 @@ from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.formats.raw.charset import UTF_8, Charset
 
 Value = Callable[[bytes], Any]
-"""The exact way: a message to its value; raises ValueError."""
+"""The row path: a message to its value; raises ValueError."""
 
 Values = Callable[[Sequence[bytes]], pa.Array]
-"""The fast way: messages to a column; raises ValueError when one of them is bad."""
+"""The vectorised path: messages to a column; raises ValueError when one of them is bad."""
 
 Messages = Callable[[pa.Array], "list[bytes]"]
 """A column without nulls to its messages; raises ValueError."""
@@ -68,7 +68,7 @@ TYPES = {*FIXED, StringType, BinaryType}
 
 
 def value_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> Value:
-    """The exact way to read a type."""
+    """The row path to read a type."""
     if type(kind) in FIXED:
         fixed = FIXED[type(kind)]
         return partial(_number, fixed, fixed.order(big_endian=big_endian))
@@ -76,7 +76,7 @@ def value_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> Value
 
 
 def column_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> Values:
-    """The fast way to read a type."""
+    """The vectorised path to read a type."""
     if type(kind) in FIXED:
         fixed = FIXED[type(kind)]
         return partial(_numbers, fixed, fixed.order(big_endian=big_endian))

@@ -1,4 +1,4 @@
-"""What binary formats share: numbers of variable length, slices of many messages, pieces of them."""
+"""What binary formats share: numbers of variable length, slices of many messages, parts of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.formats.bytewise.numbers import unzigzag, varint, zigzag
-from pyspark_upsert_kafka.formats.bytewise.octets import TOO_LONG, Octets
-from pyspark_upsert_kafka.formats.bytewise.pieces import (
+from pyspark_upsert_kafka.formats.binary.byte_parts import (
     among,
     constant,
     fixed,
@@ -20,6 +18,8 @@ from pyspark_upsert_kafka.formats.bytewise.pieces import (
     only,
     varints,
 )
+from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
+from pyspark_upsert_kafka.formats.binary.numbers import unzigzag, varint, zigzag
 
 SIZES = st.integers(0, 63).flatmap(lambda bits: st.integers(0, 2 ** (bits + 1) - 1))
 """Unsigned numbers, as many of every size."""
@@ -27,10 +27,10 @@ SIZES = st.integers(0, 63).flatmap(lambda bits: st.integers(0, 2 ** (bits + 1) -
 LAW = settings(max_examples=200, deadline=None)
 
 
-def octets_of(*messages: bytes) -> tuple[Octets, np.ndarray, np.ndarray]:
+def buffer_of(*messages: bytes) -> tuple[MessageBuffer, np.ndarray, np.ndarray]:
     """Messages, and where each of them starts and ends."""
-    octets = Octets.of(messages)
-    return octets, octets.bounds[:-1], octets.bounds[1:]
+    buffer = MessageBuffer.of(messages)
+    return buffer, buffer.bounds[:-1], buffer.bounds[1:]
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_a_number_of_variable_length(value, data):
 @given(values=st.lists(SIZES))
 def test_many_numbers_are_written_as_each_is_alone(values):
     """Whichever numbers stand beside it."""
-    piece = varints(np.array(values, np.uint64))
-    assert messages(joined([piece], len(values))) == [varint(value) for value in values]
+    part = varints(np.array(values, np.uint64))
+    assert messages(joined([part], len(values))) == [varint(value) for value in values]
 
 
 @LAW
 @given(values=st.lists(SIZES))
 def test_numbers_that_are_written_are_read(values):
     """To their last byte, of which there may be ten."""
-    octets, starts, ends = octets_of(*map(varint, values))
-    read, sizes = octets.varints(starts)
+    buffer, starts, ends = buffer_of(*map(varint, values))
+    read, sizes = buffer.varints(starts)
     assert read.tolist() == values
     assert (starts + sizes).tolist() == ends.tolist()
 
@@ -63,8 +63,8 @@ def test_numbers_that_are_written_are_read(values):
 @pytest.mark.parametrize("data", [b"\xff" * 9 + b"\x02", b"\xff" * 11, b"\x80" * 10])
 def test_numbers_that_are_too_long(data):
     """More than 64 bits, or no end within ten bytes; the number before is read all the same."""
-    octets, starts, _ = octets_of(b"\xff" * 9 + b"\x01", data)
-    read, sizes = octets.varints(starts)
+    buffer, starts, _ = buffer_of(b"\xff" * 9 + b"\x01", data)
+    read, sizes = buffer.varints(starts)
     assert (int(read[0]), sizes.tolist()) == (2**64 - 1, [10, TOO_LONG])
 
 
@@ -90,50 +90,50 @@ def test_zigzag_in_other_sizes(bits):
 @given(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=5), st.binary(max_size=3))))
 def test_slices(parts):
     """Bytes come out as they stand in their messages, whatever is between them."""
-    octets, starts, ends = octets_of(*map(b"".join, parts))
+    buffer, starts, ends = buffer_of(*map(b"".join, parts))
     before, within, behind = (
         np.array([len(part[i]) for part in parts], np.int64) for i in range(3)
     )
-    slices = octets.slices(starts + before, ends - behind)
+    slices = buffer.slices(starts + before, ends - behind)
     assert slices.to_pylist() == [part[1] for part in parts]
     assert (ends - starts).tolist() == (before + within + behind).tolist()
 
 
 def test_texts():
     """What is not UTF-8 is wrong and empty, and its neighbours are as they were."""
-    octets, starts, ends = octets_of(b"one", b"\xff", "zwölf".encode(), b"")
-    column, wrong = octets.texts(starts, ends)
+    buffer, starts, ends = buffer_of(b"one", b"\xff", "zwölf".encode(), b"")
+    column, wrong = buffer.texts(starts, ends)
     assert column.to_pylist() == ["one", "", "zwölf", ""]
     assert wrong.tolist() == [False, True, False, False]
 
 
 def test_pieces_are_joined_row_by_row():
     """Numbers, texts and constants side by side; NULL is no bytes."""
-    pieces = [
+    parts = [
         constant(b"<", 2),
         varints(np.array([1, 300])),
         pa.array([b"a", None], pa.large_binary()),
         fixed(np.array([1, 2], "<u2")),
     ]
-    assert messages(joined(pieces, 2)) == [b"<\x01a\x01\x00", b"<\xac\x02\x02\x00"]
+    assert messages(joined(parts, 2)) == [b"<\x01a\x01\x00", b"<\xac\x02\x02\x00"]
     assert messages(joined([], 2)) == [b"", b""]
 
 
 def test_rows_may_have_more_than_two_gibibytes():
-    """Bytes are counted in 64 bits, in every piece that is made of others."""
-    piece = joined([constant(b"x", 3)], 3)
-    assert {piece.type, grouped(piece, np.array([1, 2])).type} == {pa.large_binary()}
+    """Bytes are counted in 64 bits, in every part that is made of others."""
+    part = joined([constant(b"x", 3)], 3)
+    assert {part.type, grouped(part, np.array([1, 2])).type} == {pa.large_binary()}
 
 
 def test_rows_that_are_not_present():
-    """They have no bytes: of a piece with all rows, and of one with those alone that are present."""
+    """They have no bytes: of a part with all rows, and of one with those alone that are present."""
     present = np.array([False, True, True, False])
-    pieces = [
+    parts = [
         only(varints(np.array([1, 2, 300, 4])), present),
         among(varints(np.array([5, 600])), present),
         among(pa.array([b"a", b"b"], pa.large_binary()), present),
     ]
-    assert messages(joined(pieces, 4)) == [b"", b"\x02\x05a", b"\xac\x02\xd8\x04b", b""]
+    assert messages(joined(parts, 4)) == [b"", b"\x02\x05a", b"\xac\x02\xd8\x04b", b""]
 
 
 @LAW
@@ -142,9 +142,9 @@ def test_rows_grouped(texts, start, data):
     """Rows become one where they stand, in a part of an array too."""
     rows = texts[start:]
     counts = data.draw(st.lists(st.integers(0, 2), max_size=len(rows) // 2))
-    piece = pa.array(texts, pa.large_binary()).slice(start)
+    part = pa.array(texts, pa.large_binary()).slice(start)
 
-    groups = messages(grouped(piece, np.array(counts, np.int64)))
+    groups = messages(grouped(part, np.array(counts, np.int64)))
 
     ends = np.cumsum(counts, dtype=np.int64).tolist()
     assert groups == [b"".join(rows[e - n : e]) for e, n in zip(ends, counts, strict=True)]

@@ -70,7 +70,7 @@ def test_a_row_has_the_bytes_that_flink_writes(name, side):
 @pytest.mark.parametrize("copies", [1, 64])
 @pytest.mark.parametrize("name", TABLES)
 def test_what_flink_wrote_is_read(name, copies):
-    """What Flink wrote is read, and written again as it was; alone and as many as go the fast way."""
+    """What Flink wrote is read, and written again as it was; alone and as many as take the vectorised path."""
     format_, table = TABLES[name]
     side = spec(format_, table, "value")
     flinks = [message for message in messages(table, "value") for _ in range(copies)]

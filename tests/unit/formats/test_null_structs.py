@@ -74,7 +74,7 @@ def test_every_format_writes_null_structs(codec):
     written = encode(rows)
     for at in range(len(ROWS)):
         assert encode(batch(ROWS[at : at + 1])) == encode(rows.slice(at, 1)) == [written[at]]
-    decoded = decode(written * 100)  # so many go the fast way
+    decoded = decode(written * 100)  # so many take the vectorised path
     assert not decoded.errors
     decoded.rows.validate(full=True)
     assert decoded.rows.slice(0, len(ROWS)).to_pylist() == decode(written).rows.to_pylist()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import RepeatedNode, least_bytes
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers, offsets_of
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers, offsets_of
 
 # When so few messages have more items, the row path costs less; and fewer and fewer of them are worth
 # another round, the longer it goes on.

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 
 def skip_bytes(cursors: Cursors, size: int | None) -> Numbers:
@@ -27,12 +27,12 @@ def skip_bytes(cursors: Cursors, size: int | None) -> Numbers:
 
 def binaries(cursors: Cursors, start: Numbers) -> pa.BinaryArray:
     """The bytes from there to where the cursors are."""
-    return cursors.octets.slices(start, cursors.at)
+    return cursors.buffer.slices(start, cursors.at)
 
 
 def texts(cursors: Cursors, start: Numbers) -> pa.StringArray:
     """Those bytes as texts; a message with what is not UTF-8 is deferred."""
-    column, wrong = cursors.octets.texts(start, cursors.at)
+    column, wrong = cursors.buffer.texts(start, cursors.at)
     cursors.defer(wrong)
     return column
 
@@ -43,7 +43,7 @@ _DASHES = np.array([4, 6, 8, 10])
 
 def uuids(cursors: Cursors, start: Numbers) -> pa.StringArray:
     """Sixteen bytes each, in hexadecimal digits with dashes."""
-    data = cursors.octets.data[start[:, np.newaxis] + np.arange(16)]
+    data = cursors.buffer.data[start[:, np.newaxis] + np.arange(16)]
     pairs = [_HEX[data[:, at]] for at in range(16)]
     dash = np.full(start.size, b"-", "S1")
     for at in reversed(_DASHES):
@@ -60,8 +60,8 @@ def decimals(cursors: Cursors, start: Numbers, kind: pa.Decimal128Type) -> pa.Ar
     Longer ones are deferred to the row path: they may still be a small number.
     """
     lengths = cursors.at - start
-    low = cursors.octets.words[cursors.at - 8].byteswap().view(np.int64)
-    high = cursors.octets.words[cursors.at - 16].byteswap().view(np.int64)
+    low = cursors.buffer.words[cursors.at - 8].byteswap().view(np.int64)
+    high = cursors.buffer.words[cursors.at - 16].byteswap().view(np.int64)
     cursors.defer((lengths == 0) | (lengths > 16))
     short = lengths <= 8
     low = np.where(short, _signed(low, lengths), low)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers, unzigzag
-from pyspark_upsert_kafka.formats.bytewise.octets import Octets
+from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers, unzigzag
 
 
 @dataclass(slots=True)
@@ -20,14 +20,14 @@ class Cursors:
     """Where some messages are read on.
 
     Args:
-        octets: All messages' bytes.
+        buffer: All messages' bytes.
         at: The next byte of each message, in ascending order.
         end: The byte behind each message.
         rows: Which messages these are.
         deferred: The mask, over all messages, of those deferred to the row path.
     """
 
-    octets: Octets
+    buffer: MessageBuffer
     at: Numbers
     end: Numbers
     rows: Numbers
@@ -36,7 +36,7 @@ class Cursors:
     def select(self, chosen: Numbers) -> Cursors:
         """A copy for the messages at these places."""
         return Cursors(
-            self.octets, self.at[chosen], self.end[chosen], self.rows[chosen], self.deferred
+            self.buffer, self.at[chosen], self.end[chosen], self.rows[chosen], self.deferred
         )
 
     def defer(self, wrong: Numbers) -> None:
@@ -52,19 +52,19 @@ class Cursors:
 
     def bytes(self) -> Numbers:
         """The next byte."""
-        seen = self.octets.data[self.at]
+        seen = self.buffer.data[self.at]
         self.move(1)
         return seen
 
     def next_words(self, size: int) -> Numbers:
         """The next eight bytes as a number; it is moved on by ``size``."""
-        seen = self.octets.words[self.at]
+        seen = self.buffer.words[self.at]
         self.move(size)
         return seen
 
     def longs(self) -> Numbers:
         """Numbers of variable length in zigzag code."""
-        codes, sizes = self.octets.varints(self.at)
+        codes, sizes = self.buffer.varints(self.at)
         self.at += sizes
         beyond = self.at > self.end
         if beyond.any():
@@ -75,9 +75,9 @@ class Cursors:
 
 def cursors_of(messages: Sequence[bytes], skip: int) -> Cursors:
     """All messages, behind their first ``skip`` bytes."""
-    octets, count = Octets.of(messages), len(messages)
-    begin, end = octets.bounds[:-1], octets.bounds[1:]
-    seen = Cursors(octets, begin.copy(), end, np.arange(count), np.zeros(count, bool))
+    buffer, count = MessageBuffer.of(messages), len(messages)
+    begin, end = buffer.bounds[:-1], buffer.bounds[1:]
+    seen = Cursors(buffer, begin.copy(), end, np.arange(count), np.zeros(count, bool))
     seen.defer(begin == end)
     seen.move(skip)
     return seen

@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     NullNode,
     NumberNode,
 )
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 Read = Callable[[Cursors], Any]
 """Reads one node of all messages and gives its column; None when no column wants it."""

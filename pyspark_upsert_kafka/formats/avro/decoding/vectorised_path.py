@@ -23,8 +23,8 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     UnionNode,
     count_nodes,
 )
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
-from pyspark_upsert_kafka.formats.bytewise.octets import MOST
+from pyspark_upsert_kafka.formats.binary.message_buffer import MOST
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 _MOST_NODES = 20_000
 
@@ -49,7 +49,7 @@ def vectorised_reader(plan: Plan, columns: pa.StructType, skip: int) -> Vectoris
 
     def rows(messages: Sequence[bytes]) -> tuple[Any, Numbers]:
         cursors = cursors_of(messages, skip)
-        if cursors.octets.data.size > MOST:
+        if cursors.buffer.data.size > MOST:
             return pa.array([], columns), np.ones(len(messages), bool)
         seen = read(cursors)
         cursors.defer(cursors.at != cursors.end)

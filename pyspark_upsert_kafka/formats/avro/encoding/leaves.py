@@ -12,29 +12,29 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.formats.avro.longs import longs
 from pyspark_upsert_kafka.formats.avro.model import Enum, Logical
-from pyspark_upsert_kafka.formats.bytewise.numbers import Numbers
-from pyspark_upsert_kafka.formats.bytewise.pieces import (
+from pyspark_upsert_kafka.formats.binary.byte_parts import (
+    ByteParts,
     Cells,
-    Pieces,
     fixed,
 )
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 _LAST_NANOS = (2**63 - 1) // 1000
 _SHOWN_SYMBOLS = 20
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
-def whole_numbers(array: pa.Array) -> Pieces:
+def whole_numbers(array: pa.Array) -> ByteParts:
     """``int`` and ``long``."""
     return [longs(array.to_numpy())]
 
 
-def floats(array: pa.Array) -> Pieces:
+def floats(array: pa.Array) -> ByteParts:
     """``float``."""
     return [fixed(_with_one_nan(array.to_numpy().astype("<f4", copy=False)))]
 
 
-def doubles(array: pa.Array) -> Pieces:
+def doubles(array: pa.Array) -> ByteParts:
     """``double``."""
     return [fixed(_with_one_nan(array.to_numpy().astype("<f8", copy=False)))]
 
@@ -45,18 +45,18 @@ def _with_one_nan(values: Numbers) -> Numbers:
     return np.where(nans, values.dtype.type("nan"), values) if nans.any() else values
 
 
-def booleans(array: pa.Array) -> Pieces:
+def booleans(array: pa.Array) -> ByteParts:
     """``boolean``."""
     return [fixed(array.to_numpy(zero_copy_only=False))]
 
 
-def byte_strings(array: pa.Array) -> Pieces:
+def byte_strings(array: pa.Array) -> ByteParts:
     """``string`` and ``bytes``."""
     data = array.cast(pa.large_binary())
     return [longs(pc.binary_length(data).to_numpy()), data]
 
 
-def fixed_bytes(size: int, array: pa.Array) -> Pieces:
+def fixed_bytes(size: int, array: pa.Array) -> ByteParts:
     """``fixed``."""
     sizes = pc.binary_length(array)
     for seen in pc.unique(sizes).to_pylist():
@@ -67,7 +67,7 @@ def fixed_bytes(size: int, array: pa.Array) -> Pieces:
     return [array.cast(pa.large_binary())]
 
 
-def uuids(array: pa.Array) -> Pieces:
+def uuids(array: pa.Array) -> ByteParts:
     """``uuid`` in ``fixed``; in a ``string`` it is the text itself."""
     texts = pl.Series(array)
     wrong = texts.filter(~texts.str.contains(_UUID))
@@ -77,7 +77,7 @@ def uuids(array: pa.Array) -> Pieces:
     return [data.to_arrow().cast(pa.large_binary())]
 
 
-def symbols(enum: Enum, array: pa.Array) -> Pieces:
+def symbols(enum: Enum, array: pa.Array) -> ByteParts:
     """``enum``."""
     positions = pc.index_in(array, value_set=pa.array(enum.symbols, array.type))
     if positions.null_count:
@@ -87,22 +87,22 @@ def symbols(enum: Enum, array: pa.Array) -> Pieces:
     return whole_numbers(positions)
 
 
-def days(array: pa.Array) -> Pieces:
+def days(array: pa.Array) -> ByteParts:
     """``date``."""
     return whole_numbers(array.cast(pa.int32()))
 
 
-def microseconds(array: pa.Array) -> Pieces:
+def microseconds(array: pa.Array) -> ByteParts:
     """``timestamp-micros`` and its like, and intervals."""
     return whole_numbers(array.cast(pa.int64()))
 
 
-def milliseconds(array: pa.Array) -> Pieces:
+def milliseconds(array: pa.Array) -> ByteParts:
     """``timestamp-millis`` and its like: rounded down, as Spark and Flink do."""
     return [longs(array.cast(pa.int64()).to_numpy() // 1000)]
 
 
-def whole_milliseconds(remedy: str, array: pa.Array) -> Pieces:
+def whole_milliseconds(remedy: str, array: pa.Array) -> ByteParts:
     """Milliseconds that lose nothing; a finer value is refused with what to do about it."""
     finer = array.cast(pa.int64()).to_numpy() % 1000 != 0
     if finer.any():
@@ -110,7 +110,7 @@ def whole_milliseconds(remedy: str, array: pa.Array) -> Pieces:
     return milliseconds(array)
 
 
-def nanoseconds(array: pa.Array) -> Pieces:
+def nanoseconds(array: pa.Array) -> ByteParts:
     """``timestamp-nanos`` and its like."""
     micros = array.cast(pa.int64()).to_numpy()
     if len(micros) and not -_LAST_NANOS <= micros.min() <= micros.max() <= _LAST_NANOS:
@@ -118,7 +118,7 @@ def nanoseconds(array: pa.Array) -> Pieces:
     return [longs(micros * 1000)]
 
 
-def decimals(logical: Logical, array: pa.Array) -> Pieces:
+def decimals(logical: Logical, array: pa.Array) -> ByteParts:
     """``decimal`` in ``bytes``, as Java's ``BigInteger.toByteArray``: as few bytes as will do."""
     data = _big_endian(array, logical)
     inverted = data ^ _sign(data)
@@ -131,7 +131,7 @@ def decimals(logical: Logical, array: pa.Array) -> Pieces:
     return [longs(np.einsum("ij->i", kept.view(np.uint8))), Cells(data, kept)]
 
 
-def fixed_decimals(logical: Logical, size: int, array: pa.Array) -> Pieces:
+def fixed_decimals(logical: Logical, size: int, array: pa.Array) -> ByteParts:
     """``decimal`` in ``fixed``: filled up with the sign."""
     data = _big_endian(array, logical)
     lacking = size - data.shape[1]

@@ -32,9 +32,9 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.formats.avro.encoding import leaves
 from pyspark_upsert_kafka.formats.avro.model import AvroType, Enum, Fixed, Logical, Primitive
-from pyspark_upsert_kafka.formats.bytewise.pieces import Pieces
+from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts
 
-Writer = Callable[[pa.Array], Pieces]
+Writer = Callable[[pa.Array], ByteParts]
 """A column to its bytes; raises EncodeError, or ValueError where the column is not known."""
 
 _UNITS: dict[str, Writer] = {

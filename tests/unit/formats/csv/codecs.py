@@ -1,4 +1,4 @@
-"""Short ways to compile the CSV codecs, and to see what comes out of the fast way and the exact one."""
+"""Short ways to compile the CSV codecs, and to see what comes out of the vectorised path and the row path."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
-from pyspark_upsert_kafka.formats.csv.reading import row_reader
+from pyspark_upsert_kafka.formats.csv.row_path import row_reader
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.json.codecs import batch, columns, seen
 
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 NAMES = {option.name.replace("-", "_"): option.name for option in FORMAT.options}
 
 
@@ -31,7 +31,7 @@ def decoder(schema: StructType, **options: Any) -> Decoder:
 
 
 def exactly(schema: StructType, **options: Any) -> Decoder:
-    """The exact way alone."""
+    """The row path alone."""
     dialect = dialect_of(spec(schema, **options))
     row = row_reader(schema, dialect)
     return RowPath(row, arrow_schema(schema), skip_bad=dialect.ignore_parse_errors)
@@ -43,7 +43,7 @@ def encoder(schema: StructType, side: str = "value", **options: Any) -> Encoder:
 
 
 def read_rows(schema: StructType, text: str | bytes, **options: Any) -> Any:
-    """The row of a message, or why there is none, or "skipped"; fails when the two ways differ."""
+    """The row of a message, or why there is none, or "skipped"; fails when the two paths differ."""
     message = text if isinstance(text, bytes) else text.encode()
     exact = exactly(schema, **options).decode
     many = [message] * ENOUGH

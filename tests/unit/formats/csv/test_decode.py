@@ -36,8 +36,9 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.csv import FORMAT
-from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader, reader_by_columns
+from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
+from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
 from tests.unit.formats.csv.codecs import decoder, exactly, read, read_rows, spec
 from tests.unit.formats.json.codecs import batch, columns, required
 
@@ -299,11 +300,13 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("message", "options"), PLAIN)
-def test_plain_messages_go_the_fast_way(message, options):
+def test_plain_messages_take_the_vectorised_path(message, options):
     """What Flink writes, quoted or not, and what ends in a line break is read as a batch."""
     schema = columns(a=TEXT, b=LONG, c=TimestampType(), d=DecimalType(5, 2))
-    fast = columnar_reader(schema, arrow_schema(schema), dialect_of(spec(schema, **options)))
-    assert fast([message.encode()] * 3).num_rows == 3
+    vectorised = compile_vectorised_path(
+        schema, arrow_schema(schema), dialect_of(spec(schema, **options))
+    )
+    assert vectorised([message.encode()] * 3).num_rows == 3
 
 
 ODD = [
@@ -315,12 +318,12 @@ ODD = [
 
 @pytest.mark.parametrize("literal", [None, "", "NULL"])
 @pytest.mark.parametrize(("kind", "texts"), ODD)
-def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts, literal):
-    """Decimals that must be rounded and their like all along: no message needs the exact way."""
+def test_odd_values_take_only_their_column_off_the_vectorised_path(kind, texts, literal):
+    """Decimals that must be rounded and their like all along: no message needs the row path."""
     schema = columns(a=TEXT, b=LONG, c=kind)
     many = [f'"a b",7,{text or literal or ""}'.encode() for text in texts] * 3
     dialect = dialect_of(spec(schema, null_literal=literal))
-    rows, left = reader_by_columns(schema, arrow_schema(schema), dialect)(many)
+    rows, left = compile_column_path(schema, arrow_schema(schema), dialect)(many)
     exact = exactly(schema, null_literal=literal).decode
     assert not left.any()
     assert repr(rows.to_pylist()) == repr(exact(many).rows.to_pylist())
@@ -427,7 +430,7 @@ def test_options_that_contradict_each_other(options, reason):
 
 @pytest.mark.parametrize("options", [{"field_delimiter": "\0"}, {"quote_character": "\0"}], ids=str)
 def test_the_character_zero(options):
-    """It is a character as any other, though the fast way does not know it."""
+    """It is a character as any other, though the vectorised path does not know it."""
     schema = columns(a=TEXT, b=LONG)
     row = ("x,\0\n", 1)
     (message,) = FORMAT.encoder(spec(schema, **options)).encode(batch(schema, row))

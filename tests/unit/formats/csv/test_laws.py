@@ -10,8 +10,9 @@ from pyspark.sql.types import LongType, StringType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.csv.columnar import columnar_reader, reader_by_columns
+from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
+from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
 from tests.unit.formats.csv.codecs import decoder, encoder, exactly, spec
 from tests.unit.formats.csv.corpus import FIELDS, dialects, messages, schemas
 from tests.unit.formats.json.codecs import batch, columns, seen
@@ -79,12 +80,14 @@ def test_what_is_written_can_be_read(table, options, side):
 
 @law(600)
 @given(data=st.data(), schema=schemas(), options=dialects())
-def test_fast_way_equals_exact_way(data, schema, options):
-    """What the fast way does not refuse is what the exact way reads, without an error."""
+def test_vectorised_path_equals_row_path(data, schema, options):
+    """What the vectorised path does not refuse is what the row path reads, without an error."""
     delimiter = options.get("field_delimiter", ",")
     many = data.draw(st.lists(messages(schema, delimiter), min_size=1, max_size=4))
-    fast = columnar_reader(schema, arrow_schema(schema), dialect_of(spec(schema, **options)))
-    rows = fast(many) if fast else None
+    vectorised = compile_vectorised_path(
+        schema, arrow_schema(schema), dialect_of(spec(schema, **options))
+    )
+    rows = vectorised(many) if vectorised else None
     event("refused" if rows is None else "accepted")
     if rows is not None:
         rows.validate(full=True)
@@ -94,12 +97,12 @@ def test_fast_way_equals_exact_way(data, schema, options):
 
 @law(300)
 @given(data=st.data(), schema=schemas(), options=dialects())
-def test_way_by_columns_equals_exact_way(data, schema, options):
-    """The messages that the way by columns does not leave are those it reads, as the exact way does."""
+def test_column_path_equals_row_path(data, schema, options):
+    """The messages that the column path does not leave are those it reads, as the row path does."""
     delimiter = options.get("field_delimiter", ",")
     many = data.draw(st.lists(messages(schema, delimiter), min_size=1, max_size=4))
     dialect = dialect_of(spec(schema, **options))
-    read = reader_by_columns(schema, arrow_schema(schema), dialect)(many)
+    read = compile_column_path(schema, arrow_schema(schema), dialect)(many)
     event("refused" if read is None else "accepted")
     if read is not None:
         rows, left = read

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.json import FORMAT
-from pyspark_upsert_kafka.formats.json.reading import row_reader
+from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from tests.unit.formats.codec_specs import codec_spec
 
@@ -41,7 +41,7 @@ def decoder(schema: StructType, **options: Any) -> Decoder:
 
 
 def exactly(schema: StructType, **options: Any) -> Decoder:
-    """The exact way alone."""
+    """The row path alone."""
     settings = settings_of(spec(schema, **options))
     row = row_reader(schema, settings)
     return RowPath(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)

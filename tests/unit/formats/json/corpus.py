@@ -102,7 +102,7 @@ NATIVE: list[DataType] = [
 
 
 def kinds(*, everything: bool) -> st.SearchStrategy[DataType]:
-    """Types, nested at will; with ``everything`` also those that only the exact way reads."""
+    """Types, nested at will; with ``everything`` also those that only the row path reads."""
     leaves = st.sampled_from([*NATIVE, VariantType()] if everything else NATIVE)
 
     def nested(inner: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:

@@ -40,21 +40,21 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
-from pyspark_upsert_kafka.formats.json.parsed import reader_by_columns
+from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from pyspark_upsert_kafka.formats.json.variants import variant_text
+from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 from tests.unit.formats.json.codecs import columns, decoder, exactly, required, seen, spec, values
 from tests.unit.formats.json.corpus import PLAIN
 
 LONG, TEXT = LongType(), StringType()
 UTC = ZoneInfo("UTC")
 moment = dt.datetime.fromisoformat
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 
 
 def read(kind, text, **options):
-    """One value, by both ways; fails when they differ."""
+    """One value, by both paths; fails when they differ."""
     message = b'{"c":%s}' % (text if isinstance(text, bytes) else text.encode())
     schema = columns(c=kind)
     one, many = [message], [message] * ENOUGH
@@ -246,7 +246,7 @@ def test_five_levels_deep():
 
 
 def test_dates_and_binary_inside_arrays_and_structs():
-    """Types that are read as text are converted at every depth, by the fast way too."""
+    """Types that are read as text are converted at every depth, by the vectorised path too."""
     kind = ArrayType(columns(d=DateType(), b=ArrayType(BinaryType()), t=TimestampType()))
     text = '[{"d":"2024-01-31","b":["QQ==",null],"t":"2024-01-31 00:00:00Z"},null,{"b":null}]'
     assert read(kind, text) == [
@@ -359,16 +359,18 @@ def test_messages_do_not_run_into_each_other(messages):
     assert exactly(schema).decode(messages).errors
 
 
-def test_plain_messages_go_the_fast_way():
+def test_plain_messages_take_the_vectorised_path():
     """Every type but variants is read by columns, at every depth."""
     for kind, texts in PLAIN.items():
         many = [b'{"c":%b,"a":[{"x":%b}]}' % (text, text) for text in texts]
         leaf = DecimalType(38, 10) if kind is DecimalType else kind()
         schema = columns(c=leaf, a=ArrayType(columns(x=leaf)))
-        fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
-        assert (fast is None) == (kind is VariantType)
-        if fast:
-            assert fast(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
+        vectorised = compile_vectorised_path(
+            schema, arrow_schema(schema), settings_of(spec(schema))
+        )
+        assert (vectorised is None) == (kind is VariantType)
+        if vectorised:
+            assert vectorised(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
 
 
 MAPS = [
@@ -392,8 +394,8 @@ def test_maps_are_read_by_columns(kind, texts):
     """Of duplicate names the last wins, and null, empty and missing ones are told apart."""
     many = [b'{"other":[1],"c":%b,"d":%b}' % (text, text) for text in texts] + [b"{}"]
     schema = columns(c=kind, d=kind)
-    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
-    assert fast(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
+    vectorised = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert vectorised(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
 
 
 ODD = [
@@ -407,21 +409,21 @@ ODD = [
 
 
 @pytest.mark.parametrize(("kind", "texts"), ODD)
-def test_odd_values_take_only_their_column_off_the_fast_way(kind, texts):
-    """Numbers in quotes and their like all along: no message needs the exact way, nor any other column."""
+def test_odd_values_take_only_their_column_off_the_vectorised_path(kind, texts):
+    """Numbers in quotes and their like all along: no message needs the row path, nor any other column."""
     many = [b'{"a":1,"b":"x","c":%b,"d":1.50}' % text for text in texts] * ENOUGH
     schema = columns(a=LONG, b=TEXT, c=kind, d=DecimalType(5, 2))
-    rows, left = reader_by_columns(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
+    rows, left = compile_column_path(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
     assert not left.any()
     assert values(rows) == values(exactly(schema).decode(many).rows)
 
 
 @pytest.mark.parametrize("text", [b"1.0", b"-0", b"[1.5]", b"18446744073709551616"])
-def test_odd_values_whose_digits_are_lost_go_the_exact_way(text):
+def test_odd_values_whose_digits_are_lost_take_the_row_path(text):
     """A text shows a number as it stood in the message."""
     many = [b'{"a":1,"c":%b}' % text] * ENOUGH
     schema = columns(a=LONG, c=TEXT)
-    _, left = reader_by_columns(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
+    _, left = compile_column_path(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
     assert left.all()
     assert decoder(schema).decode(many).rows.column("c").to_pylist() == [text.decode()] * ENOUGH
 
@@ -436,11 +438,11 @@ def test_odd_values_whose_digits_are_lost_go_the_exact_way(text):
         (LONG, b"NaN"), (TEXT, b'"\\ud800"'), (TEXT, b'"\xff"'),
     ],
 )  # fmt: skip
-def test_a_map_that_orjson_may_get_wrong_goes_the_exact_way(kind, text):
+def test_a_map_that_orjson_may_get_wrong_takes_the_row_path(kind, text):
     """Digits that it loses, the sign of -0, and everything that is not plainly of the column's type."""
     schema = columns(c=MapType(TEXT, kind))
-    fast = columnar_reader(schema, arrow_schema(schema), settings_of(spec(schema)))
-    assert fast([b'{"c":{"a":%b}}' % text]) is None
+    vectorised = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
+    assert vectorised([b'{"c":{"a":%b}}' % text]) is None
 
 
 def test_line_breaks_inside_messages():

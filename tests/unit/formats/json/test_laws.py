@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pyspark.sql.types import DataType, LongType, StringType, StructType, VariantType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.json.columnar import columnar_reader
-from pyspark_upsert_kafka.formats.json.parsed import reader_by_columns
+from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
+from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 from tests.unit.formats.json.codecs import batch, columns, decoder, encoder, exactly, seen, spec
 from tests.unit.formats.json.codecs import values as shown
 from tests.unit.formats.json.corpus import TOKENS, messages, schemas, texts, values
@@ -80,14 +80,14 @@ def test_a_row_has_its_bytes_wherever_it_stands(table, options, side):
 
 @law(500)
 @given(data=st.data(), schema=schemas(everything=False))
-def test_fast_way_equals_exact_way(data, schema):
-    """What the fast way does not refuse is what the exact way reads, without an error."""
+def test_vectorised_path_equals_row_path(data, schema):
+    """What the vectorised path does not refuse is what the row path reads, without an error."""
     many = data.draw(st.lists(messages(schema), min_size=1, max_size=4))
     standard = data.draw(st.sampled_from(["SQL", "ISO-8601"]))
     target = arrow_schema(schema)
     chosen = settings_of(spec(schema, timestamp_format_standard=standard))
-    fast = columnar_reader(schema, target, chosen)
-    rows = fast(many)
+    vectorised = compile_vectorised_path(schema, target, chosen)
+    rows = vectorised(many)
     event("refused" if rows is None else "accepted")
     if rows is not None:
         rows.validate(full=True)
@@ -97,12 +97,12 @@ def test_fast_way_equals_exact_way(data, schema):
 
 @law(300)
 @given(data=st.data(), schema=schemas(), missing=st.booleans())
-def test_way_by_columns_equals_exact_way(data, schema, missing):
-    """The messages that the way by columns does not leave are those it reads, as the exact way does."""
+def test_column_path_equals_row_path(data, schema, missing):
+    """The messages that the column path does not leave are those it reads, as the row path does."""
     many = data.draw(st.lists(messages(schema), min_size=1, max_size=4))
     options = {"fail_on_missing_field": missing}
     chosen = settings_of(spec(schema, **options))
-    rows, left = reader_by_columns(schema, arrow_schema(schema), chosen)(many)
+    rows, left = compile_column_path(schema, arrow_schema(schema), chosen)(many)
     rows.validate(full=True)
     kept = [message for message, is_left in zip(many, left, strict=True) if not is_left]
     exact = exactly(schema, **options).decode(kept)
@@ -126,7 +126,7 @@ def test_a_batch_reads_as_its_messages_do(data, schema, ignore, size):
 @law(100)
 @given(data=st.data(), schema=schemas(everything=False))
 def test_missing_fields_are_found_by_both_ways(data, schema):
-    """With fail-on-missing-field the fast way refuses what the exact way blames."""
+    """With fail-on-missing-field the vectorised path refuses what the row path blames."""
     many = data.draw(st.lists(messages(schema), min_size=1, max_size=3)) * 64
     options = {"fail_on_missing_field": True}
     assert seen(decoder(schema, **options).decode(many)) == seen(

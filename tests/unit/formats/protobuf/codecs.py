@@ -21,11 +21,11 @@ from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.protobuf import FORMAT
-from pyspark_upsert_kafka.formats.protobuf.columnar import columnar_reader
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, message_descriptor
-from pyspark_upsert_kafka.formats.protobuf.reading import row_reader
+from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import settings_of
+from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 from tests.unit.formats.codec_specs import codec_spec
 
 _FOLDER = TemporaryDirectory()
@@ -72,22 +72,22 @@ class Proto:
         return FORMAT.encoder(self.spec(schema, **options))
 
     def exactly(self, schema: StructType, **options: Any) -> Decoder:
-        """The exact way alone."""
+        """The row path alone."""
         settings = settings_of(self.spec(schema, **options))
         columns = columns_of(self.descriptor, schema, defaults=settings.read_default_values)
         row = row_reader(self.descriptor, columns)
         return RowPath(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
 
-    def fast(
+    def vectorised(
         self, schema: StructType, messages: Sequence[bytes], *, defaults: bool = False
     ) -> tuple[pa.RecordBatch, list[int]]:
-        """The fast way alone: its rows, and the messages that it leaves to the exact way."""
+        """The vectorised path alone: its rows, and the messages that it leaves to the row path."""
         columns = columns_of(self.descriptor, schema, defaults=defaults)
         target = arrow_schema(schema)
-        read = columnar_reader(self.descriptor, columns, target.types)(messages)
+        read = compile_vectorised_path(self.descriptor, columns, target.types)(messages)
         assert read is not None
-        arrays, odd = read
-        return batch_of(arrays, target, len(messages)), np.flatnonzero(odd).tolist()
+        arrays, fallback = read
+        return batch_of(arrays, target, len(messages)), np.flatnonzero(fallback).tolist()
 
 
 def columns(**kinds: DataType) -> StructType:

@@ -50,7 +50,7 @@ message Everything {
   map<string, int64> by_name = 30; map<int32, Leaf> by_number = 31; map<bool, Color> by_truth = 32;
   map<uint64, bytes> by_uint64 = 33;
   OPTIONAL google.protobuf.Timestamp at = 34; OPTIONAL google.protobuf.Duration took = 35;
-  OPTIONAL google.protobuf.Int32Value wrapped = 36; repeated google.protobuf.Timestamp moments = 37;
+  OPTIONAL google.protobuf.Int32Value wrapped = 36; repeated google.protobuf.Timestamp timestamps = 37;
   oneof choice { int32 a = 38; string b = 39; Leaf c = 40; }
 }
 """
@@ -104,7 +104,7 @@ KINDS: dict[str, list[DataType]] = {
     "at": [TimestampType(), columns(seconds=LONG, nanos=INT)],
     "took": [DayTimeIntervalType(), columns(seconds=LONG, nanos=INT)],
     "wrapped": [columns(value=INT)],
-    "moments": [ArrayType(TimestampType())],
+    "timestamps": [ArrayType(TimestampType())],
     "a": [INT],
     "b": [STRING],
     "c": [LEAF],

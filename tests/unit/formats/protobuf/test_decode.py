@@ -28,11 +28,11 @@ from tests.unit.formats.protobuf.corpus import EVERYTHING, LEAF, UINT64, WHOLE, 
 
 LONG, INT, STRING = LongType(), IntegerType(), StringType()
 MANY = 130
-"""So many equal messages go the fast way."""
+"""So many equal messages take the vectorised path."""
 
 
 def read(schema, message, syntax="proto3", **options: Any):
-    """The row of a message, by the fast way and by the exact way."""
+    """The row of a message, by the vectorised path and by the row path."""
     proto = EVERYTHING[syntax]
     data = message if isinstance(message, bytes) else proto.message(**message).SerializeToString()
     exact = proto.exactly(schema, **options).decode([data])
@@ -93,7 +93,7 @@ VALUES = [
     ("at", TimestampType(), {"seconds": -1, "nanos": 1999}, datetime(1969, 12, 31, 23, 59, 59, 1, timezone.utc)),
     ("took", DayTimeIntervalType(), {"seconds": -1, "nanos": -1999}, timedelta(0, -1, -1)),
     ("took", DayTimeIntervalType(), {"nanos": 999}, timedelta(0)),
-    ("moments", ArrayType(TimestampType()), [{"seconds": 1}], [datetime(1970, 1, 1, 0, 0, 1, 0, timezone.utc)]),
+    ("timestamps", ArrayType(TimestampType()), [{"seconds": 1}], [datetime(1970, 1, 1, 0, 0, 1, 0, timezone.utc)]),
 ]  # fmt: skip
 
 
@@ -297,27 +297,27 @@ def test_a_message_may_nest_to_the_limit_of_the_runtime_only():
 
 
 def test_a_message_in_one_of_its_own_kind_that_is_no_column():
-    """It could go on for ever, so it is left to the exact way."""
+    """It could go on for ever, so it is left to the row path."""
     proto = EVERYTHING["proto3"]
     many = [proto.message(inner={"int32": 1}, int64=7).SerializeToString(), b"\x38\x07"]
-    assert proto.fast(columns(int64=LONG), many)[1] == [0]
+    assert proto.vectorised(columns(int64=LONG), many)[1] == [0]
     assert read(columns(int64=LONG), many[0]) == (7,)
 
 
 def test_long_repeated_fields_of_a_few_messages():
-    """A message with far more elements than the others does not hold them up: it goes the exact way."""
+    """A message with far more elements than the others does not hold them up: it takes the row path."""
     proto, schema = EVERYTHING["proto3"], columns(loose=ArrayType(INT))
     many = [proto.message(loose=[n]).SerializeToString() for n in range(MANY)]
     many[5] = proto.message(loose=range(5000)).SerializeToString()
     wanted = [([n],) for n in range(MANY)]
     wanted[5] = (list(range(5000)),)
     assert rows(proto.decoder(schema).decode(many)) == wanted
-    assert proto.fast(schema, many)[1] == [5]
+    assert proto.vectorised(schema, many)[1] == [5]
 
 
-def test_messages_too_large_for_one_column_go_the_exact_way(monkeypatch):
+def test_messages_too_large_for_one_column_take_the_row_path(monkeypatch):
     """Arrow counts bytes in 31 bits."""
-    monkeypatch.setattr("pyspark_upsert_kafka.formats.protobuf.columnar.MOST", 1)
+    monkeypatch.setattr("pyspark_upsert_kafka.formats.protobuf.vectorised_path.MOST", 1)
     assert read(columns(int64=LONG), {"int64": 7}) == (7,)
 
 

@@ -121,7 +121,7 @@ NULLS = [
     ("colors", ArrayType(STRING), [None, "BLUE"], ["RED", "BLUE"]),
     ("colors", ArrayType(INT), [None], ["RED"]),
     ("bools", ArrayType(BooleanType()), [None], [False]),
-    ("moments", ArrayType(TimestampType()), [None], [{}]),
+    ("timestamps", ArrayType(TimestampType()), [None], [{}]),
     ("by_name", MapType(STRING, LONG), [("a", None)], {"a": 0}),
     ("by_truth", MapType(BooleanType(), STRING), [(True, None)], {True: "RED"}),
     ("by_uint64", MapType(LONG, BinaryType()), [(1, None)], {1: b""}),

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
-from pyspark_upsert_kafka.formats.protobuf.moments import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
 from tests.unit.children import run
 from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
 from tests.unit.formats.protobuf.corpus import EVERYTHING, WHOLE, varint
 from tests.unit.formats.protobuf.mutations import mutated
 
 MANY = 130
-"""So many messages go the fast way."""
+"""So many messages take the vectorised path."""
 
 _MAPS = (
     'syntax = "proto2"; message M { map<string, V> m = 1; optional int64 n = 3; }'
@@ -133,7 +133,7 @@ def refused(proto: Proto, data: bytes) -> bool:
 
 
 def check_every_way(proto: Proto, schema: StructType, many: Sequence[bytes]) -> None:
-    """Alone by the exact way, or among others: the same row, or the same reason, as the runtime has it."""
+    """Alone by the row path, or among others: the same row, or the same reason, as the runtime has it."""
     good = [proto.message(s="x", n={"i": 1}).SerializeToString()] * MANY
     decode, exactly = proto.decoder(schema).decode, proto.exactly(schema).decode
     alone = [exactly([data]) for data in many]
@@ -201,7 +201,7 @@ HUGE = {
     "packed numbers": (b"\xb2\x01" + varint(_SIZE) + b"\x01" * _SIZE, False),
     "a number without end": (b"\xb2\x01" + varint(_SIZE) + b"\xff" * _SIZE, True),
     "empty messages": (b"\xda\x01\x00" * (_SIZE // 3), False),
-    "empty moments": (b"\xaa\x02\x00" * (_SIZE // 3), False),
+    "empty timestamps": (b"\xaa\x02\x00" * (_SIZE // 3), False),
     "empty strings": (b"\xd2\x01\x00" * (_SIZE // 3), False),
     "entries of a map": (b"\x82\x02\x02\x08\x01" * (_SIZE // 5), False),
     "one string again and again": (b"\x72\x01a" * (_SIZE // 3), False),
@@ -229,14 +229,14 @@ def test_huge_messages_take_no_more_than_a_multiple_of_their_size():
     assert child.code == 0, child.wrong
 
 
-@pytest.mark.parametrize("moments", [TIMESTAMPS, DURATIONS])
+@pytest.mark.parametrize("timestamps", [TIMESTAMPS, DURATIONS])
 @given(
     seconds=st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5) | st.sampled_from(
         [edge + off for edge in (-62135596800, 253402300799, 315576000000) for off in (-1, 0, 1)]
     ),
     nanos=st.integers(-(2**31), 2**31 - 1) | st.integers(-2000, 2000),
 )  # fmt: skip
-def test_one_moment_is_read_as_many_are(moments, seconds, nanos):
-    """The exact way reads one at a time, the fast way columns: the same microseconds, or none."""
-    micros, good = moments.micros(np.array([seconds]), np.array([nanos]))
-    assert moments.micros_of(seconds, nanos) == (int(micros[0]) if good[0] else None)
+def test_one_moment_is_read_as_many_are(timestamps, seconds, nanos):
+    """The row path reads one at a time, the vectorised path columns: the same microseconds, or none."""
+    micros, good = timestamps.micros(np.array([seconds]), np.array([nanos]))
+    assert timestamps.micros_of(seconds, nanos) == (int(micros[0]) if good[0] else None)

@@ -21,10 +21,10 @@ from tests.unit.formats.protobuf.corpus import (
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 SYNTAXES = st.sampled_from(sorted(EVERYTHING))
 MANY = 130
-"""So many messages go the fast way."""
+"""So many messages take the vectorised path."""
 
 MOMENT = columns(seconds=LongType(), nanos=IntegerType())
-_EXACT = {"at": MOMENT, "took": MOMENT, "moments": ArrayType(MOMENT)}
+_EXACT = {"at": MOMENT, "took": MOMENT, "timestamps": ArrayType(MOMENT)}
 LOSSLESS = StructType(
     [
         StructField(field.name, _EXACT.get(field.name, field.dataType))
@@ -47,31 +47,31 @@ def law(examples: int) -> Any:
 
 @law(200)
 @given(data=st.data(), syntax=SYNTAXES, schema=schemas(), defaults=st.booleans())
-def test_fast_way_equals_exact_way(data, syntax, schema, defaults):
-    """What the fast way does not leave to the exact way, that reads alike and without an error."""
+def test_vectorised_path_equals_row_path(data, syntax, schema, defaults):
+    """What the vectorised path does not leave to the row path, that reads alike and without an error."""
     proto = EVERYTHING[syntax]
     many = data.draw(st.lists(spoiled(proto) | odd_bytes(proto), min_size=1, max_size=6))
     exact = proto.exactly(schema, read_default_values=defaults).decode(many)
-    rows, odd = proto.fast(schema, many, defaults=defaults)
+    rows, fallback = proto.vectorised(schema, many, defaults=defaults)
     rows.validate(full=True)
-    event(f"{len(odd)} of {len(many)} odd, {len(exact.errors)} bad")
-    assert set(exact.errors) <= set(odd)
+    event(f"{len(fallback)} of {len(many)} fall back, {len(exact.errors)} bad")
+    assert set(exact.errors) <= set(fallback)
     exact_rows = iter(shown(exact.rows))
     for at, row in enumerate(shown(rows)):
         if at not in exact.errors:
-            assert next(exact_rows) == row or at in odd
+            assert next(exact_rows) == row or at in fallback
 
 
 @law(80)
 @given(data=st.data(), syntax=SYNTAXES, schema=schemas(strict=False))
-def test_plain_messages_go_the_fast_way(data, syntax, schema):
-    """Nothing is odd about a message that the runtime wrote and the exact way can read."""
+def test_plain_messages_take_the_vectorised_path(data, syntax, schema):
+    """Nothing is odd about a message that the runtime wrote and the row path can read."""
     proto = EVERYTHING[syntax]
     message = data.draw(messages(proto))
     message.ClearField("inner")
     many = [message.SerializeToString()]
     assume(not proto.exactly(schema).decode(many).errors)
-    assert proto.fast(schema, many)[1] == []
+    assert proto.vectorised(schema, many)[1] == []
 
 
 @law(80)

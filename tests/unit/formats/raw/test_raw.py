@@ -34,7 +34,7 @@ from tests.unit.formats.json.codecs import batch, columns, required, seen
 from tests.unit.formats.json.corpus import values
 
 LITTLE = {"endianness": "little-endian"}
-ENOUGH = 64  # messages that make a batch go the fast way
+ENOUGH = 64  # messages that make a batch take the vectorised path
 
 
 def spec(kind, side="value", **given):
@@ -45,7 +45,7 @@ def spec(kind, side="value", **given):
 
 
 def read(kind, message, **given):
-    """The value of a message, or why there is none; fails when the two ways differ."""
+    """The value of a message, or why there is none; fails when the two paths differ."""
     decode = FORMAT.decoder(spec(kind, **given)).decode
     one, many = decode([message]), decode([message] * ENOUGH)
     assert one.rows.column(0).to_pylist() * ENOUGH == many.rows.column(0).to_pylist() or isnan(

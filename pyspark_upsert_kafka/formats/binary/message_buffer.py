@@ -1,0 +1,114 @@
+"""The bytes of many messages, to be read at many places at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers
+
+MOST = 1 << 30
+"""So many bytes can be read together: Arrow counts those of a binary column in 31 bits."""
+
+TOO_LONG = 1 << 40
+"""Length of a varint that does not end or has more than 64 bits: past the end of any message."""
+
+_MARGIN = bytes(16)
+"""Before and behind the messages, so that sixteen bytes can be read anywhere."""
+
+_U64 = np.uint64
+_ONE = _U64(1)
+_STOP_BITS = _U64(0x8080808080808080)
+_LENGTHS = _U64(0x0102030405060708)
+_SEVEN_BITS = _U64(0x7F7F7F7F7F7F7F7F)
+# Pairs of groups of 7, 14 and 28 bits: where the lower and the upper ones stand, and the gap.
+_PAIRS = [
+    (_U64(0x007F007F007F007F), _U64(0x7F007F007F007F00), _U64(1)),
+    (_U64(0x00003FFF00003FFF), _U64(0x3FFF00003FFF0000), _U64(2)),
+    (_U64(0x000000000FFFFFFF), _U64(0x0FFFFFFF00000000), _U64(4)),
+]
+
+
+@dataclass(frozen=True)
+class MessageBuffer:
+    """Some messages' bytes.
+
+    Args:
+        data: The bytes of all messages, one after the other, with a margin on both sides.
+        words: The eight bytes from each place of ``data`` on, as little-endian numbers.
+        bounds: The place where each message begins, and the one where the last ends.
+    """
+
+    data: Numbers
+    words: Numbers
+    bounds: Numbers
+
+    @classmethod
+    def of(cls, messages: Sequence[bytes]) -> MessageBuffer:
+        """The bytes of some messages."""
+        joined = pa.array([_MARGIN, *messages, _MARGIN], pa.large_binary())
+        _, bounds, data = (np.frombuffer(buffer or b"", np.uint8) for buffer in joined.buffers())
+        words = np.ndarray((data.size - 7,), "<u8", data, 0, (1,))
+        return cls(data, words, bounds.view(np.int64)[1 : len(messages) + 2])
+
+    def varints(self, at: Numbers) -> tuple[Numbers, Numbers]:
+        """The unsigned numbers of variable length at these places, and how many bytes each takes."""
+        values = self.data[at].astype(_U64)
+        if values.max(initial=0) < 0x80:
+            # One 1 for all: fresh memory for many costs a tenth of what reading them does.
+            return values, np.broadcast_to(np.int64(1), at.shape)
+        return self._long_varints(at)
+
+    def _long_varints(self, at: Numbers) -> tuple[Numbers, Numbers]:
+        """The lowest stop bit ends a number; its groups of seven bits are then moved together."""
+        words = self.words[at]
+        stops = ~words & _STOP_BITS
+        lowest = stops & (~stops + _ONE)
+        values = words & (lowest ^ (lowest - _ONE)) & _SEVEN_BITS
+        for low, high, gap in _PAIRS:
+            values = (values & low) | ((values & high) >> gap)
+        sizes = (((lowest >> _U64(7)) * _LENGTHS) >> _U64(56)).view(np.int64)
+        longer = np.flatnonzero(sizes == 0)
+        if longer.size:
+            ninth, tenth = (self.data[at[longer] + byte].astype(_U64) for byte in (8, 9))
+            ended = ninth < 0x80
+            values[longer] |= (ninth & _U64(0x7F)) << _U64(56)
+            values[longer] |= np.where(ended, _U64(0), tenth << _U64(63))
+            # Ten bytes hold more than 64 bits when the last is no 0 or 1.
+            sizes[longer] = np.where(ended, 9, np.where(tenth > 1, TOO_LONG, 10))
+        return values, sizes
+
+    def slices(self, start: Numbers, end: Numbers) -> pa.BinaryArray:
+        """The bytes between these places, each behind those before them, by Arrow's own gathering.
+
+        They make an array with the gaps between them, of which every second element is taken.
+        """
+        count = len(start)
+        if not count:
+            return pa.array([], pa.binary())
+        offsets = np.empty(2 * count, np.int32)
+        offsets[0::2], offsets[1::2] = start, end
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+        with_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
+        return with_gaps.take(pa.array(np.arange(0, 2 * count, 2)))
+
+    def texts(self, start: Numbers, end: Numbers) -> tuple[pa.StringArray, Numbers]:
+        """Those bytes as texts, and which of them are wrong: what is not UTF-8 becomes empty."""
+        data = self.slices(start, end)
+        try:
+            return data.cast(pa.string()), np.zeros(len(data), np.bool_)
+        except pa.ArrowInvalid:
+            wrong = np.fromiter(map(_is_no_text, data.to_pylist()), np.bool_, len(data))
+        kept = pa.array(np.arange(len(data)), mask=wrong)
+        return data.take(kept).cast(pa.string()).fill_null(""), wrong
+
+
+def _is_no_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return True
+    return False

@@ -1,0 +1,153 @@
+"""Rows to CSV, column by column: each column becomes texts, and the texts are joined.
+
+Every type has a vectorised path and there is no other, so equal rows give equal bytes whatever stands
+beside them. The rules are those of Flink's
+``RowDataToCsvConverters`` and ``CsvRowDataSerializationSchema``: no line break ends a message. What
+Flink writes so that nobody can read it back is an error: an array with its own delimiter inside an
+element, a delimiter where quotes are disabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.csv.column_text import ToText, is_bare, is_quoted, to_text
+from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv.quoting import Quote, quoter
+from pyspark_upsert_kafka.formats.encoding import naming_column
+from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, per_list
+
+Writer = Callable[[pa.Array], TextParts]
+"""A column to its fields; raises ValueError."""
+
+_BLANK = r"^[\x00-\x20]*$"
+
+
+class CsvEncoder:
+    """Rows to CSV records.
+
+    Args:
+        columns: The columns of the rows.
+        dialect: How they are written.
+    """
+
+    def __init__(self, columns: StructType, dialect: Dialect) -> None:
+        quote = quoter(dialect)
+        self._names, self._dialect = columns.names, dialect
+        self._writers = [
+            naming_column(field.name, _field(field.dataType, dialect, quote))
+            for field in columns.fields
+        ]
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """One record for each row. Raises EncodeError."""
+        parts: TextParts = []
+        for write, column in zip(self._writers, rows.columns, strict=True):
+            parts += [self._dialect.delimiter, *write(column)]
+        texts = joined(parts[1:], rows.num_rows)
+        if len(self._names) == 1:
+            texts = _never_empty(texts, self._names[0], self._dialect)
+        return texts.cast(pl.Binary).to_list()
+
+
+def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:
+    """An empty message holds no record; a quoted empty field is one, and reads as the same."""
+    empty = texts == ""
+    if not empty.any():
+        return texts
+    if dialect.quote is None:
+        raise EncodeError(column, "its message would be empty, which nobody can read")
+    return pl.select(pl.when(empty).then(pl.lit(dialect.quote * 2)).otherwise(texts)).to_series()
+
+
+def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Writer:
+    """The writer of a column, nulls and quotes included."""
+    column_text = _column_text(kind, dialect)
+    if dialect.is_key and dialect.null_literal is not None:
+        column_text = partial(_no_null_literal, column_text, dialect.null_literal)
+    null, bare = _null_field(dialect, quote), is_bare(kind, dialect)
+    mark = dialect.quote if is_quoted(kind, dialect) else None
+
+    def write(array: pa.Array) -> TextParts:
+        texts = column_text(array)
+        if mark is not None and not array.null_count:
+            return [mark, texts, mark]
+        fields: TextParts = [texts] if bare else quote(texts)
+        return [joined(fields, len(array)).fill_null(null)] if array.null_count else fields
+
+    return write
+
+
+def _null_field(dialect: Dialect, quote: Quote) -> str:
+    """The null literal; Jackson never quotes it, which is right as long as it has nothing special."""
+    literal = dialect.null_literal or ""
+    plain = all(character not in dialect.special for character in literal)
+    return literal if plain else str(joined(quote(pl.Series([literal])), 1)[0])
+
+
+def _no_null_literal(to_text: ToText, literal: str, array: pa.Array) -> pl.Series:
+    texts = to_text(array)
+    if (texts == literal).any():
+        raise ValueError(
+            f"{literal!r} is the 'null-literal'; a reader would see a key that is NULL"
+        )
+    return texts
+
+
+def _column_text(kind: DataType, dialect: Dialect) -> ToText:
+    if isinstance(kind, ArrayType):
+        return partial(_array, _element(kind.elementType, dialect), dialect)
+    if isinstance(kind, StructType):
+        fields = [_element(field.dataType, dialect) for field in kind.fields]
+        return partial(_struct, fields, dialect)
+    return to_text(kind, dialect)
+
+
+def _element(kind: DataType, dialect: Dialect) -> ToText:
+    """The writer of an element of an array or a field of a struct."""
+    element_text, null = to_text(kind, dialect), dialect.null_literal or ""
+
+    def write(array: pa.Array) -> pl.Series:
+        texts = element_text(array).fill_null(null)
+        if texts.str.contains(dialect.array_delimiter, literal=True).any():
+            raise ValueError(
+                f"an element holds {dialect.array_delimiter!r}, the 'array-element-delimiter'"
+            )
+        return texts
+
+    return write
+
+
+def _array(element: ToText, dialect: Dialect, array: pa.Array) -> pl.Series:
+    lists = per_list(array, element(array.flatten()))
+    texts = lists.list.join(dialect.array_delimiter)
+    _check_not_blank(texts.filter(lists.list.len() > 0), dialect)
+    return _null_where(array, texts)
+
+
+def _struct(fields: list[ToText], dialect: Dialect, array: pa.Array) -> pl.Series:
+    parts = [write(child) for write, child in zip(fields, array.flatten(), strict=True)]
+    texts = pl.select(pl.concat_str(parts, separator=dialect.array_delimiter)).to_series()
+    _check_not_blank(texts.filter(pl.Series(array.is_valid())), dialect)
+    return _null_where(array, texts)
+
+
+def _check_not_blank(texts: pl.Series, dialect: Dialect) -> None:
+    """Elements that make a blank text, as a lone blank one, are read as none, by Jackson too."""
+    if texts.str.contains(_BLANK).any() or (texts == (dialect.null_literal or "")).any():
+        raise ValueError(
+            "a lone element that is blank or NULL, or elements whose text together is; CSV cannot tell "
+            "that from no element"
+        )
+
+
+def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
+    if not array.null_count:
+        return texts
+    return pl.select(pl.when(pl.Series(array.is_valid())).then(texts)).to_series()

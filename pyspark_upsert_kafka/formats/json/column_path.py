@@ -1,0 +1,106 @@
+"""The column path: each message is parsed by orjson, and then each column is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_upsert_kafka.formats.column_path import Column, read_columns
+from pyspark_upsert_kafka.formats.decoding import PartialPath
+from pyspark_upsert_kafka.formats.json.column_builders import BuildColumn, column_builder
+from pyspark_upsert_kafka.formats.json.orjson_parser import as_float, as_written, document
+from pyspark_upsert_kafka.formats.json.row_path import field_reader
+from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.json.strategies import Columns, fastest_strategy, pyarrow_strategy
+
+
+def compile_column_path(columns: StructType, target: pa.Schema, settings: Settings) -> PartialPath:
+    """Compiles the column path.
+
+    It leaves out the messages whose bytes or values are bad, and those that orjson may get wrong.
+    """
+    names = target.names
+    readers = [_column(c, field, settings) for c, field in zip(columns, target, strict=True)]
+    with_digits, read_digits = _digit_columns(columns, target, settings)
+
+    def read(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray]:
+        rows, places = _documents(messages, names, all_names=settings.fail_on_missing_field)
+        found: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        arrays = read_digits([messages[at] for at in places])
+        for at, array in zip(with_digits, arrays, strict=False):
+            found[at] = array
+        batch, bad = read_columns(readers, found, len(rows))
+        fallback = np.ones(len(messages), np.bool_)
+        fallback[places] = bad
+        return batch, fallback
+
+    return read
+
+
+def _documents(
+    messages: Sequence[bytes], names: Sequence[str], *, all_names: bool
+) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """Some fields of each message that orjson reads, and which messages these are."""
+    rows, places = [], []
+    for at, message in enumerate(messages):
+        try:
+            values = document(message)
+        except ValueError:
+            continue
+        if all_names and not values.keys() >= {*names}:
+            continue
+        # Only what is needed is kept: the collector would walk through all documents over and over.
+        rows.append(tuple(map(values.get, names)))
+        places.append(at)
+    return rows, places
+
+
+def _column(column: StructField, field: pa.Field, settings: Settings) -> Column:
+    read = field_reader(column.dataType, settings, column.name, nullable=column.nullable)
+    # The digits of a float are those of its column, or they are lost.
+    number = as_float if pa.types.is_float64(field.type) else as_written
+    # A column built of values does not tell where a field in it is missing.
+    nested = settings.fail_on_missing_field and pa.types.is_nested(field.type)
+    build = None if nested else column_builder(field.type, settings)
+    return Column(field, _as_it_is if build is None else _of_list(build), lambda v: read(number(v)))
+
+
+def _as_it_is(values: Any) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    raise ValueError("the digits of numbers are lost")
+
+
+def _of_list(build: BuildColumn) -> Callable[[Any], pa.Array]:
+    return lambda values: build(list(values))
+
+
+def _digit_columns(
+    columns: StructType, target: pa.Schema, settings: Settings
+) -> tuple[list[int], Callable[[Sequence[bytes]], list[pa.Array]]]:
+    """Which columns need all digits of their numbers, and what reads them; it gives none where it fails.
+
+    Those are decimals and 32-bit floats, which orjson's values do not become without a loss.
+    """
+    at = [
+        i
+        for i, (column, field) in enumerate(zip(columns, target, strict=True))
+        if column_builder(field.type, settings) is None
+        and fastest_strategy(column.dataType, field.type, settings) is pyarrow_strategy
+    ]
+    if not at:
+        return [], lambda _: []
+    some = StructType([columns[i] for i in at])
+    parse: Columns = pyarrow_strategy(some, [target.field(i) for i in at], settings)
+
+    def read(messages: Sequence[bytes]) -> list[pa.Array]:
+        try:
+            return parse(messages) if messages else []
+        except ValueError:
+            return []
+
+    return at, read

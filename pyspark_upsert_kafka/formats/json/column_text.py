@@ -1,0 +1,110 @@
+"""Columns of simple types as JSON text, each type in the spelling of ``RowDataToJsonConverters``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.base64_text import base64_texts
+from pyspark_upsert_kafka.formats.json.variants import variant_text
+from pyspark_upsert_kafka.formats.number_text import java_texts
+from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, quoted
+from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
+
+# Jackson escapes what JSON demands, and what takes two UTF-16 units.
+_WIDE = r"[\x{10000}-\x{10FFFF}]"
+_NEEDS_ESCAPE = r'["\\\x00-\x1f\x{10000}-\x{10FFFF}]'
+_SHORT_ESCAPES = {
+    "\b": r"\b",
+    "\t": r"\t",
+    "\n": r"\n",
+    "\f": r"\f",
+    "\r": r"\r",
+    '"': r"\"",
+    "\\": r"\\",
+}
+_ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(0x20)} | _SHORT_ESCAPES
+# Jackson writes what JSON has no number for as strings.
+_NOT_FINITE = {name: f'"{name}"' for name in ("NaN", "Infinity", "-Infinity")}
+_MILLISECOND = 1_000
+
+
+def plain(array: pa.Array) -> TextParts:
+    """Whole numbers, booleans, and decimals with every digit of their scale."""
+    return [pl.Series(array).cast(pl.String)]
+
+
+def strings(array: pa.Array) -> TextParts:
+    """Texts, escaped where they must be."""
+    texts = pl.Series(array)
+    return quoted(_escaped(texts) if texts.str.contains(_NEEDS_ESCAPE).any() else texts)
+
+
+def string(text: str) -> str:
+    """One text, escaped where it must be."""
+    return str(joined(strings(pa.array([text])), 1)[0])
+
+
+def _escaped(texts: pl.Series) -> pl.Series:
+    wide = texts.str.extract_all(_WIDE).explode().drop_nulls().unique()
+    escapes = _ESCAPES | {character: _surrogates(character) for character in wide}
+    return texts.str.replace_many(list(escapes), list(escapes.values()))
+
+
+def _surrogates(character: str) -> str:
+    units = character.encode("utf-16-be").hex().upper()
+    return f"\\u{units[:4]}\\u{units[4:]}"
+
+
+def binaries(array: pa.Array) -> TextParts:
+    """Binary as base64."""
+    return quoted(base64_texts(array))
+
+
+def floats(to_text: Callable[[pa.Array], pl.Series], array: pa.Array) -> TextParts:
+    """Floats as Java has them, in a key or not."""
+    texts = to_text(array)
+    return [texts if pl.Series(array).is_finite().all() else texts.replace(_NOT_FINITE)]
+
+
+def decimals(array: pa.Array) -> TextParts:
+    """Decimals as Java's ``stripTrailingZeros().toString()``: 100.00 is 1E+2."""
+    return [java_texts(array)]
+
+
+def dates(array: pa.Array) -> TextParts:
+    """``yyyy-MM-dd``."""
+    return quoted(pl.Series(date_texts(array)))
+
+
+def timestamps(timestamp_format: TimestampText, array: pa.Array) -> TextParts:
+    """In the standard's timestamp_format, in UTC when the type has a zone."""
+    return quoted(pl.Series(timestamp_format.texts(array)), timestamp_format.suffix)
+
+
+def intervals(array: pa.Array) -> TextParts:
+    """INTERVAL DAY TO SECOND as whole milliseconds."""
+    micros = pl.Series(array.cast(pa.duration("us")).cast(pa.int64()))
+    if (micros % _MILLISECOND != 0).any():
+        raise ValueError("an interval finer than milliseconds; JSON carries whole milliseconds")
+    return [(micros // _MILLISECOND).cast(pl.String)]
+
+
+def variants(array: pa.Array) -> TextParts:
+    """Variants as the JSON they stand for."""
+    texts = [None if halves is None else variant_text(halves) for halves in array.to_pylist()]
+    return [pl.Series(texts, dtype=pl.String)]
+
+
+def map_keys(keys: pa.Array, mode: str, literal: str) -> TextParts:
+    """Names of a map's entries; null = the entry is dropped. Raises ValueError with mode FAIL."""
+    if keys.null_count and mode == "FAIL":
+        raise ValueError(
+            "JSON format doesn't support to serialize map data with null keys. You can drop null "
+            "key entries or encode null in literals by specifying map-null-key.mode option."
+        )
+    if mode == "LITERAL":
+        keys = keys.fill_null(literal)
+    return [joined(strings(keys), len(keys))]

@@ -1,0 +1,59 @@
+"""Fields that are no columns: the runtime reads them too, and a message with a bad one is bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
+from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated
+from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
+from pyspark_upsert_kafka.formats.protobuf.occurrences import every
+from pyspark_upsert_kafka.formats.protobuf.scanning import Slot
+
+Check = Callable[[MessageBuffer, Slot], np.ndarray]
+"""What was found of a field to the messages that fall back to the row path for it."""
+
+Read = Callable[[MessageBuffer, np.ndarray, np.ndarray], "tuple[list[pa.Array], np.ndarray]"]
+"""Messages, by where each starts and ends, to their columns, and which of them fall back to the row path."""
+
+_NONE = np.empty(0, np.int64)
+# The runtime reads messages no deeper than 100.
+_DEEPEST = 90
+
+
+def checker(
+    field: Any, above: tuple[Any, ...], reader: Callable[[Any, tuple[Any, ...]], Read]
+) -> Check:
+    """Compiles the check of a field that is no column.
+
+    Args:
+        field: The field's descriptor.
+        above: The descriptors of the messages that it stands in.
+        reader: Compiles the way to read a message, given its descriptor and those it stands in.
+    """
+    if field.type == Kind.STRING:
+        return _strings
+    if field.type != Kind.MESSAGE:
+        return lambda buffer, slot: every(buffer, slot).fallback if is_repeated(field) else _NONE
+    part = field.message_type
+    if part in above or len(above) > _DEEPEST:
+        return lambda _, slot: np.flatnonzero(slot.present)
+    compiled = cache(lambda: reader(part, above))
+
+    def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
+        found = every(buffer, slot)
+        _, fallback = compiled()(buffer, found.values, found.values + found.lengths)
+        return found.rows[fallback]
+
+    return check
+
+
+def _strings(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
+    found = every(buffer, slot)
+    _, bad = buffer.texts(found.values, found.values + found.lengths)
+    return found.rows[bad]

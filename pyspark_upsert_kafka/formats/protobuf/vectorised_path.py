@@ -1,0 +1,137 @@
+"""The vectorised path to read: the columns of a whole batch at once, but for those that fall back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StructType
+
+from pyspark_upsert_kafka.formats.binary.message_buffer import MOST, MessageBuffer
+from pyspark_upsert_kafka.formats.protobuf.column_builders import Build, Value, array, entries, one
+from pyspark_upsert_kafka.formats.protobuf.columns import Column, columns_of
+from pyspark_upsert_kafka.formats.protobuf.decoded_values import (
+    Built,
+    all_good,
+    number_builder,
+    struct,
+)
+from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
+from pyspark_upsert_kafka.formats.protobuf.layout import Layout
+from pyspark_upsert_kafka.formats.protobuf.required import required_names
+from pyspark_upsert_kafka.formats.protobuf.scanning import Scan
+from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf.types import TIMESTAMP
+from pyspark_upsert_kafka.formats.protobuf.unselected_fields import Check, Read, checker
+
+_SECONDS_AND_NANOS = StructType().add("seconds", LongType()).add("nanos", IntegerType())
+
+
+def compile_vectorised_path(
+    descriptor: Any, columns: Sequence[Column], kinds: Sequence[pa.DataType]
+) -> Callable[[Sequence[bytes]], tuple[list[pa.Array], np.ndarray] | None]:
+    """Compiles the vectorised path to read messages: their columns, and which of them fall back to the row path.
+
+    What a column has for such a message is without meaning. None: there is too much to read at once.
+    """
+    read = _message(descriptor, columns, kinds, ())
+
+    def read_all(messages: Sequence[bytes]) -> tuple[list[pa.Array], np.ndarray] | None:
+        buffer = MessageBuffer.of(messages)
+        if buffer.data.size > MOST:
+            return None
+        return read(buffer, buffer.bounds[:-1], buffer.bounds[1:])
+
+    return read_all
+
+
+@dataclass(frozen=True)
+class _MessageReader:
+    layout: Layout
+    required: frozenset[str]
+    builders: Mapping[str, Build]
+    checks: Mapping[str, Check]
+
+    def read(
+        self, buffer: MessageBuffer, starts: np.ndarray, ends: np.ndarray
+    ) -> tuple[list[pa.Array], np.ndarray]:
+        scan = Scan(self.layout, buffer, starts, ends)
+        fallback, arrays = scan.fallback, {}
+        for slot in scan.slots:
+            name = slot.field.name
+            if name in self.required:
+                fallback |= ~slot.present
+            if name in self.builders:
+                arrays[name], bad = self.builders[name](buffer, slot, starts)
+                fallback |= bad
+            elif slot.chunks:
+                fallback[self.checks[name](buffer, slot)] = True
+        return [arrays[name] for name in self.builders], fallback
+
+
+def _message(
+    descriptor: Any, columns: Sequence[Column], kinds: Sequence[pa.DataType], above: tuple[Any, ...]
+) -> Read:
+    within = (*above, descriptor)
+    builders = {
+        column.name: _field(column, kind, within)
+        for column, kind in zip(columns, kinds, strict=True)
+    }
+    checks = {
+        field.name: checker(field, within, lambda part, above: _message(part, (), (), above))
+        for field in descriptor.fields
+        if field.name not in builders
+    }
+    reader = _MessageReader(Layout.of(descriptor), required_names(descriptor), builders, checks)
+    return reader.read
+
+
+def _field(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Build:
+    if isinstance(column.type, ArrayType):
+        return array(column, kind, _value(column.parts[0], kind.value_type, above))
+    if isinstance(column.type, MapType):
+        kinds = (kind.key_type, kind.item_type)
+        return entries(
+            column, kind, _message(column.field.message_type, column.parts, kinds, above)
+        )
+    return one(column, kind, _value(column, kind, above))
+
+
+def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
+    """Compiles the conversion from slices, or from numbers, to values that are there."""
+    if isinstance(column.type, StructType):
+        read = _message(
+            column.field.message_type, column.parts, [each.type for each in kind], above
+        )
+        return lambda buffer, starts, lengths: _struct(
+            kind, *read(buffer, starts, starts + lengths)
+        )
+    if column.field.type == Kind.MESSAGE:
+        return _timestamp(column, kind, above)
+    if column.field.type == Kind.STRING:
+        return lambda buffer, starts, lengths: buffer.texts(starts, starts + lengths)
+    if column.field.type == Kind.BYTES:
+        return lambda buffer, starts, lengths: all_good(buffer.slices(starts, starts + lengths))
+    build = number_builder(column)
+    return lambda _, raw, __: build(raw)
+
+
+def _struct(kind: pa.DataType, children: list[pa.Array], fallback: np.ndarray) -> Built:
+    return struct(kind, children, np.ones(len(fallback), np.bool_)), fallback
+
+
+def _timestamp(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
+    descriptor = column.field.message_type
+    timestamps = TIMESTAMPS if descriptor.full_name == TIMESTAMP else DURATIONS
+    parts = columns_of(descriptor, _SECONDS_AND_NANOS, f"{column.path}.", defaults=True)
+    read = _message(descriptor, parts, (pa.int64(), pa.int32()), above)
+
+    def value(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> Built:
+        (seconds, nanos), fallback = read(buffer, starts, starts + lengths)
+        micros, good = timestamps.micros(seconds.to_numpy(), nanos.to_numpy().astype(np.int64))
+        return pa.array(micros).view(kind), fallback | ~good
+
+    return value

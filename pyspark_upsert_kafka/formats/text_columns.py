@@ -1,0 +1,45 @@
+"""Columns of text that are put together late."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+TextParts: TypeAlias = "list[str | pl.Series]"
+"""A column of texts, as what stands side by side in each: constants and columns.
+
+Joining is what costs, so it waits: a row is joined once, its names, quotes and values together.
+"""
+
+
+def joined(parts: TextParts, count: int) -> pl.Series:
+    """One column of ``count`` texts; null where one of the columns is."""
+    columns = [pl.lit(part) if isinstance(part, str) else part for part in parts]
+    if len(parts) == 1 and isinstance(parts[0], pl.Series):
+        return parts[0]
+    texts = pl.select(pl.concat_str(columns)).to_series()
+    return texts if len(texts) == count else texts.new_from_index(0, count)
+
+
+def or_else(parts: TextParts, array: pa.Array, instead: str) -> TextParts:
+    """The parts, with another text in the places where the array is null."""
+    if not array.null_count:
+        return parts
+    texts = joined(parts, len(array))
+    valid = pl.Series(array.is_valid())
+    return [pl.select(pl.when(valid).then(texts).otherwise(pl.lit(instead))).to_series()]
+
+
+def per_list(lists: pa.Array, texts: pl.Series) -> pl.Series:
+    """The texts of the elements of some lists, as lists again; a null list has none."""
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(lists), 0))
+    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
+    return pl.Series(pa.ListArray.from_arrays(offsets, texts.to_arrow()))
+
+
+def quoted(texts: pl.Series, suffix: str = "") -> TextParts:
+    """Texts as JSON strings, when nothing in them needs an escape."""
+    return ['"', texts, f'{suffix}"']
