@@ -190,13 +190,23 @@ def test_trigger_once_and_min_offsets(spark: SparkSession, broker: Broker, tmp_p
     run_to_end(sink.start(limited, once=True))
     assert {batch: len(found) for batch, found in sink.rows.items()} == {0: 5}
     waiting = read(spark, broker, topic, minOffsetsPerTrigger=4)
-    with running(sink.start(waiting, processingTime="100 milliseconds")):
+    # An idle query too says what it has seen of the topic, and not only every ten seconds.
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "100ms")
+    with running(sink.start(waiting, processingTime="100 milliseconds")) as query:
+
+        def seen() -> dict[str, int]:
+            progress = query.lastProgress
+            (source,) = json.loads(progress.json)["sources"] if progress else [{}]
+            return positions(source["latestOffset"], topic) if source else {}
+
         broker.produce(topic, message(5))
         eventually(lambda: len(sink.all()) == 6, "a query that just started waits for nothing")
         broker.produce(topic, *(message(n) for n in range(6, 9)))
-        time.sleep(1)
+        eventually(lambda: seen() == {"0": 9}, "the query has seen three more messages")
+        assert len(sink.all()) == 6
         broker.produce(topic, message(9))
         eventually(lambda: len(sink.all()) == 10, "four more messages")
+    spark.conf.unset("spark.sql.streaming.noDataProgressEventInterval")
 
     assert {batch: len(found) for batch, found in sink.rows.items()} == {0: 5, 1: 1, 2: 4}
 
