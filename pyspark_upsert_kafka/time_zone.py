@@ -22,17 +22,17 @@ def session_time_zone() -> str:
     return zone or "UTC"
 
 
-def local_time(moments: pa.TimestampArray, zone: str) -> pa.TimestampArray:
-    """Moments as what a clock in that zone shows: timestamps without a zone."""
-    utc = moments.cast(pa.timestamp("us", "UTC"))
+def local_time(utc: pa.TimestampArray, zone: str) -> pa.TimestampArray:
+    """Timestamps as what a clock in that zone shows: timestamps without a zone."""
+    utc = utc.cast(pa.timestamp("us", "UTC"))
     offset = _offset_us(zone)
     if offset is None:
         return pc.local_timestamp(utc.cast(pa.timestamp("us", zone)))
     return pc.add(utc.cast(pa.int64()), offset).cast(pa.timestamp("us"))
 
 
-def moment(local: pa.TimestampArray, zone: str) -> pa.TimestampArray:
-    """The moments when a clock in that zone shows these times: of two, the earlier."""
+def utc_timestamps(local: pa.TimestampArray, zone: str) -> pa.TimestampArray:
+    """The timestamps in UTC at which a clock in that zone shows these times: of two, the earlier."""
     offset = _offset_us(zone)
     if offset is None:
         return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")

@@ -11,17 +11,17 @@ from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.offsets import Positions, Range, StreamOffset, TopicPartition
 
 
-def view_lives_s(partitions: int) -> float:
-    """How long a view of so many partitions is not asked for again: looks must stay cheap.
+def view_lifetime_s(partitions: int) -> float:
+    """How long a view of so many partitions is used before another is requested.
 
-    >>> view_lives_s(10), view_lives_s(1000)
+    >>> view_lifetime_s(10), view_lifetime_s(1000)
     (0.2, 2.0)
     """
     return max(0.2, partitions * 0.002)
 
 
 def idle_pause_s(partitions: int) -> float:
-    """How long an answer "nothing new" waits, since Spark asks again at once.
+    """How long an answer "nothing new" is delayed, since Spark asks again at once.
 
     Each time it hands over all positions as JSON: 94 times a second is much for a thousand of them.
 

@@ -6,23 +6,23 @@ import logging
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 def warn_once(*texts: str) -> None:
-    """Logs each text as a warning, unless this process has told it before.
+    """Logs each text as a warning, unless this process has done so before.
 
     To be called where a query is planned, on the driver: Spark plans a streaming write again for every
-    micro-batch. A text that names its topic is told for each topic.
+    micro-batch. A text that names its topic is logged for each topic.
     """
     for text in texts:
-        if text not in _told:
-            _told.add(text)
+        if text not in _warned:
+            _warned.add(text)
             logger.warning(text)
 
 
 def speculation(setting: str | None, topics: str) -> list[str]:
-    """What is to be told of ``spark.speculation`` when it is on.
+    """The warning about ``spark.speculation`` when it is on; else none.
 
     >>> speculation("false", "users"), speculation(None, "users")
     ([], [])

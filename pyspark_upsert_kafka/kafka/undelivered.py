@@ -18,25 +18,27 @@ class Undelivered:
 
     def __init__(self) -> None:
         self._first: DeliveryError | None = None
-        self._first_is_innocent = False
+        self._first_refused_with_batch = False
         self._first_cause: tuple[str, int | None, int | None] | None = None
         self._count = self._with_first_cause = 0
 
     def __bool__(self) -> bool:
         return self._first is not None
 
-    def add(self, error: DeliveryError, code: int | None, *, innocent: bool = False) -> None:
+    def add(
+        self, error: DeliveryError, code: int | None, *, refused_with_batch: bool = False
+    ) -> None:
         """Takes note of a message that was not delivered.
 
         Args:
             error: What went wrong with it.
             code: The error's code in Kafka's protocol; None = it has none.
-            innocent: Whether nothing is wrong with it, but with another message of its batch.
+            refused_with_batch: Whether nothing is wrong with it, but with another message of its batch.
         """
         cause = (error.topic, error.partition, code)
-        if self._first is None or (self._first_is_innocent and not innocent):
+        if self._first is None or (self._first_refused_with_batch and not refused_with_batch):
             self._first, self._first_cause = error, cause
-            self._first_is_innocent = innocent
+            self._first_refused_with_batch = refused_with_batch
         self._count += 1
         self._with_first_cause += cause == self._first_cause
 

@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.messages import Headers
-from pyspark_upsert_kafka.time_zone import moment
+from pyspark_upsert_kafka.time_zone import utc_timestamps
 
 
 class WrittenMetadata:
@@ -51,7 +51,7 @@ class WrittenMetadata:
             return None
         column = rows.column(name)
         if column.type.tz is None:
-            column = moment(column, self._time_zone)
+            column = utc_timestamps(column, self._time_zone)
         ms = pc.divide(column.cast(pa.int64()), 1000)
         if len(ms) > ms.null_count and pc.min(ms).as_py() <= 0:
             raise EncodeError(name, "a record timestamp must be later than 1970-01-01 00:00:00 UTC")

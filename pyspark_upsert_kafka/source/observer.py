@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.offsets import StreamOffset
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
-from pyspark_upsert_kafka.core.planning import view_lives_s
+from pyspark_upsert_kafka.core.planning import view_lifetime_s
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain
@@ -50,7 +50,7 @@ class Observer:
         """Whether the last view is recent enough to be used again."""
         view = self.last_view
         return view is not None and (
-            time.monotonic() - self._viewed_at < view_lives_s(len(view.bounds))
+            time.monotonic() - self._viewed_at < view_lifetime_s(len(view.bounds))
         )
 
     @property
@@ -71,7 +71,7 @@ class Observer:
         if view is None:
             return False
         waited = time.monotonic() - self._viewed_whole_at
-        if waited >= WHOLE_VIEW_LIVES * view_lives_s(len(view.bounds)):
+        if waited >= WHOLE_VIEW_LIVES * view_lifetime_s(len(view.bounds)):
             return False
         latest = self.cluster.latest(view, committed=self._options.read_committed)
         if latest != view.latest:

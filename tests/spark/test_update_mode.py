@@ -161,7 +161,7 @@ def test_what_a_sink_tells_once(
     spark: SparkSession, broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
     """A literal secret when the sink is made; speculative execution when it writes; each once."""
-    monkeypatch.setattr(warning, "_told", set())
+    monkeypatch.setattr(warning, "_warned", set())
     given = options(broker, broker.topic(1))
     for _ in range(2):
         upsert_sink({**given, "properties.ssl.key.pem": SECRET})

@@ -123,10 +123,12 @@ class KafkaPythonSender:
     ) -> None:
         reason = _reason(error, self._errors.describe())
         # kafka-python 3 says of each message what was wrong with it, and of its neighbours so.
-        innocent = type(error) is kafka_errors.KafkaError and "part of a batch" in str(error)
+        refused_with_batch = type(error) is kafka_errors.KafkaError and "part of a batch" in str(
+            error
+        )
         code = getattr(error, "errno", None)
         failed = DeliveryError(topic, partition, key, reason)
-        self._undelivered.add(failed, code, innocent=innocent)
+        self._undelivered.add(failed, code, refused_with_batch=refused_with_batch)
 
 
 class _UnsendableError(Exception):

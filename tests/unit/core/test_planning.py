@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.planning import (
     known_ids,
     rate_limited,
     split,
-    view_lives_s,
+    view_lifetime_s,
     with_new_partitions,
 )
 
@@ -54,7 +54,7 @@ def offset(positions, **more):
 )
 def test_many_partitions_are_looked_at_less_often(partitions, seconds):
     """A look costs by the partition, so that its share of the time stays the same."""
-    assert view_lives_s(partitions) == pytest.approx(seconds)
+    assert view_lifetime_s(partitions) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("partitions", "seconds"), [(0, 0), (4, 0.0008), (1000, 0.2), (9999, 1.0)])

@@ -47,8 +47,8 @@ def test_a_message_that_failed_for_the_sake_of_another_is_not_told() -> None:
     """Where the client knows which message was at fault, that one is told, and all are counted."""
     undelivered = Undelivered()
     for key in (b"before", b"culprit", b"after"):
-        innocent = key != b"culprit"
-        undelivered.add(DeliveryError("t", 0, key, "refused"), None, innocent=innocent)
+        error = DeliveryError("t", 0, key, "refused")
+        undelivered.add(error, None, refused_with_batch=key != b"culprit")
 
     with pytest.raises(DeliveryError, match=r"key culprit was not delivered.*3 messages"):
         undelivered.raise_first()

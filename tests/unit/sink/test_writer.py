@@ -107,12 +107,12 @@ def test_batches_without_rows_open_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_warned(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has told nothing yet."""
-    monkeypatch.setattr(warning, "_told", set())
+    monkeypatch.setattr(warning, "_warned", set())
 
 
-@pytest.mark.usefixtures("nothing_told")
+@pytest.mark.usefixtures("nothing_warned")
 def test_a_literal_secret_is_told_once_a_query(caplog: pytest.LogCaptureFixture) -> None:
     """Spark makes a writer twice for every micro-batch; `upsert_sink` has told its user already."""
     given = {**OPTIONS, "properties.ssl.key.pem": "geheim"}
@@ -125,7 +125,7 @@ def test_a_literal_secret_is_told_once_a_query(caplog: pytest.LogCaptureFixture)
     assert "geheim" not in told
 
 
-@pytest.mark.usefixtures("nothing_told")
+@pytest.mark.usefixtures("nothing_warned")
 @pytest.mark.parametrize(
     ("speculation", "partition", "order", "times"),
     [("true", 0, None, 1), ("true", 1, None, 0), ("false", 0, None, 0), (None, 0, None, 0),

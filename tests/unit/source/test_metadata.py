@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Selection
-from pyspark_upsert_kafka.time_zone import local_time, moment
+from pyspark_upsert_kafka.time_zone import local_time, utc_timestamps
 
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
 UTC = timezone.utc
@@ -154,7 +154,7 @@ def test_timestamp_ntz_is_local_time_in_the_session_zone(zone: str, hours: float
     batch = fake_batch(ONE, timestamps=[(CREATE_TIME, int(winter.timestamp() * 1000))])
     array = column("timestamp", TimestampNTZType(), batch, zone=zone)
     assert array.to_pylist() == [winter.replace(tzinfo=None) + timedelta(hours=hours)]
-    assert moment(array, zone).cast(pa.timestamp("us", "UTC")).to_pylist() == [winter]
+    assert utc_timestamps(array, zone).cast(pa.timestamp("us", "UTC")).to_pylist() == [winter]
 
 
 def test_local_times_in_summer_and_at_a_changed_clock() -> None:
@@ -162,7 +162,7 @@ def test_local_times_in_summer_and_at_a_changed_clock() -> None:
     summer = pa.array([datetime(2024, 7, 1, 12, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert local_time(summer, "Europe/Berlin").to_pylist() == [datetime(2024, 7, 1, 14)]  # noqa: DTZ001
     twice = pa.array([datetime(2024, 10, 27, 2, 30)], pa.timestamp("us"))  # noqa: DTZ001
-    first = moment(twice, "Europe/Berlin").cast(pa.timestamp("us", "UTC")).to_pylist()
+    first = utc_timestamps(twice, "Europe/Berlin").cast(pa.timestamp("us", "UTC")).to_pylist()
     assert first == [datetime(2024, 10, 27, 0, 30, tzinfo=UTC)]
 
 

@@ -892,7 +892,7 @@ def test_without_a_group_nothing_is_committed(there, protocol):
 
 def test_a_literal_secret_in_a_stream_is_told_once(there, protocol, caplog, monkeypatch):
     """The process that plans the batches tells it, and no other one, such as that of a task."""
-    monkeypatch.setattr(warning, "_told", set())
+    monkeypatch.setattr(warning, "_warned", set())
     options = stream_options(properties__ssl__key__pem="geheim")
     query = Query(options, protocol).start()
     assert caplog.records == []

@@ -106,7 +106,7 @@ def test_what_has_no_equivalent_is_refused_with_a_remedy(given, remedy):
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
     """It makes nothing wrong."""
-    monkeypatch.setattr(warning_module, "_told", set())
+    monkeypatch.setattr(warning_module, "_warned", set())
     given = {"metadata.recovery.strategy": "none"}
 
     assert config(given) == config(given) == {}

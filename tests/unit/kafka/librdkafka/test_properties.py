@@ -98,7 +98,7 @@ def test_security_that_only_a_jvm_understands_is_refused(java, remedy):
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
     """It makes nothing wrong."""
-    monkeypatch.setattr(warning_module, "_told", set())
+    monkeypatch.setattr(warning_module, "_warned", set())
 
     assert config(max__poll__records="5") == config(max__poll__records="5") == {}
     (warning,) = [record.getMessage() for record in caplog.records]
