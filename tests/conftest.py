@@ -21,6 +21,9 @@ from confluent_kafka.admin import (
 )
 
 from pyspark_upsert_kafka import LocalKafka
+from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
+from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
+from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from tests.local_registry import LocalRegistry
 from tests.table_options import table_options
 
@@ -145,6 +148,17 @@ class Broker:
 def broker_at(servers: str) -> Broker:
     """What tests do with the broker at this address."""
     return Broker(servers, AdminClient({"bootstrap.servers": servers}))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_client_outlives_its_tests() -> Iterator[None]:
+    """Idle clients of kafka-python look for brokers that are gone, log that, and draw random pauses.
+
+    Hypothesis complains when another thread draws random numbers while it makes examples.
+    """
+    yield
+    for module in (kafka_python_admin_pool, kafka_python_reader, kafka_python_producer):
+        module.POOL.close_idle()
 
 
 @pytest.fixture(scope="session")

@@ -30,8 +30,8 @@ _PROPERTIES = """
 Every other `properties.<name>` goes to the Kafka client (librdkafka, or [kafka-python](kafka-python.md)) as
 `<name>`. Both the Java client's names and librdkafka's are understood: see [security](security.md), and for timeouts
 [errors](errors.md#brokers-that-do-not-answer). What the connector sees to itself is
-refused: (de)serializers, `enable.auto.commit`, `partitioner`, `transactional.id`,
-`enable.partition.eof`.
+refused: (de)serializers, `enable.auto.commit`, `enable.auto.offset.store`, `partitioner`, `partitioner.class`,
+`transactional.id`, `enable.partition.eof`, `interceptor.classes`.
 
 A value may be a reference, `${env:NAME}` or `${file:/path/to/file:key}`, which is looked up where it is
 used, so that a secret stands in no program and no plan.

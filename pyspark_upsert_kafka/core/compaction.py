@@ -26,7 +26,7 @@ def past_table_warning(
     if settings is None:
         return (
             f"{age} may lack rows: it is right only if that time is younger than the topic's "
-            f"{LAG}, which the broker does not tell (the right to describe its settings is missing)."
+            f"{LAG}, which the broker does not tell (the ACL operation DescribeConfigs on the topic is missing)."
         )
     lags = {
         topic: int(each.get(LAG, 0))

@@ -9,7 +9,7 @@ class DeliveryGuarantee(Enum):
     """The values of ``sink.delivery-guarantee``."""
 
     NONE = "none"
-    """A message may be lost: nobody waits for its confirmation."""
+    """A message may be lost: ``acks`` is 0 unless ``properties.acks`` says otherwise."""
     AT_LEAST_ONCE = "at-least-once"
     """Each message is confirmed; one may be written more than once."""
     EXACTLY_ONCE = "exactly-once"

@@ -1,4 +1,4 @@
-"""Which task of which micro-batch runs: what a transaction and its marker are to be named by."""
+"""Which task of which micro-batch runs: what names a transaction and the record of its completion."""
 
 from __future__ import annotations
 

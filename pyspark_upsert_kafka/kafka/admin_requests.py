@@ -70,7 +70,7 @@ class AdminRequests(ABC):
 
     @abstractmethod
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
 
     @abstractmethod
     def commit(self, positions: Positions) -> None:

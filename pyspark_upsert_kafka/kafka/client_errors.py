@@ -11,8 +11,8 @@ FATAL_AFTER_S = 5.0
 
 
 SECURITY_HINT = (
-    " Check 'properties.security.protocol', what identifies you ('properties.sasl.*'), and whom you "
-    "trust ('properties.ssl.*')."
+    " Check 'properties.security.protocol', the credentials ('properties.sasl.*'), and the "
+    "certificates ('properties.ssl.*')."
 )
 """What to do about a fatal error, as text to append to a sentence."""
 

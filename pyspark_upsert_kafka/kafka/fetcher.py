@@ -16,7 +16,7 @@ class Fetched:
 
     Args:
         batch: The messages; without any, none arrived for a moment.
-        position: The next offset to fetch: behind the messages, and behind gaps.
+        position: The next offset to fetch: after the messages and gaps.
         size_bytes: The bytes of the messages' values.
         is_out_of_range: Whether the broker says that it does not have the offset at the position.
         fatal_error: Why the partition cannot be read, in the client's words; None = polling again may help.
@@ -49,7 +49,7 @@ class Fetcher(Protocol):
 
         Args:
             position: Where the last seek or poll has come to.
-            end: Messages at and behind this offset are left out.
+            end: Messages at and after this offset are left out.
         """
 
     def bounds(self) -> Bounds:

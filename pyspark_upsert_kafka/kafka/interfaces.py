@@ -108,7 +108,7 @@ class Cluster(Protocol):
         """Settings of topics, by topic and name.
 
         Raises:
-            BrokerError: No broker answers, or we may not know.
+            BrokerError: No broker answers, or the ACLs do not allow it.
         """
 
     def commit(self, positions: Positions) -> None:

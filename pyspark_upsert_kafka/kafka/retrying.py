@@ -115,7 +115,7 @@ class Retrying:
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
         """Replaces a client that fails for long, or whose login failed; when the client was opened."""
         now = time.monotonic()
-        # A client may repeat the verdict of its first login for ever.
+        # A client may repeat the result of its first login for ever.
         if failure.kind is Kind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:
             self.reopen()
             return now

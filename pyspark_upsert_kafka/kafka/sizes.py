@@ -53,7 +53,7 @@ class FetchSizes:
 
 
 def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
-    """The ``max.message.bytes`` of each topic; nothing when we may not know, as not all who write may.
+    """The ``max.message.bytes`` of each topic; nothing when the ACLs do not allow it, as they need not for writing.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.

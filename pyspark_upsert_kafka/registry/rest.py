@@ -137,7 +137,7 @@ def _refused(access: Access, url: str, refusal: _RefusalError) -> BrokerError:
     if refusal.status in _NOT_ALLOWED:
         advice = (
             f"See '{access.option_prefix}basic-auth.user-info' and '{access.option_prefix}bearer-auth.token': "
-            + ("these credentials do not do." if access.headers() else "none is given.")
+            + ("these credentials are refused." if access.headers() else "none is given.")
         )
     else:
         advice = f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"

@@ -1,8 +1,8 @@
 """How the messages of one task reach the brokers, and what becomes of them when the task fails.
 
-This is the one place that knows what a delivery guarantee does with a task. Exactly-once would be one more
-`Delivery`, over a transactional sender: it begins with the first message (or skips a task whose marker says
-that it is done), commits with its marker, and aborts.
+What a guarantee means for acks and idempotence is in ``core/confirmation.py``. Exactly-once would be one more
+`Delivery`, over a transactional sender: it begins with the first message (or skips a task that a record of its
+completion says is done), commits with that record, and aborts.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def delivering(task: TaskIdentity, options: WriteOptions) -> Iterator[Delivery]:
 
 
 def open_sender(options: WriteOptions) -> Sender:
-    """A sender as the options want it, behind the keyed buffer if there is one."""
+    """A sender as the options want it, wrapped in the keyed buffer if there is one."""
     table = options.table
     sender = load_client(table.client).sender(
         table.properties, table.topics.names, options.guarantee

@@ -25,9 +25,6 @@ from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch, Sender
-from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
-from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
-from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.messages import Messages
 from tests.conftest import Broker, broker_at
 
@@ -211,14 +208,6 @@ def hung(kafka: LocalKafka) -> Iterator[None]:
         yield
     finally:
         broker.send_signal(signal.SIGCONT)
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _no_client_outlives_its_tests() -> Iterator[None]:
-    """Idle clients of kafka-python would go on looking for brokers that are gone, and log it."""
-    yield
-    for module in (kafka_python_admin_pool, kafka_python_reader, kafka_python_producer):
-        module.POOL.close_idle()
 
 
 @pytest.fixture(params=CLIENTS)

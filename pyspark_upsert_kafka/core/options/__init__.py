@@ -1,6 +1,6 @@
 """Options as the user gave them -> frozen values, once, when the query is planned.
 
-Below this package there is no option string and no default. Rules and wording follow Flink's
+Formats read their own options when a codec is compiled; every default is part of a declaration. Rules and wording follow Flink's
 ``UpsertKafkaDynamicTableFactory`` and ``KafkaConnectorOptionsUtil`` where Flink has them.
 """
 

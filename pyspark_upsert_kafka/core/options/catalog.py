@@ -104,7 +104,7 @@ _READING = Section(
 )  # fmt: skip
 
 _BATCHES = Section(
-    "Reading: who reads how much",
+    "Reading: micro-batch limits and Spark partitions",
     (
         Option("minPartitions", whole_number(1), None,
                "split Kafka partitions into at least this many Spark partitions (not for snapshots)"),

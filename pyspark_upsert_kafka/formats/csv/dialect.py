@@ -13,7 +13,7 @@ _SINGLE = "Option '{name}' must be a string with single character, but was: {see
 _JAVA_ESCAPE = re.compile(r"\\(?:u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
 _JAVA_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LINE_BREAKS = "\r\n"
-# What Jackson reads behind an escape character as something else; doubled, these would be lost.
+# What Jackson reads after an escape character as something else; doubled, these would be lost.
 _LETTERS_OF_ESCAPES = "0nrt"
 
 
@@ -155,7 +155,7 @@ def _check_characters(dialect: Dialect) -> None:
 
     if dialect.escape and dialect.escape in _LETTERS_OF_ESCAPES:
         raise OptionError(
-            f"Option 'escape-character' cannot be {dialect.escape!r}: behind another escape character "
+            f"Option 'escape-character' cannot be {dialect.escape!r}: after another escape character "
             "it stands for a control character."
         )
 

@@ -39,6 +39,7 @@ OPTIONS = (
         any_text,
         "",
         "What a NULL string in an array or a map is written as: protobuf has no NULL there.",
+        shown_default="the empty text",
     ),
 )
 

@@ -82,7 +82,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
         return self._call(f"look up the offsets of group {self.group!r}", request)
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [(_TOPIC, topic, list(names)) for topic in topics]
 
         def request(client: Any, timeout: float) -> dict[str, dict[str, str]]:

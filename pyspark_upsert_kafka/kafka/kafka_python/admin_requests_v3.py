@@ -72,7 +72,7 @@ class KafkaPython3Admin(KafkaPythonAdmin):
         return self._call(f"look up the offsets of group {self.group!r}", request)
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [ConfigResource("TOPIC", topic, list(names)) for topic in topics]
 
         def request(admin: Any, _: float) -> dict[str, dict[str, str]]:
@@ -120,7 +120,9 @@ def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[st
         AttemptError: There are none.
     """
     if not config.keys() >= set(names):
-        text = f"topic {topic!r} does not exist, or the right to describe its settings is missing"
+        text = (
+            f"topic {topic!r} does not exist, or the ACL operation DescribeConfigs on it is missing"
+        )
         raise AttemptError(Failure(Kind.FATAL, text))
     return {name: str(config[name]["value"]) for name in names}
 

@@ -62,7 +62,7 @@ def producer_config(properties: Properties, guarantee: DeliveryGuarantee) -> dic
 def with_sizes(config: Mapping[str, Any], limits: Sequence[int]) -> dict[str, Any]:
     """The arguments with sizes that suit the topics, where the user says nothing else.
 
-    A batch too large for a topic would have innocent messages refused with a large one.
+    A batch too large for a topic would have messages that are small enough refused with a large one.
 
     Args:
         config: The producer's arguments.

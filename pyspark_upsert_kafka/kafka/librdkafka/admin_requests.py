@@ -116,7 +116,7 @@ class LibrdkafkaAdmin(AdminRequests):
         self._group_offsets.commit(positions)
 
     def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when we may not know."""
+        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
 
         def request(timeout: float) -> dict[str, dict[str, str]]:

@@ -45,7 +45,7 @@ def producer_config(
     return {
         **_CONFIG,
         # librdkafka never splits a batch that is too large for the topic, so one must not become
-        # so: else innocent messages would be refused with a large one.
+        # so: else messages that are small enough would be refused with a large one.
         "batch.size": min([_BATCH_BYTES, *limits]),
         "message.max.bytes": largest,
         "queue.buffering.max.kbytes": _queue_kbytes(str(largest)),

@@ -151,8 +151,8 @@ def test_another_server_is_not_taken_for_a_registry(registry, answer):
     ("credentials", "advice"),
     [
         ({}, "none is given"),
-        ({"token": SECRET}, "these credentials do not do"),
-        ({"user_info": f"me:{SECRET}"}, "these credentials do not do"),
+        ({"token": SECRET}, "these credentials are refused"),
+        ({"user_info": f"me:{SECRET}"}, "these credentials are refused"),
     ],
 )
 def test_who_may_not_ask_is_told_at_once(registry, status, credentials, advice):
