@@ -57,10 +57,11 @@ test-pyspark-4.0: .venv-4.0/.ready
 	@touch .venv-4.0/.ready
 
 # What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
+# That library leaves sockets of connections that failed to the garbage collector.
 test-kafka-python-3: .venv-kafka-python-3/.ready
 	PYSPARK_PYTHON=$(abspath .venv-kafka-python-3/bin/python) .venv-kafka-python-3/bin/python -m pytest \
 		tests/kafka tests/unit/kafka tests/spark/test_kafka_python.py -k "kafka-python or kafka_python" \
-		--numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
+		-W ignore::ResourceWarning --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 # Made anew each time: the two libraries own the same files.
 .venv-kafka-python-3/.ready: pyproject.toml
