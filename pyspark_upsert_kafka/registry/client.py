@@ -21,8 +21,13 @@ _DEFAULT_TYPE = "AVRO"
 
 
 @lru_cache(maxsize=10_000)
-def schema_of_id(access: Access, schema_id: int) -> RegisteredSchema:
+def schema_of_id(access: Access, schema_id: int, type_: str) -> RegisteredSchema:
     """The schema that has this id.
+
+    Args:
+        access: The registry.
+        schema_id: The id.
+        type_: The type that the format reads: the references of another are of no use to it.
 
     Raises:
         SchemaError: There is none, or one that it refers to is not there.
@@ -30,7 +35,8 @@ def schema_of_id(access: Access, schema_id: int) -> RegisteredSchema:
     """
     origin = f"Schema id {schema_id}"
     missing = f"{origin} is not in the schema registry"
-    return _registered(access, request(access, f"/schemas/ids/{schema_id}", {404: missing}), origin)
+    answer = request(access, f"/schemas/ids/{schema_id}", {404: missing})
+    return _registered(access, answer, origin, type_)
 
 
 @lru_cache(maxsize=1_000)
@@ -68,8 +74,13 @@ def id_of_schema(access: Access, subject: str, type_: str, text: str, *, registe
     return int(request(access, path, refusals, body)["id"])
 
 
-def latest_schema(access: Access, subject: str) -> RegisteredSchema:
+def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
     """The newest schema under a subject.
+
+    Args:
+        access: The registry.
+        subject: The subject.
+        type_: The type that the format reads: the references of another are of no use to it.
 
     Raises:
         SchemaError: There is none, or one that it refers to is not there.
@@ -80,17 +91,20 @@ def latest_schema(access: Access, subject: str) -> RegisteredSchema:
         f"Give the columns by .schema(...), or another subject by '{access.option_prefix}subject'"
     )
     answer = request(access, f"{_path(subject)}/versions/latest", {404: missing})
-    return _registered(access, answer, f"The newest schema of the subject {subject!r}")
+    return _registered(access, answer, f"The newest schema of the subject {subject!r}", type_)
 
 
 def _path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 
 
-def _registered(access: Access, answer: Mapping[str, Any], origin: str) -> RegisteredSchema:
+def _registered(
+    access: Access, answer: Mapping[str, Any], origin: str, wanted: str
+) -> RegisteredSchema:
     found: dict[str, Reference] = {}
-    _collect(access, answer, origin, found)
     type_ = answer.get("schemaType", _DEFAULT_TYPE)
+    if type_ == wanted:
+        _collect(access, answer, origin, found)
     return RegisteredSchema(origin, type_, answer["schema"], tuple(found.values()))
 
 

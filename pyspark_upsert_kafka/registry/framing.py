@@ -41,7 +41,7 @@ def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     of_schema = format_.decoder(spec, settings.schema, PREFIX_LENGTH)
 
     def of_id(schema_id: int) -> Decoder:
-        return of_schema(schema_of_id(settings.access, schema_id))
+        return of_schema(schema_of_id(settings.access, schema_id, format_.schema_type))
 
     return DecoderById(of_id, arrow_schema(spec.schema))
 
@@ -79,7 +79,7 @@ def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> Stru
     """Those of the schema that is given, or else of the newest of the subject."""
     settings = settings_of(spec, format_.name)
     if settings.schema is None:
-        schema = latest_schema(settings.access, subject_of(spec, settings))
+        schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
     else:
         origin = f"The schema in '{settings.access.option_prefix}schema'"
         schema = RegisteredSchema(origin, format_.schema_type, settings.schema)

@@ -2,7 +2,7 @@
 
 Tried with avro 1.12.2, which without that would
 
-- refuse ``{"type": "a.Name"}`` and a type wrapped in another ``type``, which Java or fastavro accept;
+- refuse ``{"type": "a.Name"}``, a name with nothing before its only dot, and a type wrapped in another ``type``, which Java or fastavro accept;
 - put a definition with ``"namespace": ""`` into the namespace around it, and leave what is defined in an
   ``error`` out of the error's namespace;
 - read ``int`` as the type ``a.int`` within the namespace ``a``;
@@ -35,7 +35,7 @@ TOO_DEEP = f"it is nested too deep: more than {DEEPEST} levels"
 _PRIMITIVES = tuple(PRIMITIVES)  # what JSON holds may not be hashable
 _KINDS = PRIMITIVES | {"array", "map", "record", "error", "enum", "fixed"}
 _INNER = {"array": "items", "map": "values"}
-_KEPT = ("type", "name", "namespace", "size")
+_UNKNOWN_TYPE = "Could not make an Avro Schema object from "
 _LONGEST = 300  # characters of an error message, which may hold the whole schema
 
 
@@ -63,28 +63,58 @@ def _corrected(declared: Json, depth: int) -> Json:
     kind = declared["type"]
     if not isinstance(kind, str) or kind not in _KINDS:
         return _corrected(kind, depth + 1)
-    kept = {name: declared[name] for name in _KEPT if declared.get(name) is not None}
-    return _Declaration(kept | _corrected_parts(kind, declared, depth) | {DECLARED: declared})
+    corrected = {"type": kind, **_name(kind, declared), DECLARED: declared}
+    return _Declaration(corrected | _corrected_parts(kind, declared, depth))
+
+
+def _name(kind: str, declared: Mapping[str, Json]) -> dict[str, Json]:
+    """Name and namespace of a definition; one in the name wins, be it empty."""
+    if kind in PRIMITIVES or kind in _INNER:
+        return {}
+    name, namespace = declared.get("name"), declared.get("namespace")
+    if not isinstance(name, str):
+        raise SchemaParseException(f"'name' of a type {kind!r} is missing, or is no text")
+    if "." in name:
+        namespace, _, name = name.rpartition(".")
+    return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
 
 
 def _corrected_parts(kind: str, declared: Mapping[str, Json], depth: int) -> dict[str, Json]:
     """The types within a type; symbols of enums and logical types are not shown to the parser."""
     if kind in _INNER:
-        return {_INNER[kind]: _corrected(declared.get(_INNER[kind]), depth + 1)}
+        inner = _INNER[kind]
+        if declared.get(inner) is None:
+            raise SchemaParseException(f"'{inner}' of a type {kind!r} is missing")
+        return {inner: _corrected(declared[inner], depth + 1)}
     if kind == "enum":
         return {"symbols": []}
+    if kind == "fixed":
+        return {"size": _size(declared)}
     if kind not in ("record", "error"):
         return {}
     fields = declared.get("fields")
-    if isinstance(fields, list):
-        fields = [_corrected_field(field, depth) for field in fields]
-    return {"type": "record", "fields": fields}
+    if not isinstance(fields, list):
+        raise SchemaParseException(
+            f"'fields' of {declared.get('name')!r} is missing, or is no list"
+        )
+    return {"type": "record", "fields": [_corrected_field(field, depth) for field in fields]}
+
+
+def _size(declared: Mapping[str, Json]) -> int:
+    size = declared.get("size")
+    if not isinstance(size, int):
+        raise SchemaParseException(
+            f"'size' of {declared.get('name')!r} must be a number of bytes, but is {size!r}"
+        )
+    return size
 
 
 def _corrected_field(declared: Json, depth: int) -> Json:
     if not isinstance(declared, Mapping):
         return declared
-    kind = _corrected(declared.get("type"), depth + 1)
+    if declared.get("type") is None:
+        raise SchemaParseException(f"'type' of the field {declared.get('name')!r} is missing")
+    kind = _corrected(declared["type"], depth + 1)
     return _Declaration({"name": declared.get("name"), "type": kind, DECLARED: declared})
 
 
@@ -108,4 +138,6 @@ def _innermost(error: BaseException) -> str:
     while isinstance(error.__context__, AvroException | RecursionError):
         error = error.__context__
     said = TOO_DEEP if isinstance(error, RecursionError) else str(error)
+    if said.startswith(_UNKNOWN_TYPE):
+        said = f"no type {said.removeprefix(_UNKNOWN_TYPE)!r} was defined before"
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."

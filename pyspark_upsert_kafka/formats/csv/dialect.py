@@ -25,7 +25,7 @@ def _character(value: str) -> str:
 
 
 def _escaped_character(value: str) -> str:
-    r"""One character, which Java's escapes may to_text.
+    r"""One character, which may be written as an escape of Java.
 
     >>> _escaped_character(r"\t") == _escaped_character(r"\u0009") == "\t"
     True

@@ -53,8 +53,10 @@ def test_a_schema_that_is_read(registry, more, type_):
     registry.version("s", "latest", "a schema", **more)
     newest = "The newest schema of the subject 's'"
 
-    assert schema_of_id(access(registry), 7) == RegisteredSchema("Schema id 7", type_, "a schema")
-    assert latest_schema(access(registry), "s") == RegisteredSchema(newest, type_, "a schema")
+    found = schema_of_id(access(registry), 7, "AVRO")
+    assert found == RegisteredSchema("Schema id 7", type_, "a schema")
+    found = latest_schema(access(registry), "s", "AVRO")
+    assert found == RegisteredSchema(newest, type_, "a schema")
 
 
 def test_schemas_that_are_referred_to(registry):
@@ -65,7 +67,18 @@ def test_schemas_that_are_referred_to(registry):
     registry.version("first", 1, "one", references=[second])
     registry.version("second", 2, "two")
 
-    found = schema_of_id(access(registry), 7)
+    found = schema_of_id(access(registry), 7, "PROTOBUF")
 
     assert found.references == (Reference("first.proto", "one"), Reference("second.proto", "two"))
     assert len(registry.asked) == 3
+
+
+def test_references_of_a_schema_of_another_type_are_not_looked_up(registry):
+    """The format refuses it by its type: whatever it refers to may be missing, or not for us to see."""
+    gone = {"name": "gone.proto", "subject": "gone"}
+    registry.schema(7, "top", schemaType="PROTOBUF", references=[gone])
+
+    found = schema_of_id(access(registry), 7, "AVRO")
+
+    assert found == RegisteredSchema("Schema id 7", "PROTOBUF", "top")
+    assert len(registry.asked) == 1

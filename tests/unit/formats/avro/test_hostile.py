@@ -261,8 +261,8 @@ def test_a_record_with_a_field_named_as_a_branch():
     ("source", "said"),
     [
         ("{", "The Avro schema is not JSON: Expecting property name"),
-        ("5", "The Avro schema is wrong: Could not make an Avro Schema object from 5"),
-        ('{"type": "record"}', "The Avro schema is wrong: Name None must be a string"),
+        ("5", "The Avro schema is wrong: no type '5' was defined before"),
+        ('{"type": "record"}', "The Avro schema is wrong: 'name' of a type 'record' is missing"),
     ],
 )
 def test_what_is_wrong_with_a_schema_is_said_once(source, said):
