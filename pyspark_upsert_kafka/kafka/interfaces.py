@@ -1,6 +1,8 @@
-"""The seam between the connector and a Kafka client: a cluster, a reader of ranges, a sender.
+"""The interface between the connector and a Kafka client: a cluster, a reader of ranges, a sender.
 
-Each adapter (`librdkafka`, `kafka_python`) gives these three roles; nothing else in the project knows a client.
+A client's folder (`librdkafka`, `kafka_python`) implements `AdminRequests` (of which `KafkaCluster` makes a
+`Cluster`), `Fetcher` (with which `RangeFetch` reads ranges) and `Sender`, and names them in its `CLIENT`. It is
+added to `clients.py`, to the option `kafka.client`, and to the clients of ``tests/kafka/conftest.py``.
 """
 
 from __future__ import annotations

@@ -103,15 +103,20 @@ def _either(value: Mapping[str, Any], name: str, prefix: str) -> Any:
     return old if new is None else new
 
 
+_NEEDS = (
+    ("bearer-auth.credentials-source", "bearer-auth.token"),
+    ("ssl.keystore.password", "ssl.keystore.location"),
+)
+
+
 def _check(value: Mapping[str, Any], prefix: str) -> None:
-    needs = {
-        "basic-auth.user-info": value["basic-auth.credentials-source"] == "USER_INFO",
-        "bearer-auth.token": value["bearer-auth.credentials-source"] is not None,
-        "ssl.keystore.location": value["ssl.keystore.password"] is not None,
-    }
-    for name, needed in needs.items():
-        if needed and value[name] is None:
-            raise OptionError(f"Option '{prefix}{name}' is required by what is given beside it.")
+    source = "basic-auth.credentials-source"
+    for name, needs, needed in (
+        (source, "basic-auth.user-info", value[source] == "USER_INFO"),
+        *((name, needs, value[name] is not None) for name, needs in _NEEDS),
+    ):
+        if needed and value[needs] is None:
+            raise OptionError(f"Option '{prefix}{needs}' is required with '{prefix}{name}'.")
     if value["ssl.truststore.password"] is not None:
         raise OptionError(
             f"Leave out '{prefix}ssl.truststore.password': '{prefix}ssl.truststore.location' must be "

@@ -112,7 +112,23 @@ class Limits:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """A read, as planned; ``warnings`` is what is to be told then."""
+    """A read, as planned.
+
+    Args:
+        table: What both sides know of the table.
+        mode: What the rows are: the table, its changes, or the messages.
+        emit_deletes: Whether deletes are rows of a changelog.
+        start: Where it starts.
+        end: Where it ends.
+        discovery_interval_s: How often new partitions and topics are looked for; 0 = never.
+        min_partitions: So many Spark partitions at least; None = one for each Kafka partition.
+        limits: How much a micro-batch reads.
+        fail_on_data_loss: Whether lost offsets are an error.
+        error_mode: What becomes of a message that cannot be read.
+        dead_letter_topic: Where it is sent.
+        read_committed: Whether messages of open and aborted transactions are left out.
+        warnings: What is logged when the read is planned.
+    """
 
     table: TableOptions
     mode: ReadMode

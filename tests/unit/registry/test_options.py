@@ -90,7 +90,7 @@ def test_older_and_newer_spelling_that_differ(name):
         ({"bearer-auth.token": SECRET, "basic-auth.user-info": USER}, "leave one out"),
         ({"basic-auth.credentials-source": "SASL_INHERIT"}, "or in `basic-auth.user-info`"),
         ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "`STATIC_TOKEN`"),
-        ({"ssl.keystore.password": SECRET}, "'value.avro-confluent.ssl.keystore.location'"),
+        ({"ssl.keystore.password": SECRET}, "'value.avro-confluent.ssl.keystore.location' is required with 'value.avro-confluent.ssl.keystore.password'"),
         ({"ssl.truststore.password": SECRET}, "must be a PEM file"),
     ],
 )  # fmt: skip
