@@ -1,24 +1,21 @@
-"""Reads ranges with librdkafka; a consumer is opened at the first and kept for the next ones."""
+"""Reads ranges with librdkafka."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.pool import Pool
-from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
-from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH, FetchSizes
-from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s
+from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH
 
 _CONFIG = {
     "group.id": "pyspark-upsert-kafka",  # librdkafka wants one; nothing is ever committed to it here
@@ -41,50 +38,13 @@ _FETCHES: dict[int, dict[str, Any]] = {
     LARGE_FETCH: {"queued.max.messages.kbytes": 16 * 1024},
 }
 
-_SIZES = FetchSizes()
-
-
 POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
 
 
-class LibrdkafkaReader:
-    """Reads ranges, each with a consumer that nobody else uses meanwhile.
+class LibrdkafkaReader(PooledReader[Connection]):
+    """Reads ranges, each with a consumer that nobody else uses meanwhile."""
 
-    Args:
-        properties: The client's properties.
-        committed: Whether messages of open and aborted transactions stay unseen.
-        fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
-        details: Whether timestamps, headers and leader epochs are taken out too.
-    """
-
-    def __init__(
-        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
-    ) -> None:
-        level = "read_committed" if committed else "read_uncommitted"
-        self._properties = Properties({**properties, "isolation.level": level})
-        self._fail_on_data_loss = fail_on_data_loss
-        self._details = details
-
-    def read(self, range_: Range) -> Iterator[RawBatch]:
-        """The messages of the range, in batches."""
-        properties = self._properties.resolved()
-        # Whoever reads no further leaves fetches under way, and the pool closes the connection.
-        fetch_bytes = _SIZES.choose(range_, self._properties)
-        settings = (properties, fetch_bytes)
-        with POOL.client(settings, partial(self._connect, fetch_bytes)) as connection:
-            admin = partial(pooled_admin, self._properties, "reader")
-            fetcher = LibrdkafkaFetcher(connection, admin, range_, details=self._details)
-            fetch = RangeFetch(
-                fetcher,
-                range_,
-                self._properties["bootstrap.servers"],
-                fail_on_data_loss=self._fail_on_data_loss,
-                timeout_s=message_timeout_s(properties),
-            )
-            yield from fetch.batches()
-            fetcher.close()
-            if range_.size:
-                _SIZES.learn(range_, fetch.size_bytes)
+    _pool = POOL
 
     def _connect(self, fetch_bytes: int) -> Connection:
         errors = ReportedErrors()
@@ -92,3 +52,7 @@ class LibrdkafkaReader:
         config = client_config(self._properties, "reader", {**ours, "error_cb": errors.on_error})
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
         return Connection(open_client(ck.Consumer, config), errors)
+
+    def _fetcher(self, client: Connection, range_: Range) -> Fetcher:
+        admin = partial(pooled_admin, self._properties, "reader")
+        return LibrdkafkaFetcher(client, admin, range_, details=self._details)

@@ -1,0 +1,70 @@
+"""Reads ranges, whichever client is used: it is opened at the first range and kept for the next ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from typing import Generic, TypeVar
+
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.fetcher import Fetcher
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.pool import Pool
+from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.sizes import FetchSizes
+from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s
+
+C = TypeVar("C")
+
+_SIZES = FetchSizes()
+
+
+class PooledReader(ABC, Generic[C]):
+    """Reads ranges, each with a client that nobody else uses meanwhile.
+
+    Args:
+        properties: The client's properties.
+        committed: Whether messages of open and aborted transactions stay unseen.
+        fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
+        details: Whether timestamps, headers and leader epochs are taken out too.
+    """
+
+    _pool: Pool[C]
+
+    def __init__(
+        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
+    ) -> None:
+        level = "read_committed" if committed else "read_uncommitted"
+        self._properties = Properties({**properties, "isolation.level": level})
+        self._fail_on_data_loss = fail_on_data_loss
+        self._details = details
+
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """The messages of the range, in batches."""
+        properties = self._properties.resolved()
+        # Whoever reads no further leaves fetches under way, and the pool closes the client.
+        fetch_bytes = _SIZES.choose(range_, self._properties)
+        settings = (properties, fetch_bytes)
+        with self._pool.client(settings, partial(self._connect, fetch_bytes)) as client:
+            fetcher = self._fetcher(client, range_)
+            fetch = RangeFetch(
+                fetcher,
+                range_,
+                self._properties["bootstrap.servers"],
+                fail_on_data_loss=self._fail_on_data_loss,
+                timeout_s=message_timeout_s(properties),
+            )
+            yield from fetch.batches()
+            fetcher.close()
+            if range_.size:
+                _SIZES.learn(range_, fetch.size_bytes)
+
+    @abstractmethod
+    def _connect(self, fetch_bytes: int) -> C:
+        """Opens a client that fetches so many bytes at once."""
+
+    @abstractmethod
+    def _fetcher(self, client: C, range_: Range) -> Fetcher:
+        """Fetches the partition of a range with a client."""
