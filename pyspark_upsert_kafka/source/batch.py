@@ -13,12 +13,13 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark_upsert_kafka.core.compaction import LAG, POLICY, past_table_warning
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, not_empty
-from pyspark_upsert_kafka.core.options import ReadOptions, Topics
+from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.planning import split
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.source.dead_letters import check_dead_letter_topic
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.start import start_offset
 from pyspark_upsert_kafka.source.task import read_range
@@ -64,8 +65,7 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
         BrokerError: No broker answers, or a topic does not exist.
         DataLossError: A wanted start is gone.
     """
-    if options.dead_letter_topic is not None:
-        cluster.topics(Topics(names=(options.dead_letter_topic,)))
+    check_dead_letter_topic(cluster, options)
     start, view = start_offset(cluster, options)
     _warn_of_compaction(cluster, list(view.topic_ids), options)
     ends = start.stop or {}

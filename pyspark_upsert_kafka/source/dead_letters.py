@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers, Messages
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 
 _PREFIX = "__error."
+
+
+def check_dead_letter_topic(cluster: Cluster, options: ReadOptions) -> None:
+    """Refuses a dead-letter topic that is missing, before anything is read.
+
+    Raises:
+        BrokerError: No broker answers, or there is no such topic.
+    """
+    if options.dead_letter_topic is not None:
+        cluster.topics(Topics(names=(options.dead_letter_topic,)))
 
 
 class DeadLetters:

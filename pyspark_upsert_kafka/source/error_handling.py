@@ -19,7 +19,7 @@ ErrorHandler = Callable[[RawBatch, Sequence[BadMessage]], None]
 
 def error_handler(options: ReadOptions) -> ErrorHandler:
     """The handler for the error mode of the options."""
-    if options.error_mode == "log":
+    if options.sends_dead_letters:
         return DeadLetters(options).send
     return {"fail": _fail, "ignore": _warn, "column": _keep}[options.error_mode]
 

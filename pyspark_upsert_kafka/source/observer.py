@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.planning import view_lifetime_s
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.rechecking import recheck_until_certain
+from pyspark_upsert_kafka.source.dead_letters import check_dead_letter_topic
 from pyspark_upsert_kafka.source.start import start_offset
 
 _NEVER = float("-inf")
@@ -39,10 +40,9 @@ class Observer:
             BrokerError: No broker answers, or there is no dead-letter topic.
         """
         if self._cluster is None:
-            table, dead_letters = self._options.table, self._options.dead_letter_topic
+            table = self._options.table
             self._cluster = load_client(table.client).cluster(table.properties, "driver")
-            if dead_letters is not None:
-                self._cluster.topics(Topics(names=(dead_letters,)))
+            check_dead_letter_topic(self._cluster, self._options)
         return self._cluster
 
     @property

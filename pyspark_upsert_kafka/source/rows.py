@@ -77,7 +77,7 @@ class RowDecoder:
         self._metadata = {column.name: column for column in table.metadata}
         self._time_zone = time_zone
         # Unreadable headers are an error only where headers are shown or sent on.
-        self._wants_headers = options.error_mode == "log" or any(
+        self._wants_headers = options.sends_dead_letters or any(
             column.key in HEADERS for column in table.metadata
         )
 

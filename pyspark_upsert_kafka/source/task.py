@@ -71,6 +71,6 @@ def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
 
 def _wants_details(table: Table, options: ReadOptions) -> bool:
     """Whether anything needs more of a message than its key, value and offset."""
-    return options.error_mode == "log" or any(
+    return options.sends_dead_letters or any(
         METADATA[column.key].on_request for column in table.metadata
     )

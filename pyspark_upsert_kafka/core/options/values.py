@@ -144,6 +144,11 @@ class ReadOptions:
     read_committed: bool
     warnings: tuple[str, ...] = ()
 
+    @property
+    def sends_dead_letters(self) -> bool:
+        """Whether a message that cannot be read is sent to the dead-letter topic."""
+        return self.error_mode == "log"
+
 
 @dataclass(frozen=True)
 class BufferFlush:
