@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch, Sender
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from tests.conftest import Broker, broker_at
 
 CLIENTS = ["librdkafka", "kafka-python"]
@@ -148,7 +148,9 @@ def messages(
     topic: str | Sequence[str], *pairs: tuple[bytes | None, bytes | None], **more: Any
 ) -> Messages:
     """Messages of (key, value) pairs."""
-    return Messages(topic, [key for key, _ in pairs], [value for _, value in pairs], **more)
+    return Messages(
+        topic, octets(key for key, _ in pairs), octets(value for _, value in pairs), **more
+    )
 
 
 def numbered(count: int, start: int = 0) -> list[tuple[bytes, bytes]]:

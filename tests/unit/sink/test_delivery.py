@@ -11,13 +11,13 @@ from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.delivery import PlainDelivery, delivering, open_sender
 from tests.table_options import table_options
 
-MESSAGES = Messages("t", [b"k"], [b"v"])
+MESSAGES = Messages("t", octets([b"k"]), octets([b"v"]))
 TASK = TaskIdentity("query", 7, 3, 1)
 REFUSED = DeliveryError("t", 0, b"k", "refused")
 

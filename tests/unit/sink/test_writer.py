@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, list_of
 from pyspark_upsert_kafka.sink import delivery, writer
 from pyspark_upsert_kafka.sink.spark_task import current_task
 from tests.table_options import table_options
@@ -36,7 +36,7 @@ class FakeSender:
     def send(self, messages: Messages) -> None:
         """Counts."""
         self.sent += len(messages)
-        self.sizes.append(sum(len(value or b"") for value in messages.values))
+        self.sizes.append(sum(len(value or b"") for value in list_of(messages.values)))
 
     def flush(self) -> None:
         """Nothing to wait for."""
