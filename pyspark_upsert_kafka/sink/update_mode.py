@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.core.options import (
 from pyspark_upsert_kafka.core.secrecy import masked
 from pyspark_upsert_kafka.core.warning import speculation, warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.row_order import arranged
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class UpsertSink:
         options = write_options(self.raw, format_options, update_mode=True)
         setting = rows.sparkSession.conf.get("spark.speculation", "false")
         warn_once(*speculation(setting, str(options.table.topics)))
+        warn_unless_compacted(options.table)
         in_order, order = arranged(rows, options)
         passed_on = {name: value for name, value in self.raw.items() if name not in _OURS}
         passed_on[FROM_UPSERT_SINK.name] = order
