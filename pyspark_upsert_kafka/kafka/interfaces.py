@@ -178,6 +178,18 @@ class Client(Protocol):
         """
 
     def sender(
-        self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
+        self,
+        properties: Properties,
+        topics: Sequence[str],
+        guarantee: DeliveryGuarantee,
+        *,
+        details: bool = True,
     ) -> Sender:
-        """Opens a sender after checking that the topics exist."""
+        """Opens a sender after checking that the topics exist.
+
+        Args:
+            properties: The client's properties.
+            topics: The topics that it will send to.
+            guarantee: What the sink promises.
+            details: Whether messages may have timestamps or headers; without, sending may cost less.
+        """

@@ -60,7 +60,13 @@ class Messages:
         [7]
         """
         topics, keys, values, timestamps, headers = map(list, zip(*rows, strict=True))
-        return cls(topics, octets(keys), octets(values), timestamps, headers)
+        return cls(
+            topics,
+            octets(keys),
+            octets(values),
+            timestamps if any(timestamps) else None,
+            headers if any(headers) else None,
+        )
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -72,6 +78,15 @@ class Messages:
         ['t', 't']
         """
         return repeat(self.topics, len(self)) if isinstance(self.topics, str) else self.topics
+
+    def by_topic(self) -> Iterator[tuple[str, Messages]]:
+        """The messages of each topic, in their order."""
+        if isinstance(self.topics, str):
+            yield self.topics, self
+            return
+        topics = np.array(self.topics, dtype=object)
+        for topic in dict.fromkeys(self.topics):
+            yield topic, self.filter(topics == topic)
 
     def rows(self) -> Iterator[Row]:
         """The messages one by one.

@@ -86,9 +86,17 @@ class PlainDelivery:
 
 
 @contextmanager
-def delivering(task: TaskIdentity, options: WriteOptions) -> Iterator[Delivery]:
-    """The delivery of a task's messages: committed at the end, aborted when anything fails."""
-    delivery = PlainDelivery(lambda: open_sender(options), task)
+def delivering(
+    task: TaskIdentity, options: WriteOptions, *, details: bool = True
+) -> Iterator[Delivery]:
+    """The delivery of a task's messages: committed at the end, aborted when anything fails.
+
+    Args:
+        task: The task.
+        options: How it writes.
+        details: Whether its messages may have timestamps or headers.
+    """
+    delivery = PlainDelivery(lambda: open_sender(options, details=details), task)
     try:
         yield delivery
         delivery.commit()
@@ -97,10 +105,10 @@ def delivering(task: TaskIdentity, options: WriteOptions) -> Iterator[Delivery]:
         raise
 
 
-def open_sender(options: WriteOptions) -> Sender:
+def open_sender(options: WriteOptions, *, details: bool = True) -> Sender:
     """A sender as the options want it, wrapped in the keyed buffer if there is one."""
     table = options.table
     sender = load_client(table.client).sender(
-        table.properties, table.topics.names, options.guarantee
+        table.properties, table.topics.names, options.guarantee, details=details
     )
     return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)

@@ -39,11 +39,13 @@ class Edge:
         client: Name of the client.
         servers: The bootstrap servers.
         properties: Further properties of the client.
+        details: Whether messages to send may have timestamps and headers, unless a test says so itself.
     """
 
     client: str
     servers: str
     properties: tuple[tuple[str, str], ...] = ()
+    details: bool = True
 
     @property
     def has_transactions(self) -> bool:
@@ -129,11 +131,15 @@ class Edge:
         return [value for batch in self.batches(range_, **how) for value in batch.values]
 
     @contextmanager
-    def sender(self, *topics: str) -> Iterator[Sender]:
+    def sender(self, *topics: str, details: bool = False) -> Iterator[Sender]:
         """A sender, closed at the end as a task closes it."""
-        client = load_client(self.client)
         with closing(
-            client.sender(self.all_properties(), topics, DeliveryGuarantee.AT_LEAST_ONCE)
+            load_client(self.client).sender(
+                self.all_properties(),
+                topics,
+                DeliveryGuarantee.AT_LEAST_ONCE,
+                details=details or self.details,
+            )
         ) as sender:
             yield sender
 

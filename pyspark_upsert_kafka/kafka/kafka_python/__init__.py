@@ -36,7 +36,12 @@ class KafkaPythonClient:
         )
 
     def sender(
-        self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
+        self,
+        properties: Properties,
+        topics: Sequence[str],
+        guarantee: DeliveryGuarantee,
+        *,
+        details: bool = True,  # noqa: ARG002 - all messages cost the same
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
         return KafkaPythonSender(pooled_producer(properties, tuple(topics), guarantee))

@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
 from pyspark_upsert_kafka.kafka.librdkafka.producer import pooled_producer
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
-from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
+from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_of
 
 
 class LibrdkafkaClient:
@@ -35,10 +35,15 @@ class LibrdkafkaClient:
         )
 
     def sender(
-        self, properties: Properties, topics: Sequence[str], guarantee: DeliveryGuarantee
+        self,
+        properties: Properties,
+        topics: Sequence[str],
+        guarantee: DeliveryGuarantee,
+        *,
+        details: bool = True,
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
-        return LibrdkafkaSender(pooled_producer(properties, tuple(topics), guarantee))
+        return sender_of(pooled_producer(properties, tuple(topics), guarantee, details=details))
 
 
 CLIENT = LibrdkafkaClient()

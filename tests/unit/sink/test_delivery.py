@@ -54,9 +54,9 @@ class FakeClient:
     sender_: FakeSender
     opened: list[tuple[object, ...]] = field(default_factory=list)
 
-    def sender(self, *given: object) -> FakeSender:
+    def sender(self, *given: object, details: bool = True) -> FakeSender:
         """The sender."""
-        self.opened.append(given)
+        self.opened.append((*given, details))
         return self.sender_
 
 
@@ -71,7 +71,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch):
 
     def delivered(*steps: str, fails: str = "") -> list[str]:
         sender = FakeSender(fails)
-        monkeypatch.setattr(delivery, "open_sender", lambda _: sender)
+        monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
         try:
             with delivering(TASK, options()) as task:
                 for step in steps:
@@ -121,8 +121,8 @@ def test_the_sender_is_opened_for_the_guarantee(monkeypatch, guarantee):
     monkeypatch.setattr(delivery, "load_client", lambda _: client)
     given = options(**{"sink.delivery-guarantee": guarantee})
 
-    assert open_sender(given) is client.sender_
-    assert client.opened == [(given.table.properties, ("t",), DeliveryGuarantee(guarantee))]
+    assert open_sender(given, details=False) is client.sender_
+    assert client.opened == [(given.table.properties, ("t",), DeliveryGuarantee(guarantee), False)]
 
 
 def test_the_buffer_stands_before_the_sender(monkeypatch):

@@ -52,7 +52,7 @@ def write(
     monkeypatch: pytest.MonkeyPatch, sender: FakeSender, *batches: pa.RecordBatch, **more: str
 ) -> None:
     """Writes these batches to this sender."""
-    monkeypatch.setattr(delivery, "open_sender", lambda options: sender)
+    monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
     options = write_options({**OPTIONS, **more}, format_options)
     writer.write_rows(iter(batches), table_to_write(SCHEMA, options), options, current_task())
 
@@ -98,7 +98,7 @@ def test_rows_of_a_batch_with_a_refused_preimage_are_not_sent(
 def test_batches_without_rows_open_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task without rows needs no sender."""
 
-    def opened(_: object) -> Iterator[None]:
+    def opened(*_: object, **__: object) -> Iterator[None]:
         raise AssertionError("opened")
 
     monkeypatch.setattr(delivery, "open_sender", opened)
@@ -157,7 +157,7 @@ LARGE = StructType().add("id", LongType()).add("text", StringType())
 
 def write_texts(monkeypatch: pytest.MonkeyPatch, sender: FakeSender, texts: pa.Array) -> None:
     """Writes a batch of these texts, as Spark hands it over."""
-    monkeypatch.setattr(delivery, "open_sender", lambda options: sender)
+    monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
     options = write_options({**OPTIONS, "value.fields-include": "ALL"}, format_options)
     ids = pa.array(range(len(texts)), pa.int64())
     batch = pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])

@@ -49,9 +49,15 @@ class FakeClient:
         return iter(self.batches)
 
     def sender(
-        self, properties: object, topics: tuple[str, ...], guarantee: DeliveryGuarantee
+        self,
+        properties: object,
+        topics: tuple[str, ...],
+        guarantee: DeliveryGuarantee,
+        *,
+        details: bool = True,
     ) -> FakeClient:
         """Itself."""
+        assert details, "letters have headers"
         self.log.append(f"open {topics} {guarantee.value}")
         return self
 
