@@ -12,20 +12,22 @@ from itertools import groupby
 
 from bench import PARTITIONS, Bench
 from data import SCHEMA, rows
-from memory import PeakWorkerMemory
 from pyspark.sql import DataFrame
-from sides import Case, read_ours, read_theirs, sink_options, written_theirs
+from sides import TUNED, Case, read_ours, read_theirs, sink_options, written_theirs
 from stages import noop
+from usage import KINDS, Usage
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a case gave: rows per second of both sides, the workers' peak memory in MB, the ratio."""
+    """What a case gave: rows per second and CPU (core-µs a row) of both sides, the workers' peak memory, the ratio."""
 
     case: str
     ours: float
+    ours_cpu: dict[str, float]
     peak_mb: float
     theirs: float | None = None
+    theirs_cpu: dict[str, float] | None = None
     ratio: float | None = None
     lowest: float | None = None
     highest: float | None = None
@@ -39,6 +41,7 @@ def run_cases(bench: Bench, cases: Sequence[Case], only: str) -> list[Result]:
     source.write.parquet(files)
     print(
         f"\n{'rows per second':<62}{'ours':>12}{'Spark':>12}{'ratio':>8}{'(range)':>14}{'peak MB':>9}"
+        "   core-µs a row (worker + JVM + broker)"
     )
     results = []
     for format_, of_format in groupby(cases, lambda case: case.format):
@@ -58,22 +61,31 @@ def _show(result: Result) -> None:
     ratio = f"{result.ratio:.2f}" if result.ratio else ""
     print(
         f"{result.case:<62}{result.ours:>12,.0f}{theirs:>12}{ratio:>8}{spread:>14}"
-        f"{result.peak_mb:>9,.0f}", flush=True,
+        f"{result.peak_mb:>9,.0f}   {_cpu(result.ours_cpu)} / {_cpu(result.theirs_cpu)}", flush=True,
     )  # fmt: skip
+
+
+def _cpu(parts: dict[str, float] | None) -> str:
+    if parts is None:
+        return "-"
+    return f"{sum(parts.values()):.2f} ({' + '.join(f'{part:.2f}' for part in parts.values())})"
 
 
 def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Result:
     job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
     sides = (True, False) if case.peer else (True,)
     seconds: dict[bool, list[float]] = {ours: [] for ours in sides}
+    used: dict[bool, list[Usage]] = {ours: [] for ours in sides}
     for ours in sides:
         job(ours)
-    with PeakWorkerMemory() as memory:
-        for _ in range(bench.runs):
-            for ours in sides:
+    for _ in range(bench.runs):
+        for ours in sides:
+            with Usage() as usage:
                 seconds[ours].append(job(ours))
+            used[ours].append(usage)
     ours_s = statistics.median(seconds[True])
-    result = Result(case.name, bench.count / ours_s, memory.peak / 1e6)
+    peak_mb = max(usage.peak_worker_bytes for usage in used[True]) / 1e6
+    result = Result(case.name, bench.count / ours_s, _cpu_of(used[True], bench.count), peak_mb)
     if not case.peer:
         return result
     ratios = [b / a for a, b in zip(seconds[True], seconds[False], strict=True)]
@@ -81,10 +93,19 @@ def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str
     return replace(
         result,
         theirs=bench.count / theirs_s,
+        theirs_cpu=_cpu_of(used[False], bench.count),
         ratio=theirs_s / ours_s,
         lowest=min(ratios),
         highest=max(ratios),
     )
+
+
+def _cpu_of(used: Sequence[Usage], count: int) -> dict[str, float]:
+    """The median of what each kind of process used, in core-µs a row."""
+    return {
+        kind: statistics.median(usage.seconds[kind] for usage in used) / count * 1e6
+        for kind in KINDS
+    }
 
 
 def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
@@ -108,6 +129,8 @@ def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Callabl
         format_, options = sink_options(ours, bench.servers, topic)
         if ours:
             options = bench.options(topic, case.format)
+        elif case.tuned:
+            options |= {f"kafka.{name}": value for name, value in TUNED.items()}
         frame = bench.spark.readStream.schema(SCHEMA).parquet(files) if case.streams else source
         frame = frame if ours else written_theirs(case, frame)
         if case.streams:

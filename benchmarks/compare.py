@@ -17,10 +17,10 @@ import pyspark
 from bench import PARTITIONS, Bench
 from cases import Result, run_cases
 from data import SCHEMA, rows
-from memory import PeakWorkerMemory
 from pyspark.sql import DataFrame
-from sides import CASES, FORMATS, JARS, MATRIX, session
+from sides import CASES, FORMATS, JARS, MATRIX, TUNED, session
 from stages import arrow, noop, reading, writing
+from usage import Usage
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
@@ -79,7 +79,8 @@ def _about(arguments: argparse.Namespace) -> str:
         f"PySpark {pyspark.__version__}, {', '.join(Path(jar).stem for jar in JARS)}, "
         f"Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, {arguments.messages:,} messages of seven columns, "
-        f"{PARTITIONS} partitions, medians of {arguments.runs} alternating runs after a warm-up"
+        f"{PARTITIONS} partitions, medians of {arguments.runs} alternating runs after a warm-up; "
+        f"'tuned': Spark's sink with {', '.join(f'{name}={value}' for name, value in TUNED.items())}"
     )
 
 
@@ -120,7 +121,7 @@ def _snapshot(bench: Bench, count: int) -> None:
     keys = count // 5
     topic = bench.filled(count, keys)
     options = bench.options(topic)
-    with PeakWorkerMemory() as memory:
+    with Usage() as usage:
         begin = time.monotonic()
         table = bench.spark.read.format("upsert-kafka").schema(SCHEMA).options(**options).load()
         found = table.count()
@@ -129,7 +130,7 @@ def _snapshot(bench: Bench, count: int) -> None:
         sys.exit(f"The snapshot has {found:,} rows instead of {keys:,}.")
     print(
         f"\nsnapshot of {count:,} messages over {keys:,} keys: {seconds:.1f} s, "
-        f"{count / seconds:,.0f} messages per second, peak {memory.peak / 1e6:,.0f} MB a worker"
+        f"{count / seconds:,.0f} messages per second, peak {usage.peak_worker_bytes / 1e6:,.0f} MB a worker"
     )
 
 

@@ -23,6 +23,7 @@ class Case:
         format: Format of keys and values.
         mode: Our ``read.mode``.
         key: Whether Spark's side decodes the key too.
+        tuned: Whether Spark's sink has the settings of `TUNED` instead of its defaults.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Case:
     format: str = "json"
     mode: str = "append"
     key: bool = False
+    tuned: bool = False
 
     @property
     def peer(self) -> bool:
@@ -83,6 +85,10 @@ def written_theirs(case: Case, rows: DataFrame) -> DataFrame:
     )
 
 
+TUNED = {"linger.ms": "20", "batch.size": "1000000", "acks": "all", "enable.idempotence": "true"}
+"""Settings of the Java producer under which Spark's sink writes fastest and as safely as this one."""
+
+
 def sink_options(
     ours: bool, servers: str, topic: str, format_: str = "json", **more: str
 ) -> tuple[str, dict[str, str]]:
@@ -109,9 +115,13 @@ CASES = (
     replace(_READ, name="read stream: every message (append) / from_json(value)", streams=True),
     replace(_READ, name="read stream: changelog / from_json(value) only", streams=True, mode="changelog"),
     replace(_WRITE, name="write batch / to_json + kafka sink"),
+    replace(_WRITE, name="write batch / to_json + kafka sink, tuned", tuned=True),
     replace(_WRITE, name="write stream / to_json + kafka sink", streams=True),
+    replace(_WRITE, name="write stream / to_json + kafka sink, tuned", streams=True, tuned=True),
+    replace(_WRITE, name="avro: write batch / to_avro + kafka sink, tuned", format="avro", tuned=True),
+    replace(_WRITE, name="avro: write stream / to_avro + kafka sink, tuned", format="avro", streams=True, tuned=True),
 )  # fmt: skip
-"""The jobs of a table, in JSON."""
+"""The jobs of a table, in JSON, and writing in Avro."""
 
 FORMATS = ("json", "csv", "avro", "avro-confluent", "protobuf")
 
@@ -150,6 +160,7 @@ def session() -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -42,3 +42,23 @@ def past_table_warning(
         f"which is shorter for topic {shown}. Give the topic a longer one before the time that is "
         "to be read."
     )
+
+
+def not_compacted(settings: Mapping[str, Mapping[str, str]], servers: str) -> list[str]:
+    """The warnings about topics that hold a table and are not compacted.
+
+    Args:
+        settings: `POLICY` of each topic.
+        servers: The bootstrap servers, for the command that puts it right.
+
+    >>> not_compacted({"users": {"cleanup.policy": "compact,delete"}}, "localhost:9092")
+    []
+    """
+    return [
+        f"Topic {topic!r} has {POLICY} = {policy!r}: Kafka deletes its messages by age or size, and with them "
+        "rows of the table that have not changed since. To have it compacted: "
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {POLICY}=compact"
+        for topic, policy in ((topic, each.get(POLICY)) for topic, each in sorted(settings.items()))
+        if policy is not None and "compact" not in policy
+    ]

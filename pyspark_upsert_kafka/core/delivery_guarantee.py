@@ -13,7 +13,7 @@ class DeliveryGuarantee(Enum):
     AT_LEAST_ONCE = "at-least-once"
     """Each message is confirmed; one may be written more than once."""
     EXACTLY_ONCE = "exactly-once"
-    """Each message is in a transaction that is committed once; `upsert_sink` only."""
+    """Planned: refused when options are read."""
 
     @property
     def needs_confirmation(self) -> bool:

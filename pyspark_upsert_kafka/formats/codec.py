@@ -76,8 +76,8 @@ class Decoder(Protocol):
 class Encoder(Protocol):
     """Turns rows of one side into messages."""
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
-        """One message for each row; equal rows give equal bytes.
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
+        """One message for each row, none of them null; equal rows give equal bytes.
 
         Raises:
             EncodeError: A value cannot be written; it names the column.

@@ -24,6 +24,11 @@ def joined(parts: TextParts, count: int) -> pl.Series:
     return texts if len(texts) == count else texts.new_from_index(0, count)
 
 
+def as_binary(texts: pl.Series) -> pa.LargeBinaryArray:
+    """Each text in UTF-8."""
+    return texts.cast(pl.Binary).to_arrow()
+
+
 def or_else(parts: TextParts, array: pa.Array, instead: str) -> TextParts:
     """The parts, with another text in the places where the array is null."""
     if not array.null_count:

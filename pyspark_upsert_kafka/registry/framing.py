@@ -69,7 +69,7 @@ class _RegisteringEncoder:
         self._writing, self._schema_id = writing, schema_id
         self._compiled: Encoder | None = None
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         if self._compiled is None:
             self._compiled = self._writing.with_prefix(prefix_of(self._schema_id()))
         return self._compiled.encode(rows)

@@ -8,7 +8,7 @@ the key or the value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -101,7 +101,7 @@ class RowEncoder:
         codes = np.array(kinds, dtype=np.int8)[encoded.indices.to_numpy(zero_copy_only=False)]
         return codes if codes.any() else None
 
-    def _keys(self, rows: pa.RecordBatch) -> list[bytes]:
+    def _keys(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         columns = [rows.column(name) for name in self._key_columns]
         for name, column in zip(self._key_columns, columns, strict=True):
             if column.null_count:
@@ -113,14 +113,13 @@ class RowEncoder:
         key = [canonical_floats(column) for column in columns]
         return self._key.encode(pa.RecordBatch.from_arrays(key, self._key_names))
 
-    def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> list[bytes | None]:
+    def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> pa.LargeBinaryArray:
         values = rows.select(self._value_columns)
         if kinds is None:
-            return cast("list[bytes | None]", self._value.encode(values))
+            return self._value.encode(values)
         upserts = kinds == Change.UPSERT
-        encoded = np.full(len(kinds), None, dtype=object)
-        encoded[upserts] = self._value.encode(values.filter(pa.array(upserts)))
-        return cast("list[bytes | None]", encoded.tolist())
+        encoded = self._value.encode(values.filter(pa.array(upserts)))
+        return encoded.take(pa.array(np.cumsum(upserts) - 1, mask=~upserts))
 
 
 def _encoder(

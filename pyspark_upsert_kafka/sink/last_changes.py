@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+
+import numpy as np
+import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 from pyspark_upsert_kafka.kafka.messages import Headers, Messages, Row
 
 
@@ -24,12 +27,13 @@ class LastChanges:
 
     def add(self, messages: Messages) -> Iterator[Messages]:
         """Takes messages, and gives all that it holds each time that it is full."""
-        names = list(zip(messages.topic_of_each(), messages.keys, strict=True))
         rows = list(messages.rows())
+        names = [(topic, key) for topic, key, *_ in rows]
+        sizes = _sizes(messages)
         begin = 0
         while begin < len(rows):
             most = begin + self._max_keys - len(self._last)
-            end, size = _fitting(messages, begin, most, MAX_HELD_BYTES - self._bytes)
+            end, size = _fitting(sizes, begin, most, MAX_HELD_BYTES - self._bytes)
             self._last.update(zip(names[begin:end], rows[begin:end], strict=True))
             self._bytes += size
             if len(self._last) >= self._max_keys or self._has_too_many_bytes():
@@ -55,21 +59,22 @@ class LastChanges:
         return self._bytes >= MAX_HELD_BYTES // 2
 
 
-def _fitting(messages: Messages, begin: int, most: int, room: int) -> tuple[int, int]:
+def _fitting(sizes: Numbers, begin: int, most: int, room: int) -> tuple[int, int]:
     """Where messages from ``begin`` on end that fit into so many bytes, and their size; at least one."""
-    end = min(most, len(messages))
-    while (size := _size(messages, begin, end)) > room and end - begin > 1:
-        end = begin + (end - begin) // 2
-    return end, size
+    end = min(most, len(sizes))
+    fit = int(np.searchsorted(sizes[begin:end].cumsum(), room, side="right"))
+    end = begin + max(fit, 1)
+    return end, int(sizes[begin:end].sum())
 
 
-def _size(messages: Messages, begin: int, end: int) -> int:
-    """Bytes of these messages' keys, values and headers."""
-    contents = chain(messages.keys[begin:end], messages.values[begin:end])
-    size = sum(map(len, filter(None, contents)))
+def _sizes(messages: Messages) -> Numbers:
+    """Bytes of each message's key, value and headers."""
+    sizes: Numbers = np.zeros(len(messages), np.int64)
+    for column in (messages.keys, messages.values):
+        sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy()
     if messages.headers is not None:
-        size += sum(map(_size_of_headers, messages.headers[begin:end]))
-    return size
+        sizes += np.fromiter(map(_size_of_headers, messages.headers), np.int64, len(sizes))
+    return sizes
 
 
 def _size_of_headers(headers: Headers | None) -> int:

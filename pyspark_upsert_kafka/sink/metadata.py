@@ -8,10 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.messages import Headers
 from pyspark_upsert_kafka.time_zone import utc_timestamps
+
+_DETAILS = {"timestamp", *HEADERS}
+
+
+def sets_details(table: Table) -> bool:
+    """Whether rows set timestamps or headers of their messages."""
+    return any(column.key in _DETAILS for column in table.metadata)
 
 
 class WrittenMetadata:

@@ -6,10 +6,10 @@ key leaves the old key with nothing after its preimage: that becomes a tombstone
 
 from __future__ import annotations
 
-from operator import eq
 from typing import Protocol
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
@@ -79,8 +79,8 @@ class SortedPreimages:
         waits = bool(len(flags) and flags[-1])
         kept = ~(flags & _followed(messages))
         kept[-1:] &= not waits
-        self._last = messages.filter([*[False] * (len(flags) - 1), True]) if waits else None
-        return messages if kept.all() else messages.filter(kept.tolist())
+        self._last = messages.filter(np.arange(len(flags)) == len(flags) - 1) if waits else None
+        return messages if kept.all() else messages.filter(kept)
 
     def rest(self) -> Messages | None:
         """The tombstone of the last preimage, when nothing followed it."""
@@ -117,7 +117,7 @@ class HeldPreimages:
                 "later change of their keys. Write by upsert_sink with 'sequence-by', which sorts the "
                 "changes so that none has to wait, or write smaller batches."
             )
-        return messages if changes.preimages is None else messages.filter((~flags).tolist())
+        return messages if changes.preimages is None else messages.filter(~flags)
 
     def rest(self) -> Messages | None:
         """The tombstones of keys that nothing followed; None = there are none."""
@@ -144,8 +144,8 @@ def _followed(messages: Messages) -> np.ndarray:
     """For each message whether the next one is of the same key and topic."""
     followed = np.zeros(len(messages), dtype=bool)
     keys, topics = messages.keys, messages.topics
-    count = max(0, len(messages) - 1)
-    followed[:-1] = np.fromiter(map(eq, keys, keys[1:]), dtype=bool, count=count)
+    followed[:-1] = pc.equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
     if not isinstance(topics, str):
-        followed[:-1] &= np.fromiter(map(eq, topics, topics[1:]), dtype=bool, count=count)
+        names = np.array(topics, dtype=object)
+        followed[:-1] &= names[:-1] == names[1:]
     return followed

@@ -26,8 +26,10 @@ from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.delivery import delivering
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
+from pyspark_upsert_kafka.sink.metadata import sets_details
 from pyspark_upsert_kafka.sink.preimages import preimages_in
 from pyspark_upsert_kafka.sink.spark_task import current_task, warn_of_speculation
 from pyspark_upsert_kafka.time_zone import session_time_zone
@@ -60,6 +62,8 @@ class BatchWriter(DataSourceArrowWriter):
         table = self._options.table
         with closing(load_client(table.client).cluster(table.properties, "driver")) as cluster:
             cluster.topics(table.topics)
+        if self._options.order is None:  # else upsert_sink has asked already
+            warn_unless_compacted(table)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows."""
@@ -80,7 +84,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows of a micro-batch."""
-        return write_rows(iterator, self._table, self._options, current_task())
+        task = current_task()
+        if task.task == 0:
+            warn_unless_compacted(self._options.table)
+        return write_rows(iterator, self._table, self._options, task)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing is left to do: each task has waited for the broker."""
@@ -108,7 +115,7 @@ def write_rows(
     encoder = RowEncoder(table, options, session_time_zone())
     preimages = preimages_in(options.order or "in-task")
     rows = 0
-    with delivering(task, options) as delivery:
+    with delivering(task, options, details=sets_details(table)) as delivery:
         for part in chain.from_iterable(map(_parts, batches)):
             delivery.send(preimages.settle(encoder.encode(part)))
             rows += part.num_rows

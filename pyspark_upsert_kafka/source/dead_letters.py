@@ -8,7 +8,7 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch
-from pyspark_upsert_kafka.kafka.messages import Headers, Messages
+from pyspark_upsert_kafka.kafka.messages import Headers, Messages, octets
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 
 _PREFIX = "__error."
@@ -54,8 +54,8 @@ class DeadLetters:
 def _letters(topic: str, batch: RawBatch, bad: Sequence[BadMessage]) -> Messages:
     return Messages(
         topic,
-        [batch.keys[message.index] for message in bad],
-        [batch.values[message.index] for message in bad],
+        octets(batch.keys[message.index] for message in bad),
+        octets(batch.values[message.index] for message in bad),
         headers=[_headers(batch, message) for message in bad],
     )
 

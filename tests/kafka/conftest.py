@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch, Sender
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from tests.conftest import Broker, broker_at
 
 CLIENTS = ["librdkafka", "kafka-python"]
@@ -39,11 +39,13 @@ class Edge:
         client: Name of the client.
         servers: The bootstrap servers.
         properties: Further properties of the client.
+        details: Whether messages to send may have timestamps and headers, unless a test says so itself.
     """
 
     client: str
     servers: str
     properties: tuple[tuple[str, str], ...] = ()
+    details: bool = True
 
     @property
     def has_transactions(self) -> bool:
@@ -129,11 +131,15 @@ class Edge:
         return [value for batch in self.batches(range_, **how) for value in batch.values]
 
     @contextmanager
-    def sender(self, *topics: str) -> Iterator[Sender]:
+    def sender(self, *topics: str, details: bool = False) -> Iterator[Sender]:
         """A sender, closed at the end as a task closes it."""
-        client = load_client(self.client)
         with closing(
-            client.sender(self.all_properties(), topics, DeliveryGuarantee.AT_LEAST_ONCE)
+            load_client(self.client).sender(
+                self.all_properties(),
+                topics,
+                DeliveryGuarantee.AT_LEAST_ONCE,
+                details=details or self.details,
+            )
         ) as sender:
             yield sender
 
@@ -148,7 +154,9 @@ def messages(
     topic: str | Sequence[str], *pairs: tuple[bytes | None, bytes | None], **more: Any
 ) -> Messages:
     """Messages of (key, value) pairs."""
-    return Messages(topic, [key for key, _ in pairs], [value for _, value in pairs], **more)
+    return Messages(
+        topic, octets(key for key, _ in pairs), octets(value for _, value in pairs), **more
+    )
 
 
 def numbered(count: int, start: int = 0) -> list[tuple[bytes, bytes]]:

@@ -14,8 +14,23 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionE
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
-from tests.conftest import broker_at
-from tests.kafka.conftest import eventually, messages, no_more_than, numbered, open_things
+from tests.conftest import Broker, broker_at
+from tests.kafka.conftest import (
+    CLIENTS,
+    Edge,
+    eventually,
+    messages,
+    no_more_than,
+    numbered,
+    open_things,
+)
+
+
+@pytest.fixture(params=[*CLIENTS, "librdkafka in batches"])
+def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
+    """Each way to send, over the broker that tests share."""
+    client, _, batches = request.param.partition(" in ")
+    return Edge(client, broker.servers, details=not batches)
 
 
 def murmur2(data: bytes) -> int:
@@ -64,7 +79,7 @@ def test_a_key_goes_where_the_java_client_puts_it(broker, edge):
 def test_what_a_message_holds(broker, edge):
     """A null value is a real null; timestamps and headers arrive as given, 0 = now."""
     topic = broker.topic()
-    with edge.sender(topic) as sender:
+    with edge.sender(topic, details=True) as sender:
         pairs = [(b"k", None), (b"k", b""), (b"k", b"v")]
         headers = [None, [("a", b"1"), ("a", b"")], []]
         sender.send(messages(topic, *pairs, timestamps=[1_000, 2_000, 0], headers=headers))
@@ -88,7 +103,7 @@ def test_what_a_message_holds(broker, edge):
 def test_what_not_every_client_sends(broker, edge, pair, header, refused):
     """A header without a value, and a message that is all null: a client that cannot, says so."""
     topic = broker.topic()
-    with edge.sender(topic) as sender:
+    with edge.sender(topic, details=True) as sender:
         if edge.client == "librdkafka":
             sender.send(messages(topic, pair, headers=[header]))
             sender.flush()
@@ -139,7 +154,7 @@ def test_one_refused_message_is_not_told_as_another(broker, edge):
     slow = edge.given({"linger.ms": 500})
 
     def send() -> None:
-        with slow.sender(topic) as sender:
+        with slow.sender(topic, details=True) as sender:
             sender.send(messages(topic, *numbered(10), timestamps=[0] * 6 + [future] + [0] * 3))
             sender.flush()
 
@@ -159,7 +174,9 @@ def test_a_message_larger_than_the_queue(broker, edge, buffered):
     """It would never fit in: an error that names the setting, once what is queued has been sent."""
     topic = broker.topic()
     small = edge.given({"queue.buffering.max.kbytes": 100}).all_properties()
-    sender = load_client(edge.client).sender(small, [topic], DeliveryGuarantee.AT_LEAST_ONCE)
+    sender = load_client(edge.client).sender(
+        small, [topic], DeliveryGuarantee.AT_LEAST_ONCE, details=edge.details
+    )
     if buffered:
         sender = KeyedBuffer(sender, BufferFlush(51, 3600.0))
     pairs = [*numbered(50), (b"large", os.urandom(200_000))]

@@ -17,6 +17,7 @@ from tests.conftest import Broker, options
 from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows
 from tests.unit.formats.codec_specs import codec_spec
+from tests.unit.formats.listed import Listed
 
 DDL = (
     "id BIGINT NOT NULL, n INT, name STRING, score DOUBLE, ratio FLOAT, price DECIMAL(20,4), "
@@ -52,7 +53,7 @@ def test_spark_and_this_read_each_other(spark: SparkSession, legacy: bool, copie
     theirs = [row[0] for row in frame.select(to_avro(F.struct("*"), schema)).collect()]
     wanted = arrow_rows(frame)
 
-    assert FORMAT.encoder(spec).encode(wanted) == [bytes(message) for message in theirs]
+    assert Listed(FORMAT.encoder(spec)).encode(wanted) == [bytes(message) for message in theirs]
     decoded = FORMAT.decoder(spec).decode([bytes(message) for message in theirs] * copies)
     assert not decoded.errors
     assert repr(decoded.rows.to_pylist()) == repr(wanted.to_pylist() * copies)

@@ -94,12 +94,6 @@ def grouped(part: pa.LargeBinaryArray, counts: Numbers) -> pa.LargeBinaryArray:
     return _binary(_offsets(part)[offsets_of(counts)], part.buffers()[2])
 
 
-def messages(part: pa.LargeBinaryArray) -> list[bytes]:
-    """The bytes of each row."""
-    rows: list[bytes] = part.to_numpy(zero_copy_only=False).tolist()
-    return rows
-
-
 def _merged(cells: Sequence[Cells]) -> pa.LargeBinaryArray:
     data = np.hstack([each.data for each in cells])
     kept = np.hstack([each.kept for each in cells])

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.formats.csv.column_text import ToText, is_bare, is_quo
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.quoting import Quote, quoter
 from pyspark_upsert_kafka.formats.encoding import naming_column
-from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, per_list
+from pyspark_upsert_kafka.formats.text_columns import TextParts, as_binary, joined, per_list
 
 Writer = Callable[[pa.Array], TextParts]
 """A column to its fields; raises ValueError."""
@@ -45,7 +45,7 @@ class CsvEncoder:
             for field in columns.fields
         ]
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One record for each row. Raises EncodeError."""
         parts: TextParts = []
         for write, column in zip(self._writers, rows.columns, strict=True):
@@ -53,7 +53,7 @@ class CsvEncoder:
         texts = joined(parts[1:], rows.num_rows)
         if len(self._names) == 1:
             texts = _never_empty(texts, self._names[0], self._dialect)
-        return texts.cast(pl.Binary).to_list()
+        return as_binary(texts)
 
 
 def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:

@@ -34,7 +34,13 @@ from pyspark_upsert_kafka.formats.encoding import naming_column
 from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
 from pyspark_upsert_kafka.formats.json import column_text
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, or_else, per_list
+from pyspark_upsert_kafka.formats.text_columns import (
+    TextParts,
+    as_binary,
+    joined,
+    or_else,
+    per_list,
+)
 
 Writer = Callable[[pa.Array], TextParts]
 """A column of values to their JSON texts; what it says of a null does not matter."""
@@ -54,10 +60,10 @@ class JsonEncoder:
     def __init__(self, columns: StructType, settings: Settings) -> None:
         self._write = _object(columns, settings, "")
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One object for each row. Raises EncodeError."""
         texts = joined(self._write(rows.to_struct_array()), rows.num_rows)
-        return texts.cast(pl.Binary).to_list()
+        return as_binary(texts)
 
 
 def _object(columns: StructType, settings: Settings, path: str) -> Writer:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, joined, messages
+from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, joined
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.encoded_values import (
     filler,
@@ -45,9 +45,9 @@ class ProtobufEncoder:
     def __init__(self, descriptor: Any, columns: Sequence[Column], null_string: str) -> None:
         self._write = _message(descriptor, columns, null_string, "")
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One message for each row. Raises EncodeError."""
-        return messages(self._write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_)))
+        return self._write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_))
 
 
 def _message(descriptor: Any, columns: Sequence[Column], null_string: str, path: str) -> Body:

@@ -97,7 +97,7 @@ class RawEncoder:
     column: str
     write: Messages
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One message for each row. Raises EncodeError."""
         values = rows.column(0)
         if values.null_count:

@@ -31,7 +31,7 @@ Value = Callable[[bytes], Any]
 Values = Callable[[Sequence[bytes]], pa.Array]
 """The vectorised path: messages to a column; raises ValueError when one of them is bad."""
 
-Messages = Callable[[pa.Array], "list[bytes]"]
+Messages = Callable[[pa.Array], pa.LargeBinaryArray]
 """A column without nulls to its messages; raises ValueError."""
 
 
@@ -94,7 +94,7 @@ def column_writer(kind: DataType, charset: Charset, *, big_endian: bool, is_key:
         return lambda column: _fixed_bytes(order, canonical_floats(column) if is_key else column)
     if isinstance(kind, BinaryType) or charset == UTF_8:
         return _bytes
-    return lambda column: [charset.bytes_of(text) for text in column.to_pylist()]
+    return lambda column: pa.array(map(charset.bytes_of, column.to_pylist()), pa.large_binary())
 
 
 def _number(fixed: Fixed, order: np.dtype[Any], message: bytes) -> Any:
@@ -114,12 +114,12 @@ def _numbers(fixed: Fixed, order: np.dtype[Any], messages: Sequence[bytes]) -> p
     return pa.array(values.astype(order.newbyteorder("=")), fixed.kind)
 
 
-def _bytes(column: pa.Array) -> list[bytes]:
-    messages: list[bytes] = column.cast(pa.binary()).to_pylist()
-    return messages
+def _bytes(column: pa.Array) -> pa.LargeBinaryArray:
+    return column.cast(pa.large_binary())
 
 
-def _fixed_bytes(order: np.dtype[Any], column: pa.Array) -> list[bytes]:
+def _fixed_bytes(order: np.dtype[Any], column: pa.Array) -> pa.LargeBinaryArray:
     values = column.to_numpy(zero_copy_only=False).astype(order)
-    messages: list[bytes] = values.view(f"V{order.itemsize}").tolist()
-    return messages
+    kind = pa.binary(order.itemsize)
+    sized = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return sized.cast(pa.large_binary())

@@ -8,10 +8,20 @@ from typing import Any
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch
 from pyspark_upsert_kafka.kafka.librdkafka.producer import POOL, OpenProducer
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, list_of
 from pyspark_upsert_kafka.kafka.pool import Lease
 from pyspark_upsert_kafka.kafka.undelivered import raise_if_fatal
+
+_ROOM_S = 0.01
+"""How long a full queue is waited for before it is tried again; the least that fills it well."""
+
+
+def sender_of(lease: Lease[OpenProducer]) -> LibrdkafkaSender:
+    """The sender that goes with a producer."""
+    in_batches = isinstance(lease.client.producer, BatchProducer)
+    return BatchSender(lease) if in_batches else LibrdkafkaSender(lease)
 
 
 class LibrdkafkaSender:
@@ -26,21 +36,15 @@ class LibrdkafkaSender:
 
     def __init__(self, lease: Lease[OpenProducer]) -> None:
         self._lease = lease
-        self._producer, self._reports = lease.client.producer, lease.client.reports
+        self._producer: Any = lease.client.producer
+        self._reports = lease.client.reports
         self._handed_over = self._completed = 0
         self._producer.poll(0)  # errors of before are passed on now, and cleared
         self._reports.errors.clear()
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
-        produce = self._producer.produce
-        for message in _arguments(messages):
-            try:
-                produce(*message)
-            except BufferError:
-                self._produce_when_there_is_room(message)
-            except ck.KafkaException as error:
-                self._reports.raise_refused(message, error)
+        self._hand_over(messages)
         self._handed_over += len(messages)
         self._producer.poll(0)
         self._note_progress()
@@ -61,6 +65,17 @@ class LibrdkafkaSender:
             POOL.give_back(self._lease)
         del self._producer, self._lease  # librdkafka's threads end with the last reference
 
+    def _hand_over(self, messages: Messages) -> None:
+        """Hands over message by message."""
+        produce = self._producer.produce
+        for message in _arguments(messages):
+            try:
+                produce(*message)
+            except BufferError:
+                self._produce_when_there_is_room(message)
+            except ck.KafkaException as error:
+                self._raise_refused(message, error)
+
     def _note_progress(self) -> None:
         """Whatever no longer waits got an answer, be it an error: the broker can be reached."""
         completed = self._handed_over - len(self._producer)
@@ -69,28 +84,61 @@ class LibrdkafkaSender:
             self._reports.errors.note_progress()
 
     def _produce_when_there_is_room(self, message: tuple[Any, ...]) -> None:
+        topic, value, key, *_ = message
         while True:
             was_empty = not len(self._producer)
             try:
                 self._producer.produce(*message)
             except BufferError:
                 if was_empty:
-                    self._reports.raise_too_large(message)
-                raise_if_fatal(self._reports.errors)
+                    self._reports.raise_too_large(topic, key, len(key or b"") + len(value or b""))
+                self._wait_for_room(timeouts.DELIVERY_CHECK_S)
             except ck.KafkaException as error:
-                self._reports.raise_refused(message, error)
+                self._raise_refused(message, error)
             else:
                 self._reports.errors.note_progress()
                 return
-            self._producer.poll(timeouts.DELIVERY_CHECK_S)
-            self._reports.undelivered.raise_first()
+
+    def _wait_for_room(self, timeout_s: float) -> None:
+        raise_if_fatal(self._reports.errors)
+        self._producer.poll(timeout_s)
+        self._reports.undelivered.raise_first()
+
+    def _raise_refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> None:
+        topic, _, key, *_ = message
+        self._reports.raise_refused(topic, key, exception.args[0])
+
+
+class BatchSender(LibrdkafkaSender):
+    """The same with a `BatchProducer`, for messages without timestamps and headers."""
+
+    def _hand_over(self, messages: Messages) -> None:
+        if messages.timestamps is not None or messages.headers is not None:
+            raise ValueError("The sender was opened for messages without timestamps and headers.")
+        for topic, of_topic in messages.by_topic():
+            self._hand_over_batch(MessageBatch(topic, of_topic.keys, of_topic.values))
+
+    def _hand_over_batch(self, batch: MessageBatch) -> None:
+        begin = 0
+        while begin < len(batch):
+            was_empty, before = not len(self._producer), begin
+            begin, error = self._producer.produce_batch(batch, before)
+            if error is None:
+                return
+            if error.code() != ck.KafkaError._QUEUE_FULL:  # noqa: SLF001 - confluent-kafka's spelling
+                self._reports.raise_refused(batch.topic, batch.key(begin), error)
+            if begin > before:
+                self._reports.errors.note_progress()
+            elif was_empty:
+                self._reports.raise_too_large(batch.topic, batch.key(begin), batch.size(begin))
+            self._wait_for_room(_ROOM_S)
 
 
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:
     """The arguments of ``produce`` for each message, by position."""
     topics = messages.topic_of_each()
     if messages.timestamps is None and messages.headers is None:
-        return zip(topics, messages.values, messages.keys, strict=True)
+        return zip(topics, list_of(messages.values), list_of(messages.keys), strict=True)
     return (
         # The key decides on the partition, and no message has a callback of its own, under neither name.
         (topic, value, key, -1, None, None, timestamp, list(headers) if headers else None)

@@ -1,10 +1,10 @@
-"""When the table of a past moment may lack rows."""
+"""When a table lacks rows, or will."""
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.compaction import past_table_warning
+from pyspark_upsert_kafka.core.compaction import not_compacted, past_table_warning
 
 NOW = 1_000_000
 
@@ -43,3 +43,24 @@ def test_settings_that_are_not_known_are_told():
     """The broker may not tell them to everybody."""
     assert "which the broker does not tell" in (past_table_warning(None, NOW - 1, NOW) or "")
     assert past_table_warning(None, NOW, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("policies", "topics"),
+    [
+        ({"t": "compact"}, []),
+        ({"t": "compact,delete"}, []),
+        ({"t": "delete", "u": "compact", "v": "delete"}, ["t", "v"]),
+        ({"t": ""}, ["t"]),
+    ],
+)
+def test_a_topic_that_is_not_compacted_is_told(policies, topics):
+    """Each has its own warning, which ends with the command that puts it right."""
+    settings = {topic: {"cleanup.policy": policy} for topic, policy in policies.items()}
+
+    told = not_compacted(settings, "there:9092")
+
+    assert [text.split("--entity-name ")[1] for text in told] == [
+        f"{topic} --add-config cleanup.policy=compact" for topic in topics
+    ]
+    assert all("kafka-configs.sh --bootstrap-server there:9092 --alter " in text for text in told)

@@ -14,7 +14,6 @@ from pyspark_upsert_kafka.formats.binary.byte_parts import (
     fixed,
     grouped,
     joined,
-    messages,
     only,
     varints,
 )
@@ -47,7 +46,7 @@ def test_a_number_of_variable_length(value, data):
 def test_many_numbers_are_written_as_each_is_alone(values):
     """Whichever numbers stand beside it."""
     part = varints(np.array(values, np.uint64))
-    assert messages(joined([part], len(values))) == [varint(value) for value in values]
+    assert joined([part], len(values)).to_pylist() == [varint(value) for value in values]
 
 
 @LAW
@@ -115,8 +114,8 @@ def test_pieces_are_joined_row_by_row():
         pa.array([b"a", None], pa.large_binary()),
         fixed(np.array([1, 2], "<u2")),
     ]
-    assert messages(joined(parts, 2)) == [b"<\x01a\x01\x00", b"<\xac\x02\x02\x00"]
-    assert messages(joined([], 2)) == [b"", b""]
+    assert joined(parts, 2).to_pylist() == [b"<\x01a\x01\x00", b"<\xac\x02\x02\x00"]
+    assert joined([], 2).to_pylist() == [b"", b""]
 
 
 def test_rows_may_have_more_than_two_gibibytes():
@@ -133,7 +132,7 @@ def test_rows_that_are_not_present():
         among(varints(np.array([5, 600])), present),
         among(pa.array([b"a", b"b"], pa.large_binary()), present),
     ]
-    assert messages(joined(parts, 4)) == [b"", b"\x02\x05a", b"\xac\x02\xd8\x04b", b""]
+    assert joined(parts, 4).to_pylist() == [b"", b"\x02\x05a", b"\xac\x02\xd8\x04b", b""]
 
 
 @LAW
@@ -144,7 +143,7 @@ def test_rows_grouped(texts, start, data):
     counts = data.draw(st.lists(st.integers(0, 2), max_size=len(rows) // 2))
     part = pa.array(texts, pa.large_binary()).slice(start)
 
-    groups = messages(grouped(part, np.array(counts, np.int64)))
+    groups = grouped(part, np.array(counts, np.int64)).to_pylist()
 
     ends = np.cumsum(counts, dtype=np.int64).tolist()
     assert groups == [b"".join(rows[e - n : e]) for e, n in zip(ends, counts, strict=True)]

@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.conform import as_lists, conform
+from tests.unit.formats.listed import Listed
 from tests.unit.formats.protobuf.codecs import Proto, columns, required
 from tests.unit.spark_arrow import spark_array
 
@@ -64,7 +65,7 @@ def codec_of(name: str) -> tuple[Any, Any]:
     if name == "avro":
         given["schema"] = json.dumps(derived_schema(SCHEMA, frozenset(), legacy_timestamps=True))
     spec = CodecSpec(SCHEMA, "value", given)
-    return format_.encoder(spec).encode, format_.decoder(spec).decode
+    return Listed(format_.encoder(spec)).encode, format_.decoder(spec).decode
 
 
 def test_every_format_writes_null_structs(codec):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 
-KEYS, VALUES = [b"a", None, b"c"], [b"1", b"2", None]
+KEYS, VALUES = octets([b"a", None, b"c"]), octets([b"1", b"2", None])
 HEADERS = [[("h", b"1")], None, []]
 
 
@@ -20,11 +21,11 @@ def messages(draw):
     def column(of):
         return st.lists(of, min_size=count, max_size=count)
 
-    octets = st.one_of(st.none(), st.binary(max_size=2))
+    texts = st.one_of(st.none(), st.binary(max_size=2))
     return Messages(
         draw(st.one_of(st.just("t"), column(st.sampled_from("tu")))),
-        draw(column(octets)),
-        draw(column(octets)),
+        octets(draw(column(texts))),
+        octets(draw(column(texts))),
         draw(st.one_of(st.none(), column(st.integers(0, 9)))),
         draw(st.one_of(st.none(), column(st.sampled_from(HEADERS)))),
     )
@@ -60,13 +61,13 @@ def test_messages_are_filtered_as_their_rows_are(messages, data):
     mask = data.draw(st.lists(st.booleans(), min_size=len(messages), max_size=len(messages)))
 
     expected = [row for row, kept in zip(messages.rows(), mask, strict=True) if kept]
-    assert list(messages.filter(mask).rows()) == expected
+    assert list(messages.filter(np.array(mask, bool)).rows()) == expected
 
 
 @given(messages=messages(), data=st.data())
 def test_messages_follow_one_another_as_their_rows_do(messages, data):
     """Messages with the same kinds of columns are put one after another in every column."""
     mask = data.draw(st.lists(st.booleans(), min_size=len(messages), max_size=len(messages)))
-    others = messages.filter(mask)
+    others = messages.filter(np.array(mask, bool))
 
     assert list(others.followed_by(messages).rows()) == [*others.rows(), *messages.rows()]

@@ -7,9 +7,10 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.registry import options
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings
+from tests.unit.formats.listed import Listed
 
 FORMAT = format_named("avro-confluent", "value")
 
@@ -42,9 +43,9 @@ def settings(given: dict[str, str], side: str = "value") -> Settings:
     return settings_of(spec({"url": "http://registry:8081", **given}, side=side))
 
 
-def encoder(url: str, schema: StructType, **more: Any) -> Encoder:
+def encoder(url: str, schema: StructType, **more: Any) -> Listed:
     """An encoder; options by their names in a dict, ``options``."""
-    return FORMAT.encoder(spec({"url": url, **more.pop("options", {})}, schema, **more))
+    return Listed(FORMAT.encoder(spec({"url": url, **more.pop("options", {})}, schema, **more)))
 
 
 def decoder(url: str, schema: StructType, **more: Any) -> Decoder:

@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 )
 from pyspark_upsert_kafka.registry.framing import framed
 from tests.unit.formats.json.codecs import batch
+from tests.unit.formats.listed import Listed
 from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 NAME = StructType([StructField("name", StringType())])
@@ -53,9 +54,11 @@ class TextEncoder:
 
     prefix: bytes
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One message a row."""
-        return [self.prefix + INDEXES + text.encode() for text in rows.column(0).to_pylist()]
+        prefix = self.prefix + INDEXES
+        messages = [prefix + text.encode() for text in rows.column(0).to_pylist()]
+        return pa.array(messages, pa.large_binary())
 
 
 def text_encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
@@ -93,7 +96,7 @@ def test_messages_are_framed(registry):
     """The prefix names the id of the schema, which is registered with its type when a row is written."""
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 7})]
     registry.schema(7, "name", schemaType="TEXT")
-    encoder, decoder = FORMAT.encoder(spec(registry)), FORMAT.decoder(spec(registry))
+    encoder, decoder = Listed(FORMAT.encoder(spec(registry))), FORMAT.decoder(spec(registry))
     assert registry.asked == []
 
     messages = encoder.encode(batch(NAME, ("a",), ("b",)))

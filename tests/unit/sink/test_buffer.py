@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import BufferFlush
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import last_changes
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 
@@ -35,10 +35,7 @@ class FakeSender:
         try:
             if self.failure is not None:
                 raise self.failure
-            columns = (
-                messages.topics, messages.keys, messages.values, messages.timestamps, messages.headers,
-            )  # fmt: skip
-            self.sent.append(list(zip(*columns, strict=True)))
+            self.sent.append(list(messages.rows()))
         finally:
             self.inside.release()
 
@@ -54,7 +51,9 @@ class FakeSender:
 def upserts(*pairs: tuple[str, str | None], topic: str | list[str] = "t") -> Messages:
     """Messages of these keys and values."""
     return Messages(
-        topic, [key.encode() for key, _ in pairs], [value and value.encode() for _, value in pairs]
+        topic,
+        octets(key.encode() for key, _ in pairs),
+        octets(value and value.encode() for _, value in pairs),
     )
 
 
@@ -170,7 +169,9 @@ def test_timestamp_and_headers_are_those_of_the_kept_change(
 ) -> None:
     """What stands beside a change goes with it; where there is none: now, and no headers."""
     kept = buffer(10)
-    kept.send(Messages("t", [b"a", b"a"], [b"1", b"2"], [7, 8], [[("h", b"1")], None]))
+    kept.send(
+        Messages("t", octets([b"a", b"a"]), octets([b"1", b"2"]), [7, 8], [[("h", b"1")], None])
+    )
     kept.send(upserts(("b", "1")))
     kept.flush()
     assert sender.sent == [[("t", b"a", b"2", 8, None), ("t", b"b", b"1", 0, None)]]
@@ -283,9 +284,15 @@ def test_headers_count_as_bytes(
     monkeypatch.setattr(last_changes, "MAX_HELD_BYTES", 1000)
     kept = buffer(1_000_000, NEVER)
     kept.send(
-        Messages("t", [b"a", None], [None, b"v"], None, [[("h", b"x" * 990), ("n", None)], None])
+        Messages(
+            "t",
+            octets([b"a", None]),
+            octets([None, b"v"]),
+            None,
+            [[("h", b"x" * 990), ("n", None)], None],
+        )
     )
-    kept.send(Messages("t", [b"b"], [b"v"], None, [[("h", b"x" * 400)]]))
+    kept.send(Messages("t", octets([b"b"]), octets([b"v"]), None, [[("h", b"x" * 400)]]))
     assert len(sender.sent) == 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import preimages as preimages_module
 from pyspark_upsert_kafka.sink.encoding import Changes
 from pyspark_upsert_kafka.sink.preimages import Preimages, preimages_in
@@ -25,8 +25,8 @@ def changes(rows: list[Row], *, one_topic: bool = False, extras: bool = False) -
     return Changes(
         Messages(
             "t" if one_topic else [topic for topic, *_ in rows],
-            [key.encode() for _, key, *_ in rows],
-            [value and value.encode() for _, _, value, _ in rows],
+            octets(key.encode() for _, key, *_ in rows),
+            octets(value and value.encode() for _, _, value, _ in rows),
             [1000 + at for at in range(len(rows))] if extras else None,
             [[("at", str(at).encode())] for at in range(len(rows))] if extras else None,
         ),
@@ -151,7 +151,7 @@ def test_sorted_by_key_one_preimage_waits_at_most() -> None:
     batch = changes([("t", str(key), None, True) for key in range(1000)], one_topic=True)
     assert len(settling.settle(batch)) == 999
     again = settling.settle(changes([("t", "999", "1", False)], one_topic=True))
-    assert (again.keys, again.values) == ([b"999"], [b"1"])
+    assert [row[1:3] for row in again.rows()] == [(b"999", b"1")]
     assert settling.rest() is None
 
 

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages, list_of
 from pyspark_upsert_kafka.sink import delivery, writer
 from pyspark_upsert_kafka.sink.spark_task import current_task
 from tests.table_options import table_options
@@ -36,7 +36,7 @@ class FakeSender:
     def send(self, messages: Messages) -> None:
         """Counts."""
         self.sent += len(messages)
-        self.sizes.append(sum(len(value or b"") for value in messages.values))
+        self.sizes.append(sum(len(value or b"") for value in list_of(messages.values)))
 
     def flush(self) -> None:
         """Nothing to wait for."""
@@ -52,7 +52,7 @@ def write(
     monkeypatch: pytest.MonkeyPatch, sender: FakeSender, *batches: pa.RecordBatch, **more: str
 ) -> None:
     """Writes these batches to this sender."""
-    monkeypatch.setattr(delivery, "open_sender", lambda options: sender)
+    monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
     options = write_options({**OPTIONS, **more}, format_options)
     writer.write_rows(iter(batches), table_to_write(SCHEMA, options), options, current_task())
 
@@ -98,7 +98,7 @@ def test_rows_of_a_batch_with_a_refused_preimage_are_not_sent(
 def test_batches_without_rows_open_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task without rows needs no sender."""
 
-    def opened(_: object) -> Iterator[None]:
+    def opened(*_: object, **__: object) -> Iterator[None]:
         raise AssertionError("opened")
 
     monkeypatch.setattr(delivery, "open_sender", opened)
@@ -157,7 +157,7 @@ LARGE = StructType().add("id", LongType()).add("text", StringType())
 
 def write_texts(monkeypatch: pytest.MonkeyPatch, sender: FakeSender, texts: pa.Array) -> None:
     """Writes a batch of these texts, as Spark hands it over."""
-    monkeypatch.setattr(delivery, "open_sender", lambda options: sender)
+    monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
     options = write_options({**OPTIONS, "value.fields-include": "ALL"}, format_options)
     ids = pa.array(range(len(texts)), pa.int64())
     batch = pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.formats.avro.encoding.type_mapping import Timestamps, Writer
 from pyspark_upsert_kafka.formats.avro.encoding.writers import datum_writer
 from pyspark_upsert_kafka.formats.avro.model import Schema
-from pyspark_upsert_kafka.formats.binary.byte_parts import constant, joined, messages
+from pyspark_upsert_kafka.formats.binary.byte_parts import constant, joined
 from pyspark_upsert_kafka.formats.codec import Encoder
 
 
@@ -49,7 +49,7 @@ class _DatumEncoder:
     write: Writer
     prefix: bytes
 
-    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         parts = self.write(rows.to_struct_array())
         prefix = constant(self.prefix, rows.num_rows)
-        return messages(joined([prefix, *parts], rows.num_rows))
+        return joined([prefix, *parts], rows.num_rows)

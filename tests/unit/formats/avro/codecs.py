@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.formats.avro import decoding, encoding
 from pyspark_upsert_kafka.formats.avro.columns import columns_of as columns_of_parsed
 from pyspark_upsert_kafka.formats.avro.schema import Source, parse_schema
-from pyspark_upsert_kafka.formats.codec import Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import Decoder
+from tests.unit.formats.listed import Listed
 
 
 def datum_decoder(
@@ -20,9 +21,9 @@ def datum_decoder(
     return decoding.datum_decoder(parse_schema(writer), kinds, reader=reads, **more)
 
 
-def datum_encoder(schema: Source, kinds: StructType, **more: Any) -> Encoder:
+def datum_encoder(schema: Source, kinds: StructType, **more: Any) -> Listed:
     """The encoder of one datum each."""
-    return encoding.datum_encoder(parse_schema(schema), kinds, **more)
+    return Listed(encoding.datum_encoder(parse_schema(schema), kinds, **more))
 
 
 def columns_of(schema: Source, only: str | None = None) -> StructType:

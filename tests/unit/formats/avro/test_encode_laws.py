@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.longs import longs
-from pyspark_upsert_kafka.formats.binary.byte_parts import joined, messages
+from pyspark_upsert_kafka.formats.binary.byte_parts import joined
 from tests.unit.formats.avro.codecs import datum_decoder, datum_encoder
 from tests.unit.formats.avro.peers import known_to_apache, read_by_apache
 from tests.unit.formats.avro.writing import by_fastavro, read_by_fastavro
@@ -137,4 +137,4 @@ def test_numbers(numbers):
     """A whole number has the bytes that the peer gives it, whichever numbers stand beside it."""
     part = longs(np.array(numbers, np.int64))
 
-    assert messages(joined([part], len(numbers))) == by_fastavro("long", *numbers)
+    assert joined([part], len(numbers)).to_pylist() == by_fastavro("long", *numbers)

@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.formats.codec import CodecSpec
 from tests.unit.formats.avro.writing import by_fastavro, field, logical, record
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.json.codecs import batch, columns
+from tests.unit.formats.listed import Listed
 
 INT, TEXT = IntegerType(), StringType()
 TABLE = columns(id=INT, name=TEXT)
@@ -38,7 +39,7 @@ def spec(schema=TABLE, side="value", required=(), **given):
 
 def written(*rows, schema=TABLE, **how):
     """Rows as one side writes them."""
-    return FORMAT.encoder(spec(schema, **how)).encode(batch(schema, *rows))
+    return Listed(FORMAT.encoder(spec(schema, **how))).encode(batch(schema, *rows))
 
 
 def test_a_key_is_never_null():
@@ -65,7 +66,7 @@ def test_both_codecs_have_one_schema(side):
 def test_a_schema_that_is_given():
     """The schema of the messages is the one that the option gives."""
     given = {"schema": json.dumps(record(field("name", "string"), field("id", "long")))}
-    encode = FORMAT.encoder(codec_spec(FORMAT, TABLE, "value", given)).encode
+    encode = Listed(FORMAT.encoder(codec_spec(FORMAT, TABLE, "value", given))).encode
     decode = FORMAT.decoder(codec_spec(FORMAT, columns(name=TEXT), "value", given)).decode
 
     messages = encode(batch(TABLE, ROW))
@@ -144,7 +145,7 @@ def test_a_given_schema_decides_about_digits():
     schema = columns(c=TimestampNTZType())
     given = json.dumps(record(field("c", logical("long", "timestamp-millis"))))
 
-    encode = FORMAT.encoder(codec_spec(FORMAT, schema, "value", {"schema": given})).encode
+    encode = Listed(FORMAT.encoder(codec_spec(FORMAT, schema, "value", {"schema": given}))).encode
 
     assert encode(batch(schema, (FINER,))) == by_fastavro("long", MILLIS)
 

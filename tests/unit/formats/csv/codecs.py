@@ -7,13 +7,14 @@ from typing import Any
 from pyspark.sql.types import DataType, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
 from pyspark_upsert_kafka.formats.csv.row_path import row_reader
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.json.codecs import batch, columns, seen
+from tests.unit.formats.listed import Listed
 
 ENOUGH = 64  # messages that make a batch take the vectorised path
 NAMES = {option.name.replace("-", "_"): option.name for option in FORMAT.options}
@@ -37,9 +38,9 @@ def exactly(schema: StructType, **options: Any) -> Decoder:
     return RowPath(row, arrow_schema(schema), skip_bad=dialect.ignore_parse_errors)
 
 
-def encoder(schema: StructType, side: str = "value", **options: Any) -> Encoder:
+def encoder(schema: StructType, side: str = "value", **options: Any) -> Listed:
     """The encoder of the format, as a query has it."""
-    return FORMAT.encoder(spec(schema, side, **options))
+    return Listed(FORMAT.encoder(spec(schema, side, **options)))
 
 
 def read_rows(schema: StructType, text: str | bytes, **options: Any) -> Any:

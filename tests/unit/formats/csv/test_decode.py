@@ -41,6 +41,7 @@ from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
 from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
 from tests.unit.formats.csv.codecs import decoder, exactly, read, read_rows, spec
 from tests.unit.formats.json.codecs import batch, columns, required
+from tests.unit.formats.listed import Listed
 
 LONG, TEXT, UTC = LongType(), StringType(), ZoneInfo("UTC")
 PAIR = StructType([StructField("x", IntegerType()), StructField("y", StringType())])
@@ -433,7 +434,7 @@ def test_the_character_zero(options):
     """It is a character as any other, though the vectorised path does not know it."""
     schema = columns(a=TEXT, b=LONG)
     row = ("x,\0\n", 1)
-    (message,) = FORMAT.encoder(spec(schema, **options)).encode(batch(schema, row))
+    (message,) = Listed(FORMAT.encoder(spec(schema, **options))).encode(batch(schema, row))
     assert read_rows(schema, message, **options) == row
 
 

@@ -9,12 +9,13 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.json import FORMAT
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from tests.unit.formats.codec_specs import codec_spec
+from tests.unit.formats.listed import Listed
 
 NAMES = {option.name.replace("-", "_").replace(".", "_"): option.name for option in FORMAT.options}
 
@@ -47,9 +48,9 @@ def exactly(schema: StructType, **options: Any) -> Decoder:
     return RowPath(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
 
 
-def encoder(schema: StructType, side: str = "value", **options: Any) -> Encoder:
+def encoder(schema: StructType, side: str = "value", **options: Any) -> Listed:
     """The encoder of the format, as a query has it."""
-    return FORMAT.encoder(spec(schema, side, **options))
+    return Listed(FORMAT.encoder(spec(schema, side, **options)))
 
 
 def batch(schema: StructType, *rows: tuple[Any, ...]) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.protobuf import FORMAT
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import settings_of
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 from tests.unit.formats.codec_specs import codec_spec
+from tests.unit.formats.listed import Listed
 
 _FOLDER = TemporaryDirectory()
 atexit.register(_FOLDER.cleanup)
@@ -67,9 +68,9 @@ class Proto:
         """The decoder of the format, as a query has it."""
         return FORMAT.decoder(self.spec(schema, **options))
 
-    def encoder(self, schema: StructType, **options: Any) -> Encoder:
+    def encoder(self, schema: StructType, **options: Any) -> Listed:
         """The encoder of the format, as a query has it."""
-        return FORMAT.encoder(self.spec(schema, **options))
+        return Listed(FORMAT.encoder(self.spec(schema, **options)))
 
     def exactly(self, schema: StructType, **options: Any) -> Decoder:
         """The row path alone."""

@@ -32,6 +32,7 @@ from pyspark_upsert_kafka.formats.raw import FORMAT, OPTIONS
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.json.codecs import batch, columns, required, seen
 from tests.unit.formats.json.corpus import values
+from tests.unit.formats.listed import Listed
 
 LITTLE = {"endianness": "little-endian"}
 ENOUGH = 64  # messages that make a batch take the vectorised path
@@ -57,7 +58,7 @@ def read(kind, message, **given):
 
 def written(kind, *values, side="value", **given):
     """The messages of some values."""
-    return FORMAT.encoder(spec(kind, side, **given)).encode(
+    return Listed(FORMAT.encoder(spec(kind, side, **given))).encode(
         batch(columns(c=kind), *((v,) for v in values))
     )
 

@@ -1,0 +1,55 @@
+"""What Spark's Python workers, its JVM and the broker use while a job runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+
+import psutil
+
+KINDS = ("worker", "JVM", "broker")
+
+
+class Usage:
+    """CPU of each kind of process, and the most memory of one worker, while the context lasts."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(KINDS, 0.0)
+        self.peak_worker_bytes = 0
+        self._seen: dict[int, float] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Usage:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._look(first=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._end.wait(0.1):
+            self._look()
+
+    def _look(self, *, first: bool = False) -> None:
+        for process in psutil.Process(os.getpid()).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                kind, times = _kind(process), process.cpu_times()
+                used = times.user + times.system
+                # A worker that was not there at first has used all of it in the meantime.
+                self.seconds[kind] += 0 if first else used - self._seen.get(process.pid, 0.0)
+                self._seen[process.pid] = used
+                if kind == "worker":
+                    memory = process.memory_info().rss
+                    self.peak_worker_bytes = max(self.peak_worker_bytes, memory)
+
+
+def _kind(process: psutil.Process) -> str:
+    command = " ".join(process.cmdline())
+    if "java" not in process.name():
+        return "worker"
+    return "broker" if "kafka.Kafka" in command else "JVM"

@@ -1,0 +1,49 @@
+"""What a producer of librdkafka reports."""
+
+from __future__ import annotations
+
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
+from pyspark_upsert_kafka.kafka.sizes import TOO_LARGE_HINT, larger_than_queue
+from pyspark_upsert_kafka.kafka.undelivered import Undelivered
+
+
+class DeliveryReports:
+    """What a producer reports: messages that were not delivered, and errors of its own."""
+
+    def __init__(self) -> None:
+        self.undelivered = Undelivered()
+        self.errors = ReportedErrors()
+
+    def on_delivery(self, error: ck.KafkaError | None, message: ck.Message) -> None:
+        """Takes note of a message that was not delivered: the client's callback."""
+        if error is not None:
+            self.add(message.topic(), message.partition(), message.key(), error)
+
+    def add(
+        self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
+    ) -> None:
+        """Takes note of a message that was not delivered."""
+        reason = self._reason(error)
+        self.undelivered.add(DeliveryError(topic, partition, key, reason), error.code())
+
+    def raise_refused(self, topic: str, key: bytes | None, error: ck.KafkaError) -> None:
+        """Raises a DeliveryError for a message that the client did not take."""
+        self.add(topic, None, key, error)
+        self.undelivered.raise_first()
+
+    def raise_too_large(self, topic: str, key: bytes | None, size: int) -> None:
+        """Raises a DeliveryError for a message of so many bytes that does not even fit into an empty queue."""
+        self.undelivered.add(DeliveryError(topic, None, key, larger_than_queue(size)), None)
+        self.undelivered.raise_first()
+
+    def _reason(self, error: ck.KafkaError) -> str:
+        text = error.str()
+        if error.code() == ck.KafkaError.MSG_SIZE_TOO_LARGE:
+            return f"{text} {TOO_LARGE_HINT}"
+        if error.code() == ck.KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
+            text = "no broker confirmed it within the time of 'properties.delivery.timeout.ms'"
+        seen = self.errors.describe()
+        return f"{text}.{seen}" if seen else text
