@@ -26,9 +26,11 @@ from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_pro
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from tests.local_registry import LocalRegistry
 from tests.table_options import table_options
+from tools import class_archives
 
-# Tests start many JVMs for a few small jobs each: without the optimising compiler they need half the CPU time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# Tests start many JVMs for a few small jobs each.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archives.flags(class_archives.SPARK))
+os.environ.setdefault("LOCAL_KAFKA_OPTS", class_archives.flags(class_archives.BROKER))
 
 # An example may take its time on a busy machine.
 hypothesis.settings.register_profile("busy machine", deadline=None)

@@ -15,6 +15,7 @@ from typing import Any
 import kafka
 import psutil
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
@@ -216,6 +217,16 @@ def hung(kafka: LocalKafka) -> Iterator[None]:
         yield
     finally:
         broker.send_signal(signal.SIGCONT)
+    # Its controller has missed it and takes it back; a client that asks before then knows no controller for long.
+    assert eventually(lambda: is_admitted(kafka.bootstrap_servers))
+
+
+def is_admitted(servers: str) -> bool:
+    """Whether a broker belongs to its cluster."""
+    try:
+        return broker_at(servers).admin.list_topics(timeout=10).controller_id >= 0
+    except KafkaException:
+        return False
 
 
 @pytest.fixture(params=CLIENTS)

@@ -79,6 +79,7 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
         .config("spark.sql.shuffle.partitions", "2")
         # So that the sink gets the first rows long before the last ones.
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
+        .config("spark.executor.extraJavaOptions", os.environ["SPARK_SUBMIT_OPTS"])
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -75,7 +75,7 @@ class Node:
         """
         self._write(settings)
         tool = ("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c")
-        self._run(*_FORMAT_FLAGS, *tool)
+        self._run(*_FORMAT_FLAGS, *_own_flags(), *tool)
         for _ in self._patiently():
             if not self.runs():
                 break
@@ -89,8 +89,7 @@ class Node:
             BrokerError: It ended by itself, or did not answer in time.
         """
         self._write(settings)
-        own_flags = shlex.split(os.environ.get("LOCAL_KAFKA_OPTS", ""))
-        self._run(*_BROKER_FLAGS, *own_flags, "kafka.Kafka")
+        self._run(*_BROKER_FLAGS, *_own_flags(), "kafka.Kafka")
         for _ in self._patiently():
             if _answering_cluster(port) == self.cluster_id:
                 return True
@@ -126,6 +125,10 @@ class Node:
         lines = self._read_log().splitlines()
         errors = [line for line in lines if _COMPLAINT.search(line)]
         return "\n".join((errors or lines)[-5:]) or "it wrote no log."
+
+
+def _own_flags() -> list[str]:
+    return shlex.split(os.environ.get("LOCAL_KAFKA_OPTS", ""))
 
 
 def _answering_cluster(port: int) -> str | None:

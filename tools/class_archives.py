@@ -1,0 +1,90 @@
+"""Makes the class archives with which the JVMs of tests start in half the CPU time.
+
+The tests start dozens of brokers and Spark drivers, each of which loads and verifies the same thousands of
+classes. An archive of Java's class-data sharing (JEP 350) spares them that. One that does not fit, because
+Java or the jars are others, is left unused without a word; the tests are the same without.
+
+`make test` runs this once for its virtual environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka import LocalKafka, upsert_sink
+
+FOLDER = Path(__file__).parents[1] / ".venv" / "class-archives"
+BROKER = FOLDER / "broker.jsa"
+SPARK = FOLDER / "spark.jsa"
+
+# Without the optimising compiler a JVM that lives for seconds needs half the CPU time again.
+_QUICK = "-XX:TieredStopAtLevel=1"
+_SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def flags(archive: Path) -> str:
+    """What a JVM is told to start quickly, with its archive if there is one."""
+    return f"{_QUICK} -XX:SharedArchiveFile={archive} {_SILENT}" if archive.exists() else _QUICK
+
+
+def _flags_to_make(archive: Path) -> str:
+    return f"{_QUICK} -XX:ArchiveClassesAtExit={archive}.new {_SILENT}"
+
+
+def _create_topics(servers: str, *topics: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    for created in admin.create_topics([NewTopic(topic, 2) for topic in topics]).values():
+        created.result()
+
+
+def _use_tables(spark: SparkSession, servers: str, checkpoints: str) -> None:
+    """A batch and two streams, which load what most tests need."""
+    options = {
+        "properties.bootstrap.servers": servers,
+        "primary-key": "id",
+        "key.format": "json",
+        "value.format": "json",
+    }
+    users = spark.range(100).selectExpr("id", "cast(id % 7 as string) name")
+    users.write.format("upsert-kafka").options(**options).mode("append").save("users")
+    table = spark.read.format("upsert-kafka").schema(users.schema).options(**options)
+    table.load("users").collect()
+    changes = spark.readStream.format("upsert-kafka").options(**options)
+    changes = changes.schema("id BIGINT, name STRING, _change_type STRING").load("users")
+    counts = changes.groupBy("id").count().writeStream.outputMode("update")
+    sink = upsert_sink(options, topic="counts")
+    copy = changes.writeStream.format("upsert-kafka").options(**options, topic="copy")
+    for name, writer in {"counts": counts.foreachBatch(sink), "copy": copy}.items():
+        query = writer.option("checkpointLocation", f"{checkpoints}/{name}")
+        query.trigger(availableNow=True).start().awaitTermination()
+
+
+def main() -> None:
+    """Runs a broker and Spark as tests do, and keeps the classes that they loaded."""
+    FOLDER.mkdir(exist_ok=True)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["LOCAL_KAFKA_OPTS"] = _flags_to_make(BROKER)
+    os.environ["SPARK_SUBMIT_OPTS"] = _flags_to_make(SPARK)
+    with LocalKafka() as kafka, tempfile.TemporaryDirectory() as checkpoints:
+        _create_topics(kafka.bootstrap_servers, "users", "counts", "copy")
+        session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        spark = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        _use_tables(spark, kafka.bootstrap_servers, checkpoints)
+        # The archive is written when the JVM ends; Spark gives no other way to wait for that.
+        driver = spark.sparkContext._gateway.proc  # noqa: SLF001
+        spark.stop()
+        driver.stdin.close()
+        driver.wait()
+    for archive in (BROKER, SPARK):
+        Path(f"{archive}.new").replace(archive)
+
+
+if __name__ == "__main__":
+    main()
