@@ -52,6 +52,11 @@ def confirmation(properties: Mapping[str, str], guarantee: DeliveryGuarantee) ->
             "Option 'properties.acks' = '0' (also spelt 'properties.request.required.acks') confirms "
             "nothing: leave it out, or set 'sink.delivery-guarantee' to 'none'."
         )
+    if guarantee is DeliveryGuarantee.EXACTLY_ONCE and (acks == "1" or idempotent is False):
+        raise OptionError(
+            "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and "
+            "'properties.enable.idempotence' = 'true', their defaults here: leave both out."
+        )
     if idempotent and acks not in (None, "all"):
         raise OptionError(
             f"Option 'properties.enable.idempotence' = 'true' needs 'properties.acks' = 'all', which is "

@@ -13,7 +13,7 @@ class DeliveryGuarantee(Enum):
     AT_LEAST_ONCE = "at-least-once"
     """Each message is confirmed; one may be written more than once."""
     EXACTLY_ONCE = "exactly-once"
-    """Planned: refused when options are read."""
+    """Each message is in a transaction that is committed once; `upsert_sink` only."""
 
     @property
     def needs_confirmation(self) -> bool:

@@ -18,7 +18,7 @@ _MANAGED = {
     "enable.auto.offset.store": "offsets are kept in Spark's checkpoint",
     "partitioner": "keys are partitioned as the Java client does (murmur2)",
     "partitioner.class": "keys are partitioned as the Java client does (murmur2)",
-    "transactional.id": "the connector writes without transactions",
+    "transactional.id": "'sink.transactional-id-prefix' names transactions",
     "enable.partition.eof": "the end of a range is found by the connector",
     "interceptor.classes": "there is no JVM to load a class in",
 }

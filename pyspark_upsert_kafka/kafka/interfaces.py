@@ -1,4 +1,4 @@
-"""The interface between the connector and a Kafka client: a cluster, a reader of ranges, a sender.
+"""The interface between the connector and a Kafka client: a cluster, a reader of ranges, senders.
 
 A client's folder (`librdkafka`, `kafka_python`) implements `AdminRequests` (of which `KafkaCluster` makes a
 `Cluster`), `Fetcher` (with which `RangeFetch` reads ranges) and `Sender`, and names them in its `CLIENT`. It is
@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.markers import GroupOffset
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.properties import Properties
@@ -153,8 +154,48 @@ class Sender(Protocol):
         """Gives the sender back for the next task, or throws it away when anything is unsent."""
 
 
+class TransactionalSender(Sender, Protocol):
+    """Sends messages in one transaction of a transactional id.
+
+    Once it is open, whatever had the id before is fenced off: its open transaction is aborted, and it can write
+    nothing more.
+    """
+
+    def committed(self, topic: str) -> GroupOffset | None:
+        """What the consumer group with the name of the id has committed on partition 0 of a topic; None = nothing.
+
+        Raises:
+            BrokerError: No broker answers, or access is denied.
+        """
+
+    def committed_anywhere(self) -> GroupOffset | None:
+        """The same on any topic: for a group that has committed nothing where it was expected.
+
+        Raises:
+            BrokerError: No broker answers, or access is denied.
+        """
+
+    def begin(self) -> None:
+        """Begins the transaction.
+
+        Raises:
+            BrokerError: Another sender with the same id was opened meanwhile.
+        """
+
+    def commit(self, offset: GroupOffset) -> None:
+        """Commits the messages together with an offset of the group.
+
+        Raises:
+            BrokerError: Nothing is committed, or it is not known whether it is; or another sender with
+                the same id was opened meanwhile.
+        """
+
+    def close(self) -> None:
+        """Aborts the transaction, if one is open, and ends the client."""
+
+
 class Client(Protocol):
-    """A Kafka client: makes the three roles."""
+    """A Kafka client: makes the roles."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""
@@ -192,4 +233,14 @@ class Client(Protocol):
             topics: The topics that it will send to.
             guarantee: What the sink promises.
             details: Whether messages may have timestamps or headers; without, sending may cost less.
+        """
+
+    def transactional_sender(
+        self, properties: Properties, topics: Sequence[str], transactional_id: str
+    ) -> TransactionalSender:
+        """The same for a transaction; fences off whatever had the transactional id before.
+
+        Raises:
+            BrokerError: No broker answers, a topic does not exist, or access is denied.
+            OptionError: The client has no transactions, or a property is wrong.
         """

@@ -1,8 +1,7 @@
 """How the messages of one task reach the brokers, and what becomes of them when the task fails.
 
-What a guarantee means for acks and idempotence is in ``core/confirmation.py``. Exactly-once would be one more
-`Delivery`, over a transactional sender: it begins with the first message (or skips a task that a record of its
-completion says is done), commits with that record, and aborts.
+What a guarantee means for acks and idempotence is in ``core/confirmation.py``. The delivery of ``exactly-once``
+is in ``sink/exactly_once.py``.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.options import WriteOptions
@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, OpenTransaction
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -41,7 +42,7 @@ class Delivery(Protocol):
         """
 
     def abort(self) -> None:
-        """Gives up, as far as the guarantee asks for it. Nothing is raised in place of the task's own error."""
+        """Gives up, as far as the guarantee asks for it."""
 
 
 class PlainDelivery:
@@ -52,11 +53,10 @@ class PlainDelivery:
 
     Args:
         open_sender: Opens the sender, once there is a message: a shuffle makes many tasks without rows.
-        task: Whose messages they are.
     """
 
-    def __init__(self, open_sender: Callable[[], Sender], task: TaskIdentity) -> None:
-        self._open_sender, self._task = open_sender, task
+    def __init__(self, open_sender: Callable[[], Sender]) -> None:
+        self._open_sender = open_sender
         self._sender: Sender | None = None
 
     def send(self, messages: Messages) -> None:
@@ -72,11 +72,8 @@ class PlainDelivery:
         self._close()
 
     def abort(self) -> None:
-        """Closes the sender; what goes wrong then is logged."""
-        try:
-            self._close()
-        except Exception:
-            logger.exception("After %s had failed, closing its sender failed too.", self._task)
+        """Closes the sender."""
+        self._close()
 
     def _close(self) -> None:
         """Closes the sender, if one is open, and no more than once."""
@@ -91,18 +88,37 @@ def delivering(
 ) -> Iterator[Delivery]:
     """The delivery of a task's messages: committed at the end, aborted when anything fails.
 
+    What goes wrong while aborting is logged: it must not take the place of the task's own error.
+
     Args:
         task: The task.
         options: How it writes.
         details: Whether its messages may have timestamps or headers.
     """
-    delivery = PlainDelivery(lambda: open_sender(options, details=details), task)
+    delivery = _delivery(task, options, details=details)
     try:
         yield delivery
         delivery.commit()
     except BaseException:
-        delivery.abort()
+        try:
+            delivery.abort()
+        except Exception:
+            logger.exception("After %s had failed, closing its sender failed too.", task)
         raise
+
+
+def _delivery(task: TaskIdentity, options: WriteOptions, *, details: bool) -> Delivery:
+    if options.call is None:
+        return PlainDelivery(lambda: open_sender(options, details=details))
+    buffer = partial(buffered, options=options)
+    return ExactlyOnceDelivery(options.call, task.task, transactions(options), buffer)
+
+
+def transactions(options: WriteOptions) -> OpenTransaction:
+    """What opens a sender with a transactional id, as the options want it."""
+    table = options.table
+    client = load_client(table.client)
+    return partial(client.transactional_sender, table.properties, table.topics.names)
 
 
 def open_sender(options: WriteOptions, *, details: bool = True) -> Sender:
@@ -111,4 +127,9 @@ def open_sender(options: WriteOptions, *, details: bool = True) -> Sender:
     sender = load_client(table.client).sender(
         table.properties, table.topics.names, options.guarantee, details=details
     )
+    return buffered(sender, options)
+
+
+def buffered(sender: Sender, options: WriteOptions) -> Sender:
+    """The sender, wrapped in the keyed buffer if there is one."""
     return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)

@@ -8,8 +8,9 @@ from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.core.warning import speculation, warn_once
 
-_QUERY_ID = "sql.streaming.queryId"
-_BATCH_ID = "streaming.sql.batchId"
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+"""Local properties that Spark sets for the jobs of a micro-batch."""
 
 
 def current_task() -> TaskIdentity:
@@ -17,9 +18,9 @@ def current_task() -> TaskIdentity:
     context = TaskContext.get()
     if context is None:
         return TaskIdentity()
-    batch = context.getLocalProperty(_BATCH_ID)
+    batch = context.getLocalProperty(BATCH_ID)
     return TaskIdentity(
-        query=context.getLocalProperty(_QUERY_ID),
+        query=context.getLocalProperty(QUERY_ID),
         batch=None if batch is None else int(batch),
         task=context.partitionId(),
         attempt=context.attemptNumber(),

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options import (
+    CALL,
     FROM_UPSERT_SINK,
+    INTERNAL,
+    WriteOptions,
     check_write_options,
     write_options,
 )
 from pyspark_upsert_kafka.core.secrecy import masked
-from pyspark_upsert_kafka.core.warning import speculation, warn_once
+from pyspark_upsert_kafka.core.warning import is_on, speculation, warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
+from pyspark_upsert_kafka.sink.delivery import transactions
+from pyspark_upsert_kafka.sink.exactly_once import prepare
+from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, running_batch
 from pyspark_upsert_kafka.sink.row_order import arranged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OURS = ("sink.parallelism", "sequence-by")
+
+_call_numbers = CallNumbers()
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,20 +41,47 @@ class UpsertSink:
 
     raw: Mapping[str, str]
 
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:  # noqa: ARG002 - what foreachBatch hands over
-        """Writes one micro-batch and returns when the broker has confirmed it."""
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Writes one micro-batch and returns when the broker has confirmed it.
+
+        Args:
+            rows: The rows, as foreachBatch hands them over or derived from them.
+            batch_id: The number of the batch, as foreachBatch hands it over.
+        """
         # With Spark Connect this runs on the server, which may know what the client's options refer to.
         options = write_options(self.raw, format_options, update_mode=True)
         setting = rows.sparkSession.conf.get("spark.speculation", "false")
-        warn_once(*speculation(setting, str(options.table.topics)))
         warn_unless_compacted(options.table)
         in_order, order = arranged(rows, options)
         passed_on = {name: value for name, value in self.raw.items() if name not in _OURS}
         passed_on[FROM_UPSERT_SINK.name] = order
+        if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            _refuse_speculation(setting)
+            passed_on[CALL.name] = _prepared(rows, batch_id, options)
+        else:
+            warn_once(*speculation(setting, str(options.table.topics)))
         in_order.write.format("upsert-kafka").mode("append").options(**passed_on).save()
 
     def __repr__(self) -> str:
         return f"upsert_sink({masked(self.raw)})"
+
+
+def _refuse_speculation(setting: str | None) -> None:
+    if is_on(setting):
+        raise OptionError(
+            "'spark.speculation' is on, and 'sink.delivery-guarantee' = 'exactly-once' works without it only: "
+            "of two attempts of a task that write at the same time, each would fence off the other. Turn it off."
+        )
+
+
+def _prepared(rows: DataFrame, batch_id: int, options: WriteOptions) -> str:
+    """Prepares an exactly-once call, and gives what its tasks must know."""
+    running = running_batch(rows, batch_id)
+    prefix, tasks = str(options.transactional_id_prefix), int(options.parallelism or 0)
+    number = _call_numbers.next(prefix, running, threading.get_ident())
+    topics = options.table.topics.names
+    prepare(Call(prefix, running.query, number, batch_id, tasks, topics), transactions(options))
+    return f"{running.query}/{number}/{batch_id}/{tasks}"
 
 
 def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> UpsertSink:
@@ -73,10 +111,8 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
         query = counts.writeStream.outputMode("update").foreachBatch(sink).start()
     """
     raw = {name.lower(): _text(name, value) for name, value in {**(options or {}), **more}.items()}
-    if FROM_UPSERT_SINK.name in raw:
-        raise OptionError(
-            f"Option '{FROM_UPSERT_SINK.name}' is for upsert_sink itself: leave it out."
-        )
+    for name in INTERNAL & raw.keys():
+        raise OptionError(f"Option '{name}' is for upsert_sink itself: leave it out.")
     warn_once(*check_write_options(raw, format_options))
     return UpsertSink(raw)
 

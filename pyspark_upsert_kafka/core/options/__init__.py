@@ -5,7 +5,9 @@ Formats read their own options when a codec is compiled; every default is part o
 """
 
 from pyspark_upsert_kafka.core.options.catalog import (
+    CALL,
     FROM_UPSERT_SINK,
+    INTERNAL,
     NOT_YET,
     OPTIONS,
     SECTIONS,
@@ -32,7 +34,9 @@ from pyspark_upsert_kafka.core.options.values import (
 from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 
 __all__ = [
+    "CALL",
     "FROM_UPSERT_SINK",
+    "INTERNAL",
     "NOT_YET",
     "OPTIONS",
     "SECTIONS",

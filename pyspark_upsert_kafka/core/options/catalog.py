@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     column_list,
     duration,
     json_topic_list,
+    numbered_call,
     one_of,
     regular_expression,
     specific_offsets,
@@ -146,7 +147,10 @@ _WRITING = Section(
                "`upsert_sink` only: column or expression that orders changes of one key in a batch; the "
                "last one stands, NULL is the earliest; it must be deterministic"),
         Option("sink.delivery-guarantee", one_of(*(each.value for each in DeliveryGuarantee)),
-               "at-least-once", "`none` or `at-least-once`"),
+               "at-least-once",
+               "`none`, `at-least-once`, or `exactly-once` (`upsert_sink` only)"),
+        Option("sink.transactional-id-prefix", text, None,
+               "`exactly-once`: what the names of its transactions and markers begin with; one for each sink"),
     ),
 )  # fmt: skip
 
@@ -160,6 +164,15 @@ FROM_UPSERT_SINK = Option(
     "(`by-key`), or among others (`in-task`), or may be in several tasks (`unknown`)",
 )  # fmt: skip
 """An option that no user gives, and so is on no page."""
+
+CALL = Option(
+    "upsert-sink.call", numbered_call, None,
+    "what `upsert_sink` tells the tasks of an exactly-once batch: query, number of the call, batch, tasks",
+)  # fmt: skip
+"""Another one."""
+
+INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name})
+"""Names of the options that `upsert_sink` alone gives."""
 
 PATHS = (
     Option("path", topic_list, (), '`load("t")`, `save("t")`, `start("t")`'),
@@ -176,10 +189,6 @@ METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
 METADATA_PREFIX = "metadata."
 """Prefix of the options ``metadata.<column>``."""
 
-_AT_LEAST_ONCE = (
-    "'at-least-once' leaves the right table too, since a repeated upsert changes nothing"
-)
-
 NOT_YET: dict[tuple[str, str | None], str] = {
     ("ddl", None): (
         "give the columns by .schema(...), PRIMARY KEY by 'primary-key', METADATA FROM by "
@@ -188,8 +197,6 @@ NOT_YET: dict[tuple[str, str | None], str] = {
     ("scan.watermark.alignment.max-drift", None): (
         "leave it out, and give withWatermark a delay that covers how far partitions drift apart"
     ),
-    ("sink.transactional-id-prefix", None): "leave it out; " + _AT_LEAST_ONCE,
-    ("sink.delivery-guarantee", "exactly-once"): _AT_LEAST_ONCE,
 }
 """Options, or values of options, that are planned and that this version does not have: what to do
 instead. A `scan.` option is no trouble to a sink, nor a `sink.` option to a source."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.values import TableOptions, Topics
 
@@ -100,8 +101,32 @@ def check_buffer(values: Mapping[str, Any]) -> None:
         )
 
 
-def check_distribution(values: Mapping[str, Any]) -> None:
-    """Only `upsert_sink` can distribute rows."""
+def check_exactly_once(values: Mapping[str, Any]) -> None:
+    """Transactions have a name and a fixed number of tasks."""
+    if values["sink.delivery-guarantee"] != DeliveryGuarantee.EXACTLY_ONCE.value:
+        return
+    if values["sink.transactional-id-prefix"] is None:
+        raise OptionError(
+            "sink.transactional-id-prefix must be specified when using DeliveryGuarantee.EXACTLY_ONCE: "
+            "'sink.delivery-guarantee' = 'exactly-once' names its transactions by it. Give each sink a "
+            "prefix of its own."
+        )
+    if values["sink.parallelism"] is None:
+        raise OptionError(
+            "'sink.parallelism' is required with 'sink.delivery-guarantee' = 'exactly-once' but missing: "
+            "each of that many tasks writes in a transaction of its own, and a batch that is written again "
+            "needs the same tasks."
+        )
+
+
+def check_from_upsert_sink(values: Mapping[str, Any]) -> None:
+    """Only `upsert_sink` can write exactly once, and distribute rows."""
+    if values["sink.delivery-guarantee"] == DeliveryGuarantee.EXACTLY_ONCE.value:
+        raise OptionError(
+            "'sink.delivery-guarantee' = 'exactly-once' works with upsert_sink only, since Spark tells a "
+            "Python writer nothing of the number of tasks: use .foreachBatch(upsert_sink(options)) with "
+            "'sink.parallelism' and 'sink.transactional-id-prefix'."
+        )
     for name in ("sink.parallelism", "sequence-by"):
         if values[name] is not None:
             raise OptionError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import (
-    FROM_UPSERT_SINK,
+    INTERNAL,
     METADATA_PREFIX,
     NOT_YET,
     OPTIONS,
@@ -67,7 +67,7 @@ def check_available(given: Mapping[str, str], *, of_no_concern: str) -> None:
 def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
     """Raises OptionError with every unknown name, what each can mean, and the names that are known."""
     supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
-    known = {*supported, *SPARKS_OWN, FROM_UPSERT_SINK.name, *(name for name, _ in NOT_YET)}
+    known = {*supported, *SPARKS_OWN, *INTERNAL, *(name for name, _ in NOT_YET)}
     unknown = [name for name in sorted(given) if name not in known and not _is_free(name, given)]
     if unknown:
         raise OptionError(

@@ -130,6 +130,17 @@ def json_topic_list(value: str) -> tuple[str, ...]:
     return topic_list(";".join(map(str, names)))
 
 
+def numbered_call(value: str) -> tuple[str, int, int, int]:
+    """``query/call/batch/tasks``.
+
+    >>> numbered_call("7d0c/0/12/8")
+    ('7d0c', 0, 12, 8)
+    """
+    query, *numbers = value.split("/")
+    number, batch, tasks = map(int, numbers)
+    return query, number, batch, tasks
+
+
 def column_list(separator: str) -> Parser:
     """Names of columns, each once; the case of letters makes no difference."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.core.secrecy import is_secret
 
@@ -168,6 +169,8 @@ class WriteOptions:
         guarantee: What is promised about each message.
         parallelism: `upsert_sink` only: number of tasks.
         sequence_by: `upsert_sink` only: what orders the changes of one key.
+        transactional_id_prefix: ``exactly-once`` only: what the names of its transactions begin with.
+        call: ``exactly-once`` only: the call of `upsert_sink` whose rows are written.
         order: What `upsert_sink` knows of the order of changes; None = it is not `upsert_sink` that writes.
         warnings: What is to be told when the write is planned.
     """
@@ -178,4 +181,6 @@ class WriteOptions:
     parallelism: int | None = None
     sequence_by: str | None = None
     order: PreimageOrder | None = None
+    transactional_id_prefix: str | None = None
+    call: Call | None = None
     warnings: tuple[str, ...] = ()

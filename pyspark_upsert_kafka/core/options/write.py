@@ -8,11 +8,13 @@ from typing import Any
 from pyspark_upsert_kafka.core.confirmation import confirmation, weak_confirmation
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import FROM_UPSERT_SINK, OPTIONS
+from pyspark_upsert_kafka.core.markers import Call
+from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
     check_dead_letter_topic,
-    check_distribution,
+    check_exactly_once,
+    check_from_upsert_sink,
     check_limits,
     check_position,
 )
@@ -46,7 +48,8 @@ def write_options(
     given = given_options(raw)
     values = declared_values(given, formats, keyed=True, writing=True)
     table = table_options(given, values, formats, keyed=True)
-    _check(values, table, update_mode=update_mode)
+    call = None if update_mode else _call(given, values, table)
+    _check(values, table, update_mode=update_mode, of_a_call=call is not None)
     guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
     confirmed = confirmation(table.properties.literal(), guarantee)
     return WriteOptions(
@@ -56,17 +59,33 @@ def write_options(
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
         order=None if update_mode else FROM_UPSERT_SINK.read(given),
+        transactional_id_prefix=values["sink.transactional-id-prefix"],
+        call=call,
         warnings=(*literal_secrets(raw), *weak_confirmation(confirmed, str(table.topics))),
     )
 
 
-def _check(values: Mapping[str, Any], table: TableOptions, *, update_mode: bool) -> None:
+def _call(given: Mapping[str, str], values: Mapping[str, Any], table: TableOptions) -> Call | None:
+    """The exactly-once call of `upsert_sink` that a task belongs to."""
+    numbered = CALL.read(given)
+    if numbered is None:
+        return None
+    query, number, batch, tasks = numbered
+    prefix = values["sink.transactional-id-prefix"]
+    return Call(prefix, query, number, batch, tasks, table.topics.names)
+
+
+def _check(
+    values: Mapping[str, Any], table: TableOptions, *, update_mode: bool, of_a_call: bool
+) -> None:
     if table.topics.pattern is not None:
         raise OptionError("'topic-pattern' is for reading; a sink needs 'topic'.")
     if values["read.mode"] == "append":
         raise OptionError("'read.mode' = 'append' is for reading; a sink needs a primary key.")
-    if not update_mode:
-        check_distribution(values)
+    if update_mode:
+        check_exactly_once(values)
+    elif not of_a_call:
+        check_from_upsert_sink(values)
     check_position(values, table, "startup", values["scan.startup.mode"])
     check_position(values, table, "bounded", values["scan.bounded.mode"] or "unbounded")
     check_limits(values)

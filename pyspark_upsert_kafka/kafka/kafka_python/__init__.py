@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
+from pyspark_upsert_kafka.kafka.interfaces import (
+    Cluster,
+    RangeReader,
+    Sender,
+    TransactionalSender,
+)
 from pyspark_upsert_kafka.kafka.kafka_python import installed  # noqa: F401 - first: says what is missing
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import open_admin
 from pyspark_upsert_kafka.kafka.kafka_python.producer import pooled_producer
@@ -16,7 +22,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.sender import KafkaPythonSender
 
 
 class KafkaPythonClient:
-    """The three roles, played by kafka-python."""
+    """The roles, played by kafka-python."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""
@@ -45,6 +51,22 @@ class KafkaPythonClient:
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
         return KafkaPythonSender(pooled_producer(properties, tuple(topics), guarantee))
+
+    def transactional_sender(
+        self,
+        properties: Properties,  # noqa: ARG002 - each client has it
+        topics: Sequence[str],  # noqa: ARG002
+        transactional_id: str,  # noqa: ARG002
+    ) -> TransactionalSender:
+        """Refused.
+
+        Raises:
+            OptionError: Always.
+        """
+        raise OptionError(
+            "'sink.delivery-guarantee' = 'exactly-once' needs transactions, which 'kafka.client' = "
+            "'kafka-python' cannot do safely: set 'kafka.client' to 'librdkafka', or accept 'at-least-once'."
+        )
 
 
 CLIENT = KafkaPythonClient()

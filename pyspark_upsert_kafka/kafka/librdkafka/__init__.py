@@ -7,15 +7,21 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, Sender
+from pyspark_upsert_kafka.kafka.interfaces import (
+    Cluster,
+    RangeReader,
+    Sender,
+    TransactionalSender,
+)
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
 from pyspark_upsert_kafka.kafka.librdkafka.producer import pooled_producer
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
 from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_of
+from pyspark_upsert_kafka.kafka.librdkafka.transaction import open_transaction
 
 
 class LibrdkafkaClient:
-    """The three roles, played by librdkafka."""
+    """The roles, played by librdkafka."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""
@@ -44,6 +50,12 @@ class LibrdkafkaClient:
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
         return sender_of(pooled_producer(properties, tuple(topics), guarantee, details=details))
+
+    def transactional_sender(
+        self, properties: Properties, topics: Sequence[str], transactional_id: str
+    ) -> TransactionalSender:
+        """The same for a transaction; fences off whatever had the transactional id before."""
+        return open_transaction(properties, tuple(topics), transactional_id)
 
 
 CLIENT = LibrdkafkaClient()

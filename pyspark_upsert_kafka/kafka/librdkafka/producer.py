@@ -48,12 +48,19 @@ def pooled_producer(
         with pooled_admin(properties, "writer") as admin:
             limits = max_message_bytes(admin, topics)
         config = producer_config(properties, limits, guarantee)
-        return _opened(config) if details or not takes(config) else _opened_for_batches(config)
+        return (
+            open_producer(config) if details or not takes(config) else _opened_for_batches(config)
+        )
 
     return POOL.take((properties.resolved(), topics, guarantee, details), connect)
 
 
-def _opened(config: Mapping[str, Any]) -> OpenProducer:
+def open_producer(config: Mapping[str, Any]) -> OpenProducer:
+    """A producer of its own with this configuration.
+
+    Raises:
+        OptionError: The client does not take a property.
+    """
     reports = DeliveryReports()
     callbacks = {"on_delivery": reports.on_delivery, "error_cb": reports.errors.on_error}
     return OpenProducer(open_client(ck.Producer, {**config, **callbacks}), reports)

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 
-_CONFIG = {
+_CONFIG: dict[str, Any] = {
     # What the Java client does with a key, so that mixed writers agree where a key lives.
     "partitioner": "murmur2_random",
     "linger.ms": 5,
@@ -21,6 +21,9 @@ _CONFIG = {
     "delivery.report.only.error": True,
     "allow.auto.create.topics": False,
 }
+
+_TRANSACTION_TIMEOUT_MS = 900_000
+"""As long as brokers allow unless told otherwise (``transaction.max.timeout.ms``)."""
 
 _BATCH_BYTES = 1_000_000
 _QUEUE_KBYTES = 64 * 1024
@@ -55,6 +58,22 @@ def producer_config(
         "acks": confirmed.acks,
         "enable.idempotence": confirmed.idempotent,
     }
+
+
+def transaction_config(
+    properties: Properties, limits: Sequence[int], transactional_id: str
+) -> dict[str, Any]:
+    """The configuration of a producer that writes in transactions.
+
+    Raises:
+        OptionError: The properties contradict ``exactly-once``.
+    """
+    config = producer_config(properties, limits, DeliveryGuarantee.EXACTLY_ONCE)
+    timeout_ms = str(config.setdefault("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
+    if timeout_ms.isdigit() and "delivery.timeout.ms" not in properties:
+        # librdkafka takes no message timeout that is longer than the transaction's.
+        config["delivery.timeout.ms"] = min(_CONFIG["delivery.timeout.ms"], int(timeout_ms))
+    return {**config, "transactional.id": transactional_id}
 
 
 def _queue_kbytes(largest: str) -> int:

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
-from pyspark_upsert_kafka.sink.delivery import PlainDelivery, delivering, open_sender
+from pyspark_upsert_kafka.sink.delivery import delivering, open_sender
 from tests.table_options import table_options
 
 MESSAGES = Messages("t", octets([b"k"]), octets([b"v"]))
@@ -102,12 +102,17 @@ def test_a_delivery_ends_once(deliver, steps, fails, log):
     assert deliver(*steps, fails=fails) == log
 
 
-def test_what_goes_wrong_while_aborting_is_logged_with_the_task(caplog):
+def test_what_goes_wrong_while_aborting_is_logged_with_the_task(caplog, monkeypatch):
     """It must not take the place of the task's own error, and the log says whose it was."""
-    task = PlainDelivery(lambda: FakeSender(fails="close"), TASK)
-    task.send(MESSAGES)
+    monkeypatch.setattr(delivery, "open_sender", lambda _, **__: FakeSender(fails="close"))
 
-    task.abort()
+    def fail() -> None:
+        with delivering(TASK, options()) as task:
+            task.send(MESSAGES)
+            raise RuntimeError("the task's own")
+
+    with pytest.raises(RuntimeError, match="the task's own"):
+        fail()
 
     (record,) = caplog.records
     assert "task 3 (attempt 1) of batch 7 of query query" in record.getMessage()

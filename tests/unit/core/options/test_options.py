@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options import (
     NOT_YET,
     OPTIONS,
@@ -328,6 +329,18 @@ def test_options_of_a_batch_read(given, fields):
         ({"sink.delivery-guarantee": "at-least-once"}, {}),
         ({"sink.parallelism": "4"}, {"parallelism": 4}),
         ({"sequence-by": "ts"}, {"sequence_by": "ts"}),
+        (
+            {
+                "sink.delivery-guarantee": "EXACTLY-ONCE",
+                "sink.transactional-id-prefix": "p",
+                "sink.parallelism": "4",
+            },
+            {
+                "guarantee": DeliveryGuarantee.EXACTLY_ONCE,
+                "transactional_id_prefix": "p",
+                "parallelism": 4,
+            },
+        ),
     ],
 )
 def test_options_of_a_write(given, fields):
@@ -396,6 +409,13 @@ VALID = {
     "sink.parallelism": {"sink.parallelism": "1"},
     "sequence-by": {"sequence-by": "ts"},
     "sink.delivery-guarantee": {"sink.delivery-guarantee": "none"},
+    "sink.transactional-id-prefix": {"sink.transactional-id-prefix": "p"},
+}
+
+EXACTLY_ONCE = {
+    "sink.delivery-guarantee": "exactly-once",
+    "sink.transactional-id-prefix": "p",
+    "sink.parallelism": "4",
 }
 
 
@@ -767,12 +787,56 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
             ),
         ),
         (write, {"sequence-by": "ts"}, "Option 'sequence-by' works with upsert_sink only, "),
+        *(
+            (
+                write,
+                given,
+                (
+                    "'sink.delivery-guarantee' = 'exactly-once' works with upsert_sink only, since Spark "
+                    "tells a Python writer nothing of the number of tasks: use "
+                    ".foreachBatch(upsert_sink(options)) with 'sink.parallelism' and "
+                    "'sink.transactional-id-prefix'."
+                ),
+            )
+            for given in (EXACTLY_ONCE, {"sink.delivery-guarantee": "exactly-once"})
+        ),
+        (
+            sink,
+            {"sink.delivery-guarantee": "exactly-once", "sink.parallelism": "4"},
+            (
+                "sink.transactional-id-prefix must be specified when using "
+                "DeliveryGuarantee.EXACTLY_ONCE: "
+            ),
+        ),
+        (
+            sink,
+            {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "p"},
+            "'sink.parallelism' is required with 'sink.delivery-guarantee' = 'exactly-once' ",
+        ),
+        *(
+            (
+                sink,
+                {**EXACTLY_ONCE, **weaker},
+                "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and ",
+            )
+            for weaker in ({"properties.acks": "1"}, {"properties.enable.idempotence": "false"})
+        ),
     ],
 )
 def test_what_is_wrong_with_one_side(planned, given, message):
     """What contradicts itself, or lacks a part, is refused in Flink's words where Flink has them."""
     with pytest.raises(OptionError, match="^" + re.escape(message)):
         planned(**given)
+
+
+def test_a_task_of_upsert_sink_knows_its_call():
+    """What `upsert_sink` prepared on the driver reaches each task, with prefix and topics."""
+    told = {name: value for name, value in EXACTLY_ONCE.items() if name != "sink.parallelism"}
+
+    assert write(**told, **{"upsert-sink.call": "7d0c/1/12/4"}).call == Call(
+        "p", "7d0c", 1, 12, 4, ("t",)
+    )
+    assert write().call is None
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("sink.parallelism", "4", 4, None),
     ("sequence-by", "at", "at", None),
     ("sink.delivery-guarantee", "none", "none", "at-least-once"),
+    ("sink.transactional-id-prefix", "p", "p", None),
 ]
 
 OF_FORMATS = {

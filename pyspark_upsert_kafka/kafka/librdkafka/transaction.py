@@ -1,0 +1,168 @@
+"""Sends messages in a transaction with librdkafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.core.markers import GroupOffset
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
+from pyspark_upsert_kafka.kafka.librdkafka.producer import OpenProducer, open_producer
+from pyspark_upsert_kafka.kafka.librdkafka.producer_config import transaction_config
+from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
+from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import TransactionGroup
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.pool import Lease
+from pyspark_upsert_kafka.kafka.retrying import Retrying
+from pyspark_upsert_kafka.kafka.sizes import max_message_bytes
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.transaction_errors import explained
+
+_FENCED_CODE = 90
+"""PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
+
+
+def open_transaction(
+    properties: Properties, topics: tuple[str, ...], transactional_id: str
+) -> LibrdkafkaTransactionalSender:
+    """A sender for these topics, which are checked to exist; fences off whatever had the id before.
+
+    Raises:
+        BrokerError: No broker answers, a topic does not exist, or access is denied.
+        OptionError: The client does not take a property, or one contradicts ``exactly-once``.
+    """
+    with pooled_admin(properties, "writer") as admin:
+        limits = max_message_bytes(admin, topics)
+    opened = open_producer(transaction_config(properties, limits, transactional_id))
+    sender = LibrdkafkaTransactionalSender(opened, properties, transactional_id)
+    try:
+        sender.take_over()
+    except BaseException:
+        sender.close()
+        raise
+    return sender
+
+
+class LibrdkafkaTransactionalSender(LibrdkafkaSender):
+    """A producer of its own for one transaction: librdkafka binds a producer to its transactional id.
+
+    Args:
+        opened: The producer.
+        properties: As the user gave them.
+        transactional_id: Its transactional id, and the group whose offset it commits.
+    """
+
+    def __init__(self, opened: OpenProducer, properties: Properties, transactional_id: str) -> None:
+        super().__init__(Lease(opened, (), time.monotonic()))
+        self._properties, self._id = properties, transactional_id
+        self._group = TransactionGroup(properties, transactional_id)
+        self._in_transaction = False
+
+    def take_over(self) -> None:
+        """Fences off whatever had the id before, and waits until its transaction is aborted or committed."""
+        self._request("begin to write", self._producer.init_transactions)
+
+    def committed(self, topic: str) -> GroupOffset | None:
+        """What the group with the name of the id has committed on a topic; None = nothing."""
+        return self._group.committed(topic)
+
+    def committed_anywhere(self) -> GroupOffset | None:
+        """The same on any topic."""
+        return self._group.committed_anywhere()
+
+    def begin(self) -> None:
+        """Begins the transaction."""
+        with self._explained():
+            self._producer.begin_transaction()
+        self._in_transaction = True
+
+    def send(self, messages: Messages) -> None:
+        """Hands messages to the client, waiting while its queue is full."""
+        with self._explained():
+            super().send(messages)
+
+    def flush(self) -> None:
+        """Returns when the broker has confirmed every message sent so far."""
+        with self._explained():
+            super().flush()
+
+    def commit(self, offset: GroupOffset) -> None:
+        """Commits the messages together with an offset of the group."""
+        partition = ck.TopicPartition(
+            offset.topic, offset.partition, offset.offset, offset.metadata
+        )
+        group = self._group.metadata()
+
+        def send_offset(timeout: float) -> None:
+            self._producer.send_offsets_to_transaction([partition], group, timeout)
+
+        self._request("add a marker to a transaction", send_offset)
+        self._request("commit a transaction", self._producer.commit_transaction)
+        self._in_transaction = False
+
+    def close(self) -> None:
+        """Aborts the transaction, if one is open, and ends the producer."""
+        try:
+            self._abort()
+        finally:
+            self._producer.purge()
+            with suppress(
+                ck.KafkaException, SystemError
+            ):  # once more what was fatal, and is told already
+                self._producer.flush(0)
+            del self._producer, self._lease  # librdkafka's threads end with the last reference
+
+    def _abort(self) -> None:
+        """Aborts the transaction, if one is open: with it goes what is not sent yet."""
+        if self._in_transaction:
+            self._in_transaction = False
+            self._producer.abort_transaction(timeouts.CLOSE_TIMEOUT_S)
+
+    def _request(self, what: str, request: Callable[[float], object]) -> None:
+        """A request of the transaction, sent again while that may help.
+
+        Raises:
+            BrokerError: It failed for good; after a commit it may be unknown whether it did.
+        """
+        properties = self._properties.resolved()
+        Retrying(
+            properties["bootstrap.servers"], Timeouts.from_properties(properties), self._reports.errors,
+            (ck.KafkaException,), self._failure,
+        ).call(what, request)  # fmt: skip
+
+    def _failure(self, exception: Exception) -> Failure:
+        """What an error means for the next attempt, as librdkafka itself says."""
+        error: ck.KafkaError = exception.args[0]
+        if error.fatal():
+            self._in_transaction = False  # nothing is left that this producer could abort
+        kind = Kind.RETRIABLE if error.retriable() else Kind.FATAL
+        return Failure(kind, explained(self._id, _code(error), error.str()))
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """An error of the producer is raised as one that says what happened to the transaction."""
+        try:
+            yield
+        except (ck.KafkaException, SystemError) as raised:
+            # An error that is fatal is raised among the reports of messages, which Python may call a SystemError.
+            exception = raised.__cause__ if isinstance(raised, SystemError) else raised
+            if not isinstance(exception, ck.KafkaException):
+                raise
+            raise BrokerError(f"Nothing is written by {self._failure(exception).text}.") from None
+        except DeliveryError:
+            # The first sign that a producer is fenced off is a message that is not delivered.
+            with self._explained():
+                self._abort()
+            raise
+
+
+def _code(error: ck.KafkaError) -> int:
+    fenced = error.code() == ck.KafkaError._FENCED  # noqa: SLF001 - librdkafka's own code
+    return _FENCED_CODE if fenced else error.code()

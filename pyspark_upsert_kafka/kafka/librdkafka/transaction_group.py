@@ -1,0 +1,91 @@
+"""The consumer group for which a transaction commits an offset, seen by a consumer that never joins it.
+
+librdkafka's admin client lists the offsets of groups too, but dereferences a null pointer when a group's
+coordinator has just moved, or is not there yet; and it leaves offsets out that a transaction is about to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.core.markers import GroupOffset
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from pyspark_upsert_kafka.kafka.retrying import Retrying
+from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+
+
+class TransactionGroup:
+    """The group's offsets on partition 0 of topics.
+
+    Args:
+        properties: As the user gave them.
+        name: The group, which has the name of the transactional id.
+    """
+
+    def __init__(self, properties: Properties, name: str) -> None:
+        self._properties, self._name = properties, name
+
+    def committed(self, topic: str) -> GroupOffset | None:
+        """What the group has committed on the topic; an open transaction that may change it is waited for."""
+        with self._consumer() as consumer:
+            return self._first(consumer, [topic])
+
+    def committed_anywhere(self) -> GroupOffset | None:
+        """What the group has committed on any topic that may be seen."""
+        with self._consumer() as consumer:
+            names = self._request("list topics", lambda timeout: _topics(consumer, timeout))
+            return self._first(consumer, names)
+
+    def metadata(self) -> object:
+        """What a transaction needs to know of the group; nobody is asked for it."""
+        consumer = ck.Consumer({"group.id": self._name})
+        try:
+            return consumer.consumer_group_metadata()
+        finally:
+            consumer.close()
+
+    @contextmanager
+    def _consumer(self) -> Iterator[ck.Consumer]:
+        # Without ``isolation.level`` it is read_committed, for offsets too.
+        config = client_config(self._properties, "writer", {"reconnect.backoff.ms": 10})
+        config.pop("isolation.level", None)
+        mine = {"group.id": self._name, "enable.auto.commit": False}
+        consumer = open_client(ck.Consumer, {**config, **mine})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    def _first(self, consumer: ck.Consumer, topics: Sequence[str]) -> GroupOffset | None:
+        wanted = [ck.TopicPartition(topic, 0) for topic in topics]
+
+        def request(timeout: float) -> list[ck.TopicPartition]:
+            found: list[ck.TopicPartition] = consumer.committed(wanted, timeout)
+            for tp in found:
+                if tp.error is not None:
+                    raise ck.KafkaException(tp.error)
+            return [tp for tp in found if tp.offset >= 0]
+
+        found = self._request(f"look up the offsets of group {self._name!r}", request)
+        if not found:
+            return None
+        tp = found[0]
+        return GroupOffset(tp.topic, tp.partition, tp.offset, tp.metadata or "")
+
+    def _request(self, what: str, request: Any) -> Any:
+        given = self._properties.resolved()
+        return Retrying(
+            given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(),
+            (ck.KafkaException,), classify,
+        ).call(what, request)  # fmt: skip
+
+
+def _topics(consumer: ck.Consumer, timeout: float) -> list[str]:
+    found = consumer.list_topics(timeout=timeout).topics
+    return [name for name, topic in found.items() if topic.error is None]

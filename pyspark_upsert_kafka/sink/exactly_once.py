@@ -1,0 +1,107 @@
+"""Exactly once: a task's messages and its marker are in one transaction, so a task that runs again writes nothing.
+
+For readers with ``isolation.level`` = ``read_committed``. What a marker says is in ``core/markers.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from pyspark_upsert_kafka.core.markers import Call, is_written, preparation
+from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
+from pyspark_upsert_kafka.kafka.messages import Messages
+
+OpenTransaction = Callable[[str], TransactionalSender]
+"""Opens a sender with a transactional id."""
+
+
+def prepare(call: Call, open_: OpenTransaction) -> None:
+    """Prepares a call on the driver, before any of its tasks starts.
+
+    The plan is committed first, so that a batch that runs again with another number of tasks is refused.
+
+    Args:
+        call: The call that is to be written.
+        open_: Opens a sender with a transactional id.
+
+    Raises:
+        CheckpointError: A newer batch was begun already.
+        OptionError: The batch was begun with another number of tasks, or calls before wrote to other topics.
+        BrokerError: No broker answers, a topic does not exist, or access is denied.
+    """
+    with closing(open_(call.plan_id)) as plan:
+        todo = preparation(call, plan.committed(call.marker.topic) or plan.committed_anywhere())
+        warn_once(*todo.warnings)
+        for task in todo.fenced:
+            open_(call.transactional_id(task)).close()
+        if todo.commits_plan:
+            plan.begin()
+            plan.commit(call.marker)
+
+
+class ExactlyOnceDelivery:
+    """Writes the messages of a task in one transaction, unless its marker says that they are written.
+
+    The marker is read after the sender is open: from then on no late attempt can write any more. When a
+    commit fails, it may be unknown whether it took place: the task fails, and the next attempt's look at the
+    marker decides. A task without messages writes nothing, and needs no marker.
+
+    Args:
+        call: The call that the task belongs to.
+        task: Number of the task.
+        open_: Opens a sender with a transactional id.
+        buffered: What the sender is wrapped in.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        task: int,
+        open_: OpenTransaction,
+        buffered: Callable[[Sender], Sender] = lambda sender: sender,
+    ) -> None:
+        self._call, self._task = call, task
+        self._open, self._buffered = open_, buffered
+        self._transaction: TransactionalSender | None = None
+        self._sender: Sender | None = None
+        self._has_begun = False
+
+    def send(self, messages: Messages) -> None:
+        """Hands messages to the sender; drops them when they are written already.
+
+        Raises:
+            CheckpointError: The task has written a newer batch already.
+        """
+        if not self._has_begun and len(messages):
+            self._begin()
+            self._has_begun = True
+        if self._sender is not None:
+            self._sender.send(messages)
+
+    def commit(self) -> None:
+        """Commits messages and marker, once the broker has confirmed every message."""
+        if self._sender is not None and self._transaction is not None:
+            self._sender.flush()
+            self._transaction.commit(self._call.marker)
+        self._close()
+
+    def abort(self) -> None:
+        """Aborts the transaction, so that it holds no reader up."""
+        self._close()
+
+    def _begin(self) -> None:
+        transaction = self._open(self._call.transactional_id(self._task))
+        self._sender = self._transaction = transaction
+        if is_written(self._call, transaction.committed(self._call.marker.topic)):
+            self._close()
+        else:
+            transaction.begin()
+            self._sender = self._buffered(transaction)
+
+    def _close(self) -> None:
+        """Closes the sender, if one is open, and no more than once."""
+        sender, self._sender, self._transaction = self._sender, None, None
+        if sender is not None:
+            sender.close()

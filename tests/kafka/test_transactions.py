@@ -1,0 +1,214 @@
+"""Transactions on a real broker: one writer for each transactional id, and messages with their marker or neither."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
+from pyspark_upsert_kafka.core.markers import Call, GroupOffset
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import TransactionalSender
+from tests.conftest import Broker
+from tests.kafka.conftest import messages, numbered
+
+
+class Transactions:
+    """Senders with transactional ids of their own, over the broker that tests share."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.id = f"sink-{uuid.uuid4()}-0-1"
+
+    def open(self, topic: str, id_: str = "", **properties: str) -> TransactionalSender:
+        """A sender; whatever had the id before is fenced off."""
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        return load_client("librdkafka").transactional_sender(
+            Properties({"bootstrap.servers": self.broker.servers, **given}),
+            (topic,),
+            id_ or self.id,
+        )
+
+    def write(self, topic: str, count: int, start: int = 0) -> GroupOffset:
+        """Writes numbered messages in a transaction of the first id, with a marker that is returned."""
+        offset = GroupOffset(topic, 0, start + count, '{"tasks": 1}')
+        with closing(self.open(topic)) as sender:
+            sender.begin()
+            sender.send(messages(topic, *numbered(count, start)))
+            sender.flush()
+            sender.commit(offset)
+        return offset
+
+
+@pytest.fixture
+def transactions(broker: Broker) -> Transactions:
+    """Transactions of ids that no other test has."""
+    return Transactions(broker)
+
+
+def test_messages_and_marker_are_committed_together(broker, transactions):
+    """After the commit both are there, and the next sender finds the marker as it was given."""
+    topic = broker.topic(3)
+    with closing(transactions.open(topic)) as sender:
+        assert sender.committed(topic) is None
+    for start in (0, 20):
+        offset = transactions.write(topic, 20, start)
+        with closing(transactions.open(topic)) as sender:
+            assert sender.committed(topic) == offset
+
+    assert sorted(broker.pairs(topic)) == sorted(numbered(40))
+
+
+def test_a_transaction_that_is_not_committed_leaves_nothing(broker, transactions):
+    """Closed before its commit: no message, no marker, and no reader waits for it."""
+    topic = broker.topic()
+    with closing(transactions.open(topic)) as sender:
+        sender.begin()
+        sender.send(messages(topic, *numbered(5)))
+        sender.flush()
+
+    with closing(transactions.open(topic)) as sender:
+        assert sender.committed(topic) is None
+    assert broker.pairs(topic) == []
+
+
+def test_who_opens_an_id_fences_off_the_one_before(broker, transactions):
+    """The open transaction is aborted, and whatever its sender does next fails and says why."""
+    topic = broker.topic()
+    late = transactions.open(topic)
+    late.begin()
+    late.send(messages(topic, (b"late", b"1")))
+    late.flush()
+    offset = transactions.write(topic, 1)
+
+    def goes_on() -> None:
+        late.send(messages(topic, (b"late", b"2")))
+        late.flush()
+        late.commit(GroupOffset(topic, 0, 99, ""))
+
+    with pytest.raises(BrokerError) as error:
+        goes_on()
+    late.close()
+
+    for part in (transactions.id, "fenced off", "newer attempt of the task"):
+        assert part in str(error.value)
+    assert broker.pairs(topic) == numbered(1)
+    with closing(transactions.open(topic)) as sender:
+        assert sender.committed(topic) == offset
+
+
+def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
+    """Also when everything but the marker was sent before."""
+    topic = broker.topic()
+    late = transactions.open(topic)
+    late.begin()
+    late.send(messages(topic, (b"late", b"1")))
+    late.flush()
+    transactions.write(topic, 1)
+
+    with pytest.raises(BrokerError, match="fenced off"):
+        late.commit(GroupOffset(topic, 0, 99, ""))
+    late.close()
+
+    assert broker.pairs(topic) == numbered(1)
+
+
+def test_other_ids_are_left_alone(broker, transactions):
+    """Two senders with ids of their own write at the same time."""
+    topic = broker.topic()
+    with (
+        closing(transactions.open(topic)) as one,
+        closing(transactions.open(topic, transactions.id + "0")) as other,
+    ):
+        for sender in (one, other):
+            sender.begin()
+            sender.send(messages(topic, *numbered(3)))
+        for sender in (other, one):
+            sender.flush()
+            sender.commit(GroupOffset(topic, 0, 1, ""))
+
+    assert sorted(broker.pairs(topic)) == sorted(numbered(3) * 2)
+
+
+def test_a_marker_on_another_topic_is_found(broker, transactions):
+    """A sink whose topic was changed is to be told so."""
+    before, now = broker.topic(), broker.topic()
+    offset = transactions.write(before, 1)
+
+    with closing(transactions.open(now)) as sender:
+        assert sender.committed(now) is None
+        assert sender.committed_anywhere() == offset
+
+
+def test_the_group_is_named_as_the_transactional_id(broker, transactions):
+    """So that administrators find the markers, and grant rights by one prefix."""
+    topic = broker.topic()
+    transactions.write(topic, 7)
+
+    asked = [ConsumerGroupTopicPartitions(transactions.id)]
+    found = broker.admin.list_consumer_group_offsets(asked)[transactions.id].result()
+
+    (offset,) = found.topic_partitions
+    assert (offset.topic, offset.partition, offset.offset) == (topic, 0, 7)
+
+
+def test_a_message_that_is_refused_leaves_nothing(broker, transactions):
+    """The first message that the broker does not take is the error; the others are aborted with it."""
+    topic = broker.topic(max_message_bytes="1000")
+    with closing(transactions.open(topic)) as sender:
+        sender.begin()
+        sender.send(messages(topic, *numbered(3)))
+        sender.flush()
+
+        def send_large() -> None:
+            sender.send(messages(topic, (b"large", b"x" * 5000)))
+            sender.flush()
+
+        with pytest.raises(DeliveryError, match="large"):
+            send_large()
+
+    transactions.write(topic, 1)
+    assert broker.pairs(topic) == numbered(1)
+
+
+def test_a_timeout_beyond_what_the_broker_allows(broker, transactions):
+    """The brokers' limit is named, and the option to lower."""
+    with pytest.raises(BrokerError) as error:
+        transactions.open(broker.topic(), transaction_timeout_ms="3600000")
+
+    for part in ("'properties.transaction.timeout.ms'", "'transaction.max.timeout.ms'"):
+        assert part in str(error.value)
+
+
+def test_a_short_timeout_of_the_transaction_shortens_that_of_messages(broker, transactions):
+    """Librdkafka takes no message timeout that is longer, and users give the one without the other."""
+    with closing(transactions.open(broker.topic(), transaction_timeout_ms="5000")) as sender:
+        sender.begin()
+
+
+def test_a_topic_that_does_not_exist(transactions):
+    """It is told how to create it, as without transactions."""
+    with pytest.raises(BrokerError, match="Topic 'nowhere-to-be-found' does not exist"):
+        transactions.open("nowhere-to-be-found")
+
+
+def test_kafka_python_is_refused():
+    """Not in a task after rows were sent, but when the batch is prepared."""
+    with pytest.raises(OptionError, match=r"set 'kafka\.client' to 'librdkafka'"):
+        load_client("kafka-python").transactional_sender(Properties({}), ("t",), "id")
+
+
+def test_calls_of_a_sink_and_their_markers(broker, transactions):
+    """A call's marker comes back from the broker as what the call made of it."""
+    topic = broker.topic()
+    call = Call("sink", str(uuid.uuid4()), 0, 2**31, 3, (topic,))
+    with closing(transactions.open(topic, call.plan_id)) as plan:
+        plan.begin()
+        plan.commit(call.marker)
+
+    with closing(transactions.open(topic, call.plan_id)) as plan:
+        assert plan.committed(topic) == call.marker

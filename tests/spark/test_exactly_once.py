@@ -1,0 +1,215 @@
+"""Exactly once through Spark: batches that run again, other numbers of tasks, several sinks, what is refused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_upsert_kafka import OptionError, upsert_sink
+from pyspark_upsert_kafka.sink.update_mode import UpsertSink
+from tests.conftest import Broker, options
+from tests.spark.batches import refused
+from tests.spark.conftest import run_to_end
+from tests.spark.test_sink_stream import put, stream
+
+Function = Callable[[DataFrame, int], object]
+
+
+def sink(broker: Broker, topic: str, tasks: int = 3, **more: Any) -> UpsertSink:
+    """A sink that writes exactly once."""
+    given = {
+        "sink.parallelism": tasks,
+        "sink.delivery-guarantee": "exactly-once",
+        "sink.transactional-id-prefix": "sink",
+    }
+    return upsert_sink(options(broker, topic), **{**given, **more})
+
+
+class Batches:
+    """A query over files, each a batch of ten rows, which runs up to the last file and ends.
+
+    Args:
+        spark: The session.
+        folder: Where its files and its checkpoint are.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.files, self.checkpoint = spark, folder / "in", folder / "checkpoint"
+        self.count = 0
+
+    def add(self) -> None:
+        """One more batch."""
+        put(self.files, self.count, *[(n, f"{self.count}", "+I") for n in range(10)])
+        self.count += 1
+
+    def run(self, write: Function) -> None:
+        """Writes what is there by this function of foreachBatch."""
+        writer = stream(self.spark, self.files).writeStream.foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        run_to_end(writer.trigger(availableNow=True).start())
+
+    def forget_last(self) -> None:
+        """As if the driver had died before it could say that the last batch is done."""
+        number = self.count - 1
+        (self.checkpoint / "commits" / f"{number}").unlink()
+        (self.checkpoint / "commits" / f".{number}.crc").unlink(missing_ok=True)
+
+    def written(self, copies: int = 1) -> list[tuple[str, str]]:
+        """What is to be in the topic: key and value of each row, sorted."""
+        rows = [(n, batch) for n in range(10) for batch in range(self.count)] * copies
+        return sorted((f'{{"id":{n}}}', f'{{"id":{n},"name":"{batch}"}}') for n, batch in rows)
+
+
+@pytest.fixture
+def batches(spark: SparkSession, tmp_path: Path) -> Batches:
+    """A query with two batches."""
+    found = Batches(spark, tmp_path)
+    found.add()
+    found.add()
+    return found
+
+
+def messages(broker: Broker, topic: str) -> list[tuple[str, str]]:
+    """Key and value of each committed message, sorted."""
+    pairs = broker.pairs(topic)
+    return sorted(((key or b"").decode(), (value or b"").decode()) for key, value in pairs)
+
+
+def test_a_batch_that_runs_again_writes_nothing_twice(broker: Broker, batches: Batches) -> None:
+    """After the driver died between the last task and the commit log; another number of tasks is refused."""
+    topic = broker.topic(2)
+    batches.run(sink(broker, topic))
+    batches.forget_last()
+    text = refused(lambda: batches.run(sink(broker, topic, tasks=2)))
+    batches.run(sink(broker, topic))
+    batches.add()
+    batches.run(sink(broker, topic, tasks=2))  # a new batch may have fewer
+
+    assert "'sink.parallelism' = '3'" in text
+    assert "with '2'" in text
+    assert messages(broker, topic) == batches.written()
+
+
+def test_a_task_that_fails_leaves_nothing_and_the_others_write_once(
+    broker: Broker, batches: Batches
+) -> None:
+    """A row that cannot be encoded aborts its task; tasks that were done are not done again."""
+    topic = broker.topic(2)
+    broken = [True]
+
+    def write(rows: DataFrame, batch: int) -> None:
+        bad = "IF(id = 7, 'no kind of change', _change_type) AS _change_type"
+        chosen = ["id", "name", bad] if broken[0] and batch == 1 else ["*"]
+        sink(broker, topic)(rows.selectExpr(*chosen), batch)
+
+    assert "'no kind of change' is no kind of change" in refused(lambda: batches.run(write))
+    before = messages(broker, topic)
+    broken.clear()
+    broken.append(False)
+    batches.run(write)
+
+    assert len(before) < len(batches.written())
+    assert messages(broker, topic) == batches.written()
+
+
+def test_several_sinks_in_one_batch(broker: Broker, batches: Batches) -> None:
+    """Two calls with one prefix, to two topics and to one, do not stand for one another."""
+    one, other = broker.topic(1), broker.topic(2)
+    fails = [True, False, False, False]
+
+    def write(rows: DataFrame, batch: int) -> None:
+        for topic in (one, other, other):
+            sink(broker, topic, tasks=2)(rows, batch)
+        if batch == 1 and fails.pop(0):
+            raise RuntimeError("after all calls")
+
+    refused(lambda: batches.run(write))
+    batches.run(write)
+
+    assert messages(broker, one) == batches.written()
+    assert messages(broker, other) == batches.written(copies=2)
+
+
+def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """A new query's first batch is not taken for that of another query."""
+    topic = broker.topic(1)
+    for name in ("one", "other"):
+        batches = Batches(spark, tmp_path / name)
+        (tmp_path / name).mkdir()
+        batches.add()
+        batches.run(sink(broker, topic))
+
+    assert messages(broker, topic) == batches.written(copies=2)
+
+
+def test_what_is_refused_in_a_batch(broker: Broker, batches: Batches) -> None:
+    """Another topic for a call, another number of the batch, calls in several threads."""
+    topic, other = broker.topic(1), broker.topic(1)
+
+    def in_threads(rows: DataFrame, batch: int) -> None:
+        wrong: list[Exception] = []
+
+        def call() -> None:
+            try:
+                sink(broker, topic)(rows, batch)
+            except OptionError as error:
+                wrong.append(error)
+
+        call()
+        target: Any = inheritable_thread_target(rows.sparkSession)(call)
+        thread = threading.Thread(target=target)
+        thread.start()
+        thread.join()
+        if wrong:
+            raise wrong[0]
+
+    assert "called from two threads" in refused(lambda: batches.run(in_threads))
+    batches.run(sink(broker, topic))
+    batches.forget_last()
+    assert f"wrote to topic '{topic}' before" in refused(lambda: batches.run(sink(broker, other)))
+    wrong_number: Function = lambda rows, _: sink(broker, topic)(rows, 0)  # noqa: E731
+    assert "called with batch 0 while batch 1 runs" in refused(lambda: batches.run(wrong_number))
+
+    assert messages(broker, topic) == batches.written()
+    assert messages(broker, other) == []
+
+
+def test_what_is_refused_without_a_query(
+    spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of no streaming query, and speculative execution."""
+    write = sink(broker, broker.topic(1))
+    with pytest.raises(OptionError, match="no query was found"):
+        write(spark.range(3), 0)
+    asked = spark.conf.get
+    monkeypatch.setattr(
+        type(spark.conf),
+        "get",
+        lambda _, name, *default: "true" if name == "spark.speculation" else asked(name, *default),
+    )
+    with pytest.raises(OptionError, match=r"'spark\.speculation' is on"):
+        write(spark.range(3), 0)
+
+
+def test_order_within_a_key(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """With a sequence, a buffer and preimages each key's changes come as without transactions."""
+    topic, files = broker.topic(2), tmp_path / "in"
+    rows = [(n % 5, f"{n:04}", "+U") for n in range(500)]
+    moved = [(n, "0000", "-U") for n in range(5)] + [(9, "0000", "-U")]
+    put(files, 0, *reversed(rows), *moved)
+    flush = {"sink.buffer-flush.max-rows": 3, "sink.buffer-flush.interval": "1 h"}
+    write = sink(broker, topic, **{"sequence-by": "name"}, **flush)
+    writer = stream(spark, files).writeStream.foreachBatch(write).trigger(availableNow=True)
+    run_to_end(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
+
+    last = dict(messages(broker, topic))
+    assert last == {
+        '{"id":9}': "",
+        **{f'{{"id":{n}}}': f'{{"id":{n},"name":"{495 + n:04}"}}' for n in range(5)},
+    }

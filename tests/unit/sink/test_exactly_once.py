@@ -1,0 +1,284 @@
+"""Exactly once, over transactions in memory that fence and abort as Kafka's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    CheckpointError,
+    DeliveryError,
+    OptionError,
+)
+from pyspark_upsert_kafka.core.markers import Call, GroupOffset
+from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
+
+CALL = Call("sink", "query", 0, 5, 2, ("t",))
+
+
+@dataclass
+class FakeKafka:
+    """Committed values, the markers of groups, and how often each transactional id was opened."""
+
+    values: list[bytes | None] = field(default_factory=list)
+    markers: dict[str, GroupOffset] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+    fails: str = ""
+
+    def open(self, transactional_id: str) -> FakeTransaction:
+        """A sender; whatever had the id before is fenced off."""
+        self.log.append(f"open {transactional_id.removeprefix('sink-query-')}")
+        self.epochs[transactional_id] = self.epochs.get(transactional_id, 0) + 1
+        return FakeTransaction(self, transactional_id, self.epochs[transactional_id])
+
+
+@dataclass
+class FakeTransaction:
+    """One sender; one of its methods fails when the cluster says so."""
+
+    kafka: FakeKafka
+    id: str
+    epoch: int
+    sent: list[bytes | None] = field(default_factory=list)
+
+    def _do(self, name: str) -> None:
+        self.kafka.log.append(name)
+        if name == self.kafka.fails:
+            raise DeliveryError("t", 0, b"k", f"{name} fails")
+
+    def committed(self, topic: str) -> GroupOffset | None:
+        """The marker of the group with the name of the id."""
+        self._do("look")
+        return self.kafka.markers.get(self.id)
+
+    def committed_anywhere(self) -> GroupOffset | None:
+        """The same: groups here have one marker each."""
+        return self.kafka.markers.get(self.id)
+
+    def begin(self) -> None:
+        """Takes note."""
+        self._do("begin")
+
+    def send(self, messages: Messages) -> None:
+        """Holds the messages back until they are committed."""
+        self._do("send")
+        self.sent += messages.values.to_pylist()
+
+    def flush(self) -> None:
+        """Takes note."""
+        self._do("flush")
+
+    def commit(self, offset: GroupOffset) -> None:
+        """Commits, or is fenced; ``answer`` fails after the commit."""
+        self._do("commit")
+        if self.epoch < self.kafka.epochs[self.id]:
+            raise BrokerError("fenced")
+        self.kafka.values += self.sent
+        self.kafka.markers[self.id] = offset
+        if self.kafka.fails == "answer":
+            raise BrokerError("no answer")
+
+    def close(self) -> None:
+        """Takes note."""
+        self._do("close")
+
+
+def message(value: bytes) -> Messages:
+    """A message with this value."""
+    return Messages("t", octets([b"k"]), octets([value]))
+
+
+def write(kafka: FakeKafka, *values: bytes, call: Call = CALL, task: int = 1) -> None:
+    """Writes values, a message at a time, as a task does; its error is the caller's."""
+    delivery = ExactlyOnceDelivery(call, task, kafka.open)
+    try:
+        for value in values:
+            delivery.send(message(value))
+        delivery.commit()
+    except BaseException:
+        delivery.abort()
+        raise
+
+
+def test_a_task_is_fenced_off_before_its_marker_is_read():
+    """The order: open, which fences off predecessors; read the marker; write; marker and messages in one."""
+    kafka = FakeKafka()
+
+    write(kafka, b"a", b"b")
+
+    assert kafka.log == ["open 0-1", "look", "begin", "send", "send", "flush", "commit", "close"]
+    assert kafka.values == [b"a", b"b"]
+    assert kafka.markers == {"sink-query-0-1": CALL.marker}
+
+
+def test_a_task_that_runs_again_writes_nothing():
+    """Its marker says that it is done: its rows are taken and dropped."""
+    kafka = FakeKafka()
+    for _ in range(3):
+        write(kafka, b"a", b"b")
+
+    assert kafka.values == [b"a", b"b"]
+    assert kafka.log[-3:] == ["open 0-1", "look", "close"]
+
+
+def test_the_next_batch_is_written():
+    """The marker of the batch before lets it pass."""
+    kafka = FakeKafka()
+    write(kafka, b"a")
+    write(kafka, b"b", call=replace(CALL, batch=6))
+
+    assert kafka.values == [b"a", b"b"]
+
+
+def test_a_task_of_an_older_batch_is_refused():
+    """Whoever comes late with an old batch writes nothing."""
+    kafka = FakeKafka()
+    write(kafka, b"b", call=replace(CALL, batch=6))
+
+    with pytest.raises(CheckpointError):
+        write(kafka, b"a")
+
+    assert kafka.values == [b"b"]
+    assert kafka.log[-1] == "close"
+
+
+def test_a_task_without_rows_asks_for_nothing():
+    """A shuffle makes many tasks without rows; a message that holds none begins nothing either."""
+    kafka = FakeKafka()
+    delivery = ExactlyOnceDelivery(CALL, 0, kafka.open)
+    delivery.send(Messages("t", octets([]), octets([])))
+    delivery.commit()
+
+    assert kafka.log == []
+
+
+@pytest.mark.parametrize("fails", ["look", "begin", "send", "flush", "commit"])
+def test_what_fails_leaves_nothing_and_closes_the_sender(fails):
+    """Closing aborts the transaction; the next attempt writes everything."""
+    kafka = FakeKafka(fails=fails)
+    with pytest.raises(DeliveryError):
+        write(kafka, b"a")
+    assert kafka.values == []
+    assert kafka.log[-1] == "close"
+
+    kafka.fails = ""
+    write(kafka, b"a")
+
+    assert kafka.values == [b"a"]
+
+
+def test_an_unknown_outcome_fails_the_task_and_the_marker_decides():
+    """The commit took place, and its answer was lost: the task fails, and the next attempt writes nothing."""
+    kafka = FakeKafka(fails="answer")
+    with pytest.raises(BrokerError):
+        write(kafka, b"a")
+
+    kafka.fails = ""
+    write(kafka, b"a")
+
+    assert kafka.values == [b"a"]
+
+
+def test_a_late_attempt_writes_nothing():
+    """Of two attempts at the same time, the one that was opened last writes."""
+    kafka = FakeKafka()
+    late = ExactlyOnceDelivery(CALL, 1, kafka.open)
+    late.send(message(b"late"))
+    write(kafka, b"a")
+
+    with pytest.raises(BrokerError, match="fenced"):
+        late.commit()
+
+    assert kafka.values == [b"a"]
+
+
+def test_the_buffer_is_emptied_into_the_transaction():
+    """What the keyed buffer holds is sent before the marker; closing it closes the transaction."""
+    kafka = FakeKafka()
+    flush = BufferFlush(10, 3600.0)
+    buffered: Callable[..., KeyedBuffer] = lambda sender: KeyedBuffer(sender, flush)  # noqa: E731
+    delivery = ExactlyOnceDelivery(CALL, 1, kafka.open, buffered)
+    for value in (b"a", b"b"):
+        delivery.send(message(value))
+    delivery.commit()
+
+    assert kafka.values == [b"b"]
+    assert kafka.log == ["open 0-1", "look", "begin", "send", "flush", "commit", "close"]
+
+
+# The driver
+
+
+def test_the_plan_is_committed_before_any_task():
+    """A first batch, and the next one with as many tasks: the plan's marker alone."""
+    kafka = FakeKafka()
+    prepare(replace(CALL, batch=0), kafka.open)
+    prepare(replace(CALL, batch=1), kafka.open)
+
+    assert kafka.markers == {"sink-query-0-plan": replace(CALL, batch=1).marker}
+    assert kafka.log == ["open 0-plan", "look", "begin", "commit", "close"] * 2
+
+
+def test_a_batch_that_runs_again_has_its_plan_already():
+    """It is read and stays as it is."""
+    kafka = FakeKafka()
+    for _ in range(2):
+        prepare(CALL, kafka.open)
+
+    assert kafka.log[-3:] == ["open 0-plan", "look", "close"]
+
+
+def test_fewer_tasks_fence_the_others_off_before_the_plan_says_so():
+    """Whoever is late under an id that the new batch does not use writes nothing any more."""
+    kafka = FakeKafka()
+    prepare(replace(CALL, tasks=4), kafka.open)
+    late = ExactlyOnceDelivery(replace(CALL, tasks=4), 3, kafka.open)
+    late.send(message(b"late"))
+    kafka.log.clear()
+
+    prepare(replace(CALL, batch=6), kafka.open)
+
+    assert kafka.log[:2] == ["open 0-plan", "look"]
+    assert kafka.log[2:-3] == ["open 0-2", "close", "open 0-3", "close"]
+    assert kafka.log[-3:] == ["begin", "commit", "close"]
+    with pytest.raises(BrokerError, match="fenced"):
+        late.commit()
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        ({"tasks": 3}, OptionError),
+        ({"batch": 4}, CheckpointError),
+        ({"topics": ("u",)}, OptionError),
+    ],
+)
+def test_a_refused_batch_leaves_the_plan_as_it_was(other, error):
+    """Another number of tasks for the same batch, an older batch, another topic: nothing is begun."""
+    kafka = FakeKafka()
+    prepare(CALL, kafka.open)
+    kafka.log.clear()
+
+    with pytest.raises(error):
+        prepare(replace(CALL, **other), kafka.open)
+
+    assert kafka.markers == {"sink-query-0-plan": CALL.marker}
+    assert kafka.log == ["open 0-plan", "look", "close"]
+
+
+def test_a_query_without_markers_is_told_of(caplog, monkeypatch):
+    """One warning, when a later batch finds none."""
+    monkeypatch.setattr(warning, "_warned", set())
+    prepare(CALL, FakeKafka().open)
+    prepare(replace(CALL, batch=0), FakeKafka().open)
+
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "no marker of an earlier batch" in told
