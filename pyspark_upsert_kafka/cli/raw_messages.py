@@ -30,7 +30,7 @@ def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
     client = load_client("librdkafka")
     with closing(client.cluster(properties, "driver")) as cluster:
         view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=True)
-    reader = client.reader(properties, committed=True, fail_on_data_loss=False, details=False)
+    reader = client.reader(properties, committed=True, fail_on_data_loss=False, details=frozenset())
     for (name, partition), bounds in sorted(view.bounds.items()):
         for batch in reader.read(Range(name, partition, bounds.earliest, bounds.latest)):
             for offset, key, value in zip(batch.offsets, batch.keys, batch.values, strict=True):

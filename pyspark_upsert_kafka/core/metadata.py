@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from pyspark.sql.types import (
@@ -40,6 +41,17 @@ PHYSICAL = "none"
 """In place of a metadata key: the column is an ordinary one."""
 
 
+class Detail(Enum):
+    """What a client takes out of a message only when somebody wants it: it costs as much as the value."""
+
+    TIMESTAMP = "timestamp"
+    HEADERS = "headers"
+    LEADER_EPOCH = "leader epoch"
+
+
+ALL_DETAILS = frozenset(Detail)
+
+
 @dataclass(frozen=True)
 class Metadata:
     """What a column can show of a message, or set.
@@ -50,7 +62,7 @@ class Metadata:
         types: The types that hold it without loss, the usual one first; NOT NULL in them is true.
         nullable: Whether some messages have none.
         writable: Whether a sink takes it from the row; the rest it ignores.
-        on_request: Whether a client reads it from a message only when it is asked to.
+        detail: What a client must take out of the message for it; None = nothing more than always.
     """
 
     key: str
@@ -58,7 +70,7 @@ class Metadata:
     types: tuple[DataType, ...]
     nullable: bool = False
     writable: bool = False
-    on_request: bool = False
+    detail: Detail | None = None
 
 
 METADATA = {
@@ -68,14 +80,14 @@ METADATA = {
         Metadata("partition", "_partition", (IntegerType(), LongType())),
         Metadata("offset", "_offset", (LongType(),)),
         Metadata("timestamp", "_timestamp", (TimestampType(), TimestampNTZType()),
-                 nullable=True, writable=True, on_request=True),
-        Metadata("timestamp-type", "_timestamp_type", (StringType(),), on_request=True),
+                 nullable=True, writable=True, detail=Detail.TIMESTAMP),
+        Metadata("timestamp-type", "_timestamp_type", (StringType(),), detail=Detail.TIMESTAMP),
         Metadata("headers", None, (MapType(StringType(), BinaryType()),),
-                 writable=True, on_request=True),
+                 writable=True, detail=Detail.HEADERS),
         Metadata("header-list", "_headers", (ArrayType(_HEADER, containsNull=False),),
-                 writable=True, on_request=True),
+                 writable=True, detail=Detail.HEADERS),
         Metadata("leader-epoch", "_leader_epoch", (IntegerType(), LongType()),
-                 nullable=True, on_request=True),
+                 nullable=True, detail=Detail.LEADER_EPOCH),
         Metadata(CHANGE_TYPE, "_change_type", (StringType(),), writable=True),
         Metadata(ERROR, "_error", (_ERROR,), nullable=True),
     )

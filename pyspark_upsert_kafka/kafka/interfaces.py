@@ -14,6 +14,7 @@ from typing import Protocol
 from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.markers import GroupOffset
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.properties import Properties
@@ -206,7 +207,7 @@ class Client(Protocol):
         *,
         committed: bool,
         fail_on_data_loss: bool,
-        details: bool = True,
+        details: frozenset[Detail] = ALL_DETAILS,
     ) -> RangeReader:
         """A reader of ranges.
 
@@ -214,8 +215,7 @@ class Client(Protocol):
             properties: The client's properties.
             committed: Whether messages of open and aborted transactions stay unseen.
             fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
-            details: Whether batches have timestamps, headers and leader epochs; without, they
-                cost nothing.
+            details: What batches have of messages beside key, value and offset.
         """
 
     def sender(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
@@ -28,13 +29,18 @@ class PooledReader(ABC, Generic[C]):
         properties: The client's properties.
         committed: Whether messages of open and aborted transactions stay unseen.
         fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
-        details: Whether timestamps, headers and leader epochs are taken out too.
+        details: What is taken out of messages beside key, value and offset.
     """
 
     _pool: Pool[C]
 
     def __init__(
-        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
+        self,
+        properties: Properties,
+        *,
+        committed: bool,
+        fail_on_data_loss: bool,
+        details: frozenset[Detail],
     ) -> None:
         level = "read_committed" if committed else "read_uncommitted"
         self._properties = Properties({**properties, "isolation.level": level})

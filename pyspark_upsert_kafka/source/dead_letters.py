@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers, Messages, octets
 from pyspark_upsert_kafka.source.bad_message import BadMessage
+
+DETAILS = frozenset({Detail.TIMESTAMP, Detail.HEADERS})
+"""What a dead letter needs of a message beside its key, value and offset."""
 
 _PREFIX = "__error."
 

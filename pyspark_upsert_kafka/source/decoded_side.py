@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress, repeat
+from operator import is_
 from typing import Literal, cast
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.codec import Decoder
 from pyspark_upsert_kafka.source.bad_message import BadMessage, Stage
-from pyspark_upsert_kafka.source.selection import Indexes, Selection
+from pyspark_upsert_kafka.source.selection import Indexes, Mask, Selection
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,13 @@ class DecodedSide:
         """The same, with each null message as one that cannot be decoded."""
         if None not in messages:
             return self
-        nulls = [BadMessage(at, stage, reason) for at, each in enumerate(messages) if each is None]
+        nulls = [BadMessage(int(at), stage, reason) for at in np.flatnonzero(nulls_of(messages))]
         return replace(self, bad=sorted([*self.bad, *nulls], key=lambda message: message.index))
+
+
+def nulls_of(messages: Sequence[bytes | None]) -> Mask:
+    """For each message whether it is null."""
+    return np.fromiter(map(is_, messages, repeat(None)), dtype=bool, count=len(messages))
 
 
 def decode_side(
@@ -60,8 +67,9 @@ def decode_side(
     count = len(messages)
     present: Sequence[bytes]
     if None in messages:
-        indexes = np.fromiter((i for i, m in enumerate(messages) if m is not None), np.int64)
-        present = [message for message in messages if message is not None]
+        there = ~nulls_of(messages)
+        indexes = np.flatnonzero(there)
+        present = list(compress(cast("Sequence[bytes]", messages), there))
     else:
         indexes = np.arange(count)
         present = cast("Sequence[bytes]", messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,8 @@ def _leader_epoch(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _timestamp_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
-    kinds = pa.array([kind for kind, _ in selection.batch.timestamps], pa.int8())
-    return selection.take(_TIMESTAMP_TYPES.take(kinds))
+    kinds, _ = _kinds_and_ms(selection.batch.timestamps)
+    return selection.take(_TIMESTAMP_TYPES.take(pa.array(kinds)))
 
 
 def _change_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
@@ -90,12 +90,17 @@ def _headers(selection: Selection) -> Sequence[Headers | None]:
     return headers if selection.indexes is None else [headers[at] for at in selection.indexes]
 
 
+def _kinds_and_ms(timestamps: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
+    """The types and the milliseconds as numpy arrays."""
+    flat = np.fromiter(chain.from_iterable(timestamps), np.int64, count=2 * len(timestamps))
+    return flat[::2], flat[1::2]
+
+
 def _timestamps(
     timestamps: Sequence[tuple[int, int]], type_: pa.DataType, time_zone: str
 ) -> pa.Array:
-    ms = np.fromiter((ms for _, ms in timestamps), dtype=np.int64, count=len(timestamps))
-    known = np.fromiter((kind != 0 for kind, _ in timestamps), dtype=bool, count=len(timestamps))
-    known &= (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
+    kinds, ms = _kinds_and_ms(timestamps)
+    known = (kinds != 0) & (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
     micros = np.where(known, ms, 0) * 1000
     utc = pa.array(micros, mask=~known).cast(pa.timestamp("us", "UTC"))
     return local_time(utc, time_zone) if type_.tz is None else utc.cast(type_)

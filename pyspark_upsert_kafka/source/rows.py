@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
@@ -27,7 +26,7 @@ from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
-from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side
+from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side, nulls_of
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Mask, Selection, select
 
@@ -149,7 +148,7 @@ def _tombstones(values: Sequence[bytes | None]) -> Mask | None:
     """For each message whether it is a tombstone; None = none is."""
     if None not in values:
         return None
-    return np.fromiter((value is None for value in values), dtype=bool, count=len(values))
+    return nulls_of(values)
 
 
 def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:

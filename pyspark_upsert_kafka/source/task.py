@@ -8,13 +8,14 @@ from itertools import chain
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.metadata import METADATA, Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.error_handling import error_handler
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.source.snapshot import Snapshot
@@ -37,7 +38,7 @@ def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,
-        details=_wants_details(table, options),
+        details=_details(table, options),
     )
     parts = (decode_in_parts(decoder, batch) for batch in reader.read(range_))
     for batch, rows in chain.from_iterable(parts):
@@ -69,8 +70,8 @@ def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
 
 
-def _wants_details(table: Table, options: ReadOptions) -> bool:
-    """Whether anything needs more of a message than its key, value and offset."""
-    return options.sends_dead_letters or any(
-        METADATA[column.key].on_request for column in table.metadata
-    )
+def _details(table: Table, options: ReadOptions) -> frozenset[Detail]:
+    """What is needed of a message beside its key, value and offset."""
+    shown = (METADATA[column.key].detail for column in table.metadata)
+    wanted = frozenset(detail for detail in shown if detail is not None)
+    return wanted | DETAILS if options.sends_dead_letters else wanted

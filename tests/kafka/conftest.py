@@ -21,6 +21,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
 from pyspark_upsert_kafka.core.properties import Properties
@@ -112,7 +113,7 @@ class Edge:
         *,
         committed: bool | None = None,
         fail_on_data_loss: bool = True,
-        details: bool = True,
+        details: frozenset[Detail] = ALL_DETAILS,
     ) -> Iterator[RawBatch]:
         """The batches of a range."""
         reader = load_client(self.client).reader(

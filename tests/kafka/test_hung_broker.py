@@ -24,7 +24,7 @@ def test_all_goes_on_when_the_broker_does(
     # kafka-python-ng gives up messages that have waited for longer than a request.
     writing = short_timeouts if edge.has_transactions else edge
     with writing.sender(target) as sender, short_timeouts.cluster() as cluster:
-        batches = short_timeouts.batches(Range(source, 0, 0, 60_000), details=False)
+        batches = short_timeouts.batches(Range(source, 0, 0, 60_000), details=frozenset())
         first = next(batches)
         sender.send(messages(target, *numbered(1_000)))
         with ThreadPoolExecutor() as pool:
@@ -53,7 +53,7 @@ def test_a_broker_that_hangs_for_ever_is_an_error(
     small = {"request.timeout.ms": 2_000, "default.api.timeout.ms": 6_000}
     edge = edge.at(stoppable.bootstrap_servers).given({**small, "delivery.timeout.ms": 6_000})
     with edge.sender(topic) as sender, edge.cluster() as cluster, ThreadPoolExecutor() as pool:
-        batches = edge.batches(Range(topic, 0, 0, 60_000), details=False)
+        batches = edge.batches(Range(topic, 0, 0, 60_000), details=frozenset())
         next(batches)
         # kafka-python 3 asks for a topic's partitions when something is first sent to it.
         sender.send(messages(topic, (b"before", b"")))

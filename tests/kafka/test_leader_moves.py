@@ -39,14 +39,14 @@ def test_reading_follows_the_leader(two: TwoBrokers, edge: Edge) -> None:
     """Its broker stops in the middle of a range, comes back, and leads again in the middle of another."""
     _, topic = filled(two)
     edge = edge.at(two.servers)
-    batches = edge.batches(Range(topic, 0, 0, COUNT), details=False)
+    batches = edge.batches(Range(topic, 0, 0, COUNT), details=frozenset())
     offsets = list(next(batches).offsets)
     two.stop(2)
     offsets += [offset for batch in batches for offset in batch.offsets]
 
     assert offsets == list(range(COUNT))
     assert two.leader_and_replicas(topic)[0] == 1
-    batches = edge.batches(Range(topic, 0, 0, COUNT), details=False)
+    batches = edge.batches(Range(topic, 0, 0, COUNT), details=frozenset())
     offsets = list(next(batches).offsets)
     two.start(2)
     two.lead_by_second_again(topic)

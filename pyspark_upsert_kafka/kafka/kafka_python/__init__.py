@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import (
@@ -34,7 +35,7 @@ class KafkaPythonClient:
         *,
         committed: bool,
         fail_on_data_loss: bool,
-        details: bool = True,
+        details: frozenset[Detail] = ALL_DETAILS,
     ) -> RangeReader:
         """A reader of ranges."""
         return KafkaPythonReader(

@@ -14,6 +14,7 @@ from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind
@@ -48,7 +49,7 @@ class KafkaPythonFetcher:
         consumer: Used by nobody else.
         admin: Lends an admin client.
         range_: Its topic and partition.
-        details: Whether timestamps, headers and leader epochs are taken out too.
+        details: What is taken out of messages beside key, value and offset.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class KafkaPythonFetcher:
         admin: Callable[[], AbstractContextManager[AdminRequests]],
         range_: Range,
         *,
-        details: bool,
+        details: frozenset[Detail],
     ) -> None:
         self._consumer, self._admin, self._details = consumer, admin, details
         self._partition = ClientPartition(range_.topic, range_.partition)
@@ -117,19 +118,22 @@ class KafkaPythonFetcher:
         return fetched
 
     def _batch(self, records: Sequence[Any]) -> RawBatch:
-        details = records if self._details else []
+        timestamps, headers, epochs = (
+            records if detail in self._details else []
+            for detail in (Detail.TIMESTAMP, Detail.HEADERS, Detail.LEADER_EPOCH)
+        )
         return RawBatch(
             self._partition.topic,
             self._partition.partition,
             [record.key for record in records],
             [record.value for record in records],
             [record.offset for record in records],
-            [_timestamp(record.timestamp_type, record.timestamp) for record in details],
-            [record.headers for record in details],
-            [_leader_epoch(record) for record in details],
+            [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps],
+            [record.headers for record in headers],
+            [_leader_epoch(record) for record in epochs],
             {
                 at: BAD_HEADERS
-                for at, record in enumerate(details)
+                for at, record in enumerate(headers)
                 if isinstance(record.headers, UnreadableHeaders)
             },
         )

@@ -6,6 +6,7 @@ from functools import partial
 
 from kafka import KafkaConsumer
 
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
@@ -43,7 +44,12 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
     _pool = POOL
 
     def __init__(
-        self, properties: Properties, *, committed: bool, fail_on_data_loss: bool, details: bool
+        self,
+        properties: Properties,
+        *,
+        committed: bool,
+        fail_on_data_loss: bool,
+        details: frozenset[Detail],
     ) -> None:
         if committed and not IS_KAFKA_PYTHON_3:
             raise no_read_committed()

@@ -14,6 +14,7 @@ import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
@@ -61,7 +62,7 @@ class LibrdkafkaFetcher:
         connection: Used by nobody else.
         admin: Lends an admin client.
         range_: Its topic and partition.
-        details: Whether timestamps, headers and leader epochs are taken out too.
+        details: What is taken out of messages beside key, value and offset.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class LibrdkafkaFetcher:
         admin: Callable[[], AbstractContextManager[AdminRequests]],
         range_: Range,
         *,
-        details: bool,
+        details: frozenset[Detail],
     ) -> None:
         self._consumer, self.errors = connection.consumer, connection.errors
         self._admin, self._details = admin, details
@@ -138,9 +139,11 @@ class LibrdkafkaFetcher:
         batch.keys.extend(map(ck.Message.key, messages))
         batch.values.extend(map(ck.Message.value, messages))
         batch.offsets.extend(map(ck.Message.offset, messages))
-        if self._details:
+        if Detail.TIMESTAMP in self._details:
             batch.timestamps.extend(map(ck.Message.timestamp, messages))
+        if Detail.HEADERS in self._details:
             append_headers(messages, batch)
+        if Detail.LEADER_EPOCH in self._details:
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
 
     def _note_event(self, message: ck.Message, fetched: Fetched) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
-from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.metadata import METADATA, Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
@@ -168,7 +168,7 @@ def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:
     rows, client = read(batch, **LOG)
     assert rows == [(1, "a", "upsert")]
     assert client.log == ["open ('letters',) at-least-once", "flush", "close"]
-    assert client.asked["details"] is True, "letters carry headers and timestamps"
+    assert client.asked["details"] == {Detail.HEADERS, Detail.TIMESTAMP}, "letters carry them"
     (letters,) = client.sent
     assert (letters.topics, list_of(letters.keys), list_of(letters.values)) == (
         "letters",
@@ -226,13 +226,16 @@ def test_column_hides_nothing(read: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize(
     ("key", "wanted"),
-    [("offset", False), ("topic", False), ("timestamp", True), ("headers", True),
-     ("header-list", True), ("leader-epoch", True), ("timestamp-type", True)],
+    [("offset", set()), ("topic", set()), ("timestamp", {Detail.TIMESTAMP}),
+     ("timestamp-type", {Detail.TIMESTAMP}), ("headers", {Detail.HEADERS}),
+     ("header-list", {Detail.HEADERS}), ("leader-epoch", {Detail.LEADER_EPOCH})],
 )  # fmt: skip
-def test_details_are_asked_for_when_shown(read: Callable[..., Any], key: str, wanted: bool) -> None:
-    """Timestamps, headers and epochs cost something, so they are taken out only for a column."""
+def test_details_are_asked_for_when_shown(
+    read: Callable[..., Any], key: str, wanted: set[Detail]
+) -> None:
+    """Timestamps, headers and epochs cost something, so each is taken out only for a column that shows it."""
     _, client = read(fake_batch(GOOD))
-    assert client.asked["details"] is False
+    assert client.asked["details"] == set()
     column = StructField("m", METADATA[key].types[0])
     _, client = read(fake_batch(GOOD), columns=(ID, KIND, column), **{"metadata.m": key})
-    assert client.asked["details"] is wanted
+    assert client.asked["details"] == wanted

@@ -69,7 +69,7 @@ def errors(monkeypatch: pytest.MonkeyPatch) -> ClientErrors:
 def fetching(consumer: Consumer) -> KafkaPythonFetcher:
     """A fetcher with this consumer."""
     return KafkaPythonFetcher(
-        consumer, lambda: nullcontext(cast("Any", None)), RANGE, details=False
+        consumer, lambda: nullcontext(cast("Any", None)), RANGE, details=frozenset()
     )
 
 

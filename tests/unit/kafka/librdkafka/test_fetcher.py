@@ -43,7 +43,10 @@ def fetching(consumer: Consumer) -> LibrdkafkaFetcher:
     """A fetcher with this consumer."""
     connection = Connection(cast("Any", consumer), ReportedErrors())
     return LibrdkafkaFetcher(
-        connection, lambda: nullcontext(cast("Any", None)), Range("t", 0, 0, 100), details=False
+        connection,
+        lambda: nullcontext(cast("Any", None)),
+        Range("t", 0, 0, 100),
+        details=frozenset(),
     )
 
 
