@@ -120,6 +120,28 @@ def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     ]
 
 
+def spread(ranges: Sequence[Range], tasks: int | None) -> list[tuple[Range, ...]]:
+    """Which ranges each task reads, one after another: one range, or with fewer tasks several.
+
+    The largest range goes first, each to the task that has the least so far.
+
+    >>> a, b, c = (Range("t", number, 0, size) for number, size in enumerate((5, 9, 3)))
+    >>> spread([a, b, c], 2) == [(a, c), (b,)]
+    True
+    """
+    if tasks is None or len(ranges) <= tasks:
+        return [(range_,) for range_ in ranges]
+    shares: list[list[int]] = [[] for _ in range(tasks)]
+    least = [(0, task) for task in range(tasks)]
+    for index in sorted(range(len(ranges)), key=lambda index: -ranges[index].size):
+        size, task = heapq.heappop(least)
+        shares[task].append(index)
+        heapq.heappush(least, (size + ranges[index].size, task))
+    return [
+        tuple(ranges[index] for index in sorted(share)) for share in sorted(map(sorted, shares))
+    ]
+
+
 def _pieces(range_: Range, count: int) -> list[Range]:
     cuts = [range_.begin + range_.size * number // count for number in range(count + 1)]
     return [replace(range_, begin=begin, end=end) for begin, end in pairwise(cuts)]

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.compaction import LAG, POLICY, past_table_warning
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.planning import split
+from pyspark_upsert_kafka.core.planning import split, spread
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.dead_letters import check_dead_letter_topic
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.start import start_offset
-from pyspark_upsert_kafka.source.task import read_range
+from pyspark_upsert_kafka.source.task import read_ranges
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -40,7 +40,7 @@ class BatchReader(DataSourceReader):
         RowDecoder(table, options, "UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each Kafka partition that holds anything to read, or more with minPartitions."""
+        """One for each Kafka partition that holds anything to read, unless options want more or fewer."""
         options = self._options
         warn_once(*options.warnings)
         cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
@@ -49,13 +49,14 @@ class BatchReader(DataSourceReader):
         finally:
             cluster.close()
         # Without any partition Spark plans one of its own, with a value that depends on its version.
-        return [InputPartition(range_) for range_ in ranges] or [InputPartition(_NOTHING)]
+        tasks = spread(ranges, self._options.max_partitions)
+        return [InputPartition(each) for each in tasks] or [InputPartition(_NOTHING)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range."""
+        """The rows of a task's ranges."""
         if partition.value == _NOTHING:
             return iter(())
-        return read_range(cast("Range", partition.value), self._table, self._options)
+        return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 
 
 def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:

@@ -93,6 +93,6 @@ class ReaderWithoutLimits(StreamReader):
         return self._next(self._now, _NO_LIMITS)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One for each Kafka partition with anything new, or more with minPartitions."""
+        """One for each Kafka partition with anything new, unless options want more or fewer."""
         self._now = end
         return super().partitions(start, end)

@@ -29,6 +29,7 @@ from pyspark_upsert_kafka.core.planning import (
     backlog,
     idle_pause_s,
     split,
+    spread,
     with_new_partitions,
 )
 from pyspark_upsert_kafka.core.table import Table
@@ -36,7 +37,7 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.observer import Observer
 from pyspark_upsert_kafka.source.rows import RowDecoder
-from pyspark_upsert_kafka.source.task import read_range
+from pyspark_upsert_kafka.source.task import read_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,7 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class StreamReader(DataSourceStreamReader):
-    """Plans micro-batches; `read_range` reads them in the tasks."""
+    """Plans micro-batches; `read_ranges` reads them in the tasks."""
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
         # Raises an error for types that a format cannot read: here, while planning, not in a task.
@@ -65,18 +66,19 @@ class StreamReader(DataSourceStreamReader):
         return INITIAL
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One for each Kafka partition with anything new, or more with minPartitions."""
+        """One for each Kafka partition with anything new, unless options want more or fewer."""
         before, after = stream_offset(start), stream_offset(end)
         if after is None or after == before:
             return []
         planned = ranges_between(before, after)
         view = self._observer.view(after, wanted=ends_of(planned, after.topic_ids))
         ranges = remaining_ranges(planned, after.topic_ids, view, self._options)
-        return [InputPartition(range_) for range_ in split(ranges, self._options.min_partitions)]
+        pieces = split(ranges, self._options.min_partitions)
+        return [InputPartition(each) for each in spread(pieces, self._options.max_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range."""
-        return read_range(cast("Range", partition.value), self._table, self._options)
+        """The rows of a task's ranges."""
+        return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Commits the end of a finished batch to the consumer group, for Kafka's tools: the query never reads it."""

@@ -1,9 +1,8 @@
-"""Reads a range of a partition in a task: messages -> record batches in exactly Spark's schema."""
+"""Reads the ranges of a task: messages -> record batches in exactly Spark's schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -16,41 +15,57 @@ from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.dead_letters import DETAILS
-from pyspark_upsert_kafka.source.error_handling import error_handler
+from pyspark_upsert_kafka.source.error_handling import ErrorHandler, error_handler
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.source.snapshot import Snapshot
 from pyspark_upsert_kafka.time_zone import session_time_zone
 
 
-def read_range(range_: Range, table: Table, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a range, as record batches in the table's schema.
+def read_ranges(
+    ranges: Sequence[Range], table: Table, options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges, one range after another, as record batches in the table's schema.
 
     Raises:
         DecodeError: A message cannot be decoded, and ``error-handling.mode`` is ``fail``.
-        DataLossError: Offsets of the range are gone, and ``failOnDataLoss`` is true.
+        DataLossError: Offsets of a range are gone, and ``failOnDataLoss`` is true.
         BrokerError: The broker stays away, or refuses.
     """
     schema = arrow_schema(table.schema)
     decoder = RowDecoder(table, options, session_time_zone())
     handle_errors = error_handler(options)
-    snapshot = Snapshot(table.key_names) if options.mode == "snapshot" else None
     reader = load_client(options.table.client).reader(
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,
         details=_details(table, options),
     )
-    parts = (decode_in_parts(decoder, batch) for batch in reader.read(range_))
-    for batch, rows in chain.from_iterable(parts):
-        if rows.bad:
-            handle_errors(batch, rows.bad)
-        if snapshot is not None:
-            snapshot.add(_nullable(rows, schema), rows.deletes)
-        elif len(rows):
-            yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
-    if snapshot is not None:
-        for kept in snapshot.rows():
-            yield pa.RecordBatch.from_arrays(kept.columns, schema=schema)
+    for range_ in ranges:
+        rows = _decoded(reader.read(range_), decoder, handle_errors)
+        if options.mode == "snapshot":
+            rows = _table(rows, schema, table.key_names)
+        for each in rows:
+            if len(each):
+                yield pa.RecordBatch.from_arrays(each.columns, schema=schema)
+
+
+def _decoded(
+    batches: Iterable[RawBatch], decoder: RowDecoder, handle_errors: ErrorHandler
+) -> Iterator[Rows]:
+    for whole in batches:
+        for batch, rows in decode_in_parts(decoder, whole):
+            if rows.bad:
+                handle_errors(batch, rows.bad)
+            yield rows
+
+
+def _table(changes: Iterable[Rows], schema: pa.Schema, key: Sequence[str]) -> Iterator[Rows]:
+    """The last change of each key, if it is not a delete."""
+    snapshot = Snapshot(key)
+    for rows in changes:
+        snapshot.add(_nullable(rows, schema), rows.deletes)
+    for kept in snapshot.rows():
+        yield Rows(kept.columns, None, [])
 
 
 def decode_in_parts(decoder: RowDecoder, batch: RawBatch) -> Iterator[tuple[RawBatch, Rows]]:

@@ -145,6 +145,9 @@ def test_a_large_table(spark: SparkSession, broker: Broker) -> None:
     )
     assert pieces.rdd.getNumPartitions() == 7
     assert pieces.count() == 40_000
+    few = load(spark, "v BIGINT, id BIGINT", {**given, "scan.parallelism": 2})
+    assert few.rdd.getNumPartitions() == 2
+    assert {row["id"]: row["v"] for row in few.collect()} == expected
     text = refused(load(spark, "id BIGINT", {**given, "minPartitions": 7}).collect)
     assert "OptionError: 'minPartitions' is not allowed with 'read.mode' = 'snapshot'" in text
 

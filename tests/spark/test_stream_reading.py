@@ -58,30 +58,37 @@ def test_changes_deletes_and_plain_messages(
 def test_one_spark_partition_for_each_kafka_partition_with_data(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    """Empty ranges get none, minPartitions cuts them; a self-union has each range twice."""
+    """Empty ranges get none, minPartitions cuts them, scan.parallelism puts several into one.
+
+    A self-union has each range twice.
+    """
     topic = broker.topic(5)
     for partition in (1, 3, 4):
         broker.produce(topic, *(message(n) for n in range(6)), partition=partition)
     whole = read(spark, broker, topic, CHANGES)
     cut = read(spark, broker, topic, CHANGES, minPartitions=6)
     both = whole.unionAll(whole).withColumn("kind", f.lit("whole"))
+    few = read(spark, broker, topic, CHANGES, **{"scan.parallelism": "2"})
     frame = both.unionAll(cut.withColumn("kind", f.lit("cut")))
+    frame = frame.unionAll(few.withColumn("kind", f.lit("few")))
     sink = Batches(tmp_path)
     with running(sink.start(frame, processingTime="0 seconds")):
         eventually(lambda: 0 in sink.rows, "the first batch")
         broker.produce(topic, message(9), partition=0)
-        # Each of the three reads asks for the latest offset by itself, perhaps before the message and after.
-        eventually(lambda: len(sink.all()) >= 54 + 3, "the message in each read")
+        # Each of the four reads asks for the latest offset by itself, perhaps before the message and after.
+        eventually(lambda: len(sink.all()) >= 72 + 4, "the message in each read")
 
     tasks = {(row[-2], row[3], row[-1]) for row in sink.rows[0]}
     of_whole = sorted(partition for kind, partition, _ in tasks if kind == "whole")
     assert of_whole == [1, 1, 3, 3, 4, 4]
     assert len({task for kind, _, task in tasks if kind == "cut"}) == 6
-    assert sink.partitions[0] == 12
-    assert len(sink.rows[0]) == 54
+    assert len({task for kind, _, task in tasks if kind == "few"}) == 2
+    assert sink.partitions[0] == 14
+    assert len(sink.rows[0]) == 72
     later = [row for batch, rows in sink.rows.items() if batch > 0 for row in rows]
     assert sorted((row[0], row[3], row[-2]) for row in later) == [
         (9, 0, "cut"),
+        (9, 0, "few"),
         (9, 0, "whole"),
         (9, 0, "whole"),
     ]

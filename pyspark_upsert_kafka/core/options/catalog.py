@@ -109,6 +109,9 @@ _BATCHES = Section(
     (
         Option("minPartitions", whole_number(1), None,
                "split Kafka partitions into at least this many Spark partitions (not for snapshots)"),
+        Option("scan.parallelism", whole_number(1), None,
+               "at most this many Spark partitions: a task then reads several Kafka partitions, one "
+               "after another"),
         Option("maxOffsetsPerTrigger", whole_number(1), None,
                "at most this many offsets per micro-batch, shared among partitions by backlog"),
         Option("minOffsetsPerTrigger", whole_number(1), None,

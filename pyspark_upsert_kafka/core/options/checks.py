@@ -67,12 +67,18 @@ def check_snapshot(values: Mapping[str, Any]) -> None:
 
 
 def check_limits(values: Mapping[str, Any]) -> None:
-    """A micro-batch may have as many offsets as it must have."""
+    """A micro-batch may have as many offsets, and a read as many Spark partitions, as it must have."""
     most, least = values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"]
     if most is not None and least is not None and least > most:
         raise OptionError(
             f"The value of 'minOffsetsPerTrigger' ({least}) must not be larger than "
             f"'maxOffsetsPerTrigger' ({most})."
+        )
+    most, least = values["scan.parallelism"], values["minPartitions"]
+    if most is not None and least is not None and least > most:
+        raise OptionError(
+            f"The value of 'minPartitions' ({least}) must not be larger than 'scan.parallelism' ({most}): "
+            "the first splits Kafka partitions among tasks, the second bounds the number of tasks."
         )
 
 

@@ -17,7 +17,6 @@ _RENAMED: dict[str, str | None] = {
     "endingoffsets": "scan.bounded.mode",
     "endingoffsetsbytimestamp": "scan.bounded.timestamp-millis",
     "endingtimestamp": "scan.bounded.timestamp-millis",
-    "scan.parallelism": "minPartitions",
     "sink.partitioner": None,
     "sink.transaction-naming-strategy": None,
     "format": "value.format",

@@ -56,6 +56,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         end=end,
         discovery_interval_s=values["scan.topic-partition-discovery.interval"],
         min_partitions=values["minPartitions"],
+        max_partitions=values["scan.parallelism"],
         limits=_limits(values) if stream else Limits(),
         fail_on_data_loss=values["failOnDataLoss"],
         error_mode=values["error-handling.mode"],

@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.core.planning import (
     known_ids,
     rate_limited,
     split,
+    spread,
     view_lifetime_s,
     with_new_partitions,
 )
@@ -277,6 +278,43 @@ def test_limited_batches_come_to_an_end(partitions, limit):
 def test_splitting_ranges(ranges, pieces, cut):
     """The largest is cut first, evenly, in order; an offset is never cut."""
     assert [(r.partition, r.begin, r.end) for r in split(ranges, pieces)] == cut
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "shares"),
+    [
+        ([], None, []),
+        ([], 2, []),
+        ([5, 9, 3], None, [(0,), (1,), (2,)]),
+        ([5, 9, 3], 3, [(0,), (1,), (2,)]),
+        ([5, 9, 3], 7, [(0,), (1,), (2,)]),
+        ([5, 9, 3], 2, [(0, 2), (1,)]),
+        ([5, 9, 3], 1, [(0, 1, 2)]),
+        ([1, 1, 1, 1], 2, [(0, 2), (1, 3)]),
+        ([2, 2, 2, 100], 2, [(0, 1, 2), (3,)]),
+    ],
+)
+def test_spreading_ranges(sizes, tasks, shares):
+    """One each while there are tasks; else each task gets about as much, in order."""
+    ranges = [Range("t", number, 10, 10 + size) for number, size in enumerate(sizes)]
+    found = [tuple(r.partition for r in share) for share in spread(ranges, tasks)]
+    assert found == shares
+
+
+@law
+@given(st.lists(st.integers(1, 2**40) | st.integers(1, 9), max_size=40), st.integers(1, 9))
+def test_laws_of_spreading(sizes, tasks):
+    """Each range is in one share; no task without one, none has a whole range more than another needs."""
+    ranges = [Range("t", number, 0, size) for number, size in enumerate(sizes)]
+
+    shares = spread(ranges, tasks)
+
+    assert sorted(r.partition for share in shares for r in share) == list(range(len(sizes)))
+    assert len(shares) == min(tasks, len(sizes))
+    assert all(shares)
+    loads = [sum(r.size for r in share) for share in shares]
+    for share, load in zip(shares, loads, strict=True):
+        assert load - min(r.size for r in share) <= min(loads)
 
 
 @law

@@ -86,7 +86,7 @@ class Query:
         start, end = self._start(last), json.loads(self.log[last])
         first, second = (self.reader.partitions(start, end) for _ in range(2))
         assert [each.value for each in first] == [each.value for each in second]
-        return [each.value for each in first]
+        return [range_ for each in first for range_ in each.value]
 
     def finish(self) -> None:
         """Reads the batch planned last."""

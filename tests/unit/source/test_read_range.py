@@ -96,7 +96,7 @@ def read(
         options = read_options(raw, format_options, stream=stream)
         schema = StructType(list(columns))
         rows = []
-        for batch in task.read_range(RANGE, table_to_read(schema, options), options):
+        for batch in task.read_ranges((RANGE,), table_to_read(schema, options), options):
             assert batch.schema.equals(arrow_schema(schema))
             assert batch.num_rows, "an empty batch is a message for nothing"
             rows += [tuple(row.values()) for row in batch.to_pylist()]

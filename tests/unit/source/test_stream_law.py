@@ -30,10 +30,11 @@ class ExactlyOnce(RuleBasedStateMachine):
         most=st.none() | st.integers(1, 12),
         least=st.none() | st.integers(1, 3),
         pieces=st.none() | st.integers(1, 5),
+        tasks=st.none() | st.integers(5, 6),
         bounded=st.booleans(),
         early=st.integers(0, 5),
     )
-    def begin(self, protocol, start, most, least, pieces, bounded, early) -> None:
+    def begin(self, protocol, start, most, least, pieces, tasks, bounded, early) -> None:
         """Starts a query."""
         limited = protocol is PROTOCOLS[0] and KNOWS_LIMITS
         self.bounded = bounded
@@ -47,6 +48,7 @@ class ExactlyOnce(RuleBasedStateMachine):
                 maxOffsetsPerTrigger=most if limited else None,
                 minOffsetsPerTrigger=min(least, most or least) if limited and least else None,
                 minPartitions=pieces,
+                scan__parallelism=tasks,
                 scan__bounded__mode="latest-offset" if bounded else "unbounded",
             ),
             protocol,

@@ -94,6 +94,7 @@ BATCH = ReadOptions(
     end=Position("latest-offset"),
     discovery_interval_s=300.0,
     min_partitions=None,
+    max_partitions=None,
     limits=Limits(),
     fail_on_data_loss=True,
     error_mode="fail",
@@ -259,6 +260,11 @@ OF_GROUP = replace(
             },
         ),
         ({"minPartitions": "8"}, {"min_partitions": 8}),
+        ({"scan.parallelism": "2"}, {"max_partitions": 2}),
+        (
+            {"minPartitions": "8", "scan.parallelism": "8"},
+            {"min_partitions": 8, "max_partitions": 8},
+        ),
         ({"maxOffsetsPerTrigger": "10"}, {"limits": Limits(max_offsets=10, max_delay_s=900.0)}),
         (
             {
@@ -392,6 +398,7 @@ VALID = {
     },
     "scan.topic-partition-discovery.interval": {"scan.topic-partition-discovery.interval": "1s"},
     "minPartitions": {"minPartitions": "1"},
+    "scan.parallelism": {"scan.parallelism": "1"},
     "maxOffsetsPerTrigger": {"maxOffsetsPerTrigger": "1"},
     "minOffsetsPerTrigger": {"minOffsetsPerTrigger": "1"},
     "maxTriggerDelay": {"maxTriggerDelay": "2s"},
@@ -664,6 +671,14 @@ ANY = (batch, stream, write, sink)
                 "Invalid value for option 'properties.auto.offset.reset': expected one of 'earliest', "
                 "'latest', 'none', but is 'smallest'."
             ),
+        ),
+        (
+            {"read.mode": "changelog", "minPartitions": "9", "scan.parallelism": "8"},
+            "The value of 'minPartitions' (9) must not be larger than 'scan.parallelism' (8): ",
+        ),
+        (
+            {"scan.parallelism": "0"},
+            "Invalid value for option 'scan.parallelism'",
         ),
         (
             {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
@@ -999,7 +1014,6 @@ def test_a_misspelt_option_gets_the_nearest_name(name):
         ("startingOffsetsByTimestamp", "scan.startup.timestamp-millis"),
         ("endingTimestamp", "scan.bounded.timestamp-millis"),
         ("endingOffsetsByTimestamp", "scan.bounded.timestamp-millis"),
-        ("scan.parallelism", "minPartitions"),
         ("format", "value.format"),
         ("value.json.ignore-parse-error", "value.json.ignore-parse-errors"),
         ("maxOffsetsPerTriger", "maxOffsetsPerTrigger"),
