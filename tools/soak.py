@@ -131,7 +131,8 @@ def sample(spark: SparkSession) -> Sample:
     workers = []
     for process in mine.children(recursive=True):
         try:
-            if "pyspark" in " ".join(process.cmdline()) and "java" not in process.name():
+            # By its program: what the JVM has just forked still has the JVM's memory.
+            if "pyspark" in " ".join(process.cmdline()) and "java" not in process.exe():
                 memory = process.memory_info().rss / 2**20
                 workers.append((memory, process.num_threads(), process.num_fds()))
         except psutil.Error:  # it ended while it was looked at
