@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench soak docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
+.PHONY: demo test lint bench bench-flink soak docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -90,6 +90,9 @@ test-wheel: $(READY)
 # this project, and to make the tables of messages in tests/unit/formats/flink (on Java 19 or newer).
 test-flink: $(READY) .venv-flink/.ready
 	$(BIN)/python -m pytest tests/flink/shared_topics.py $(ARGS)
+
+bench-flink: $(READY) .venv-flink/.ready
+	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/beside_flink.py $(ARGS)
 
 flink-tables: $(READY) .venv-flink/.ready
 	$(BIN)/python -m tools.flink.tables

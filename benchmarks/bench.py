@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from data import rows
 from descriptors import descriptor_file
 from pyspark.sql import SparkSession
 from sides import sink_options
-
-PARTITIONS = 4
+from topics import drop_topic, new_topic
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,11 @@ class Bench:
 
     def topic(self) -> str:
         """A new topic."""
-        name = f"bench-{uuid.uuid4().hex[:8]}"
-        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 3})
-        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
-        return name
+        return new_topic(self.servers)
 
     def drop(self, topic: str) -> None:
         """Deletes a topic, so that the disk does not fill."""
-        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 3})
-        admin.delete_topics([topic])[topic].result()
+        drop_topic(self.servers, topic)
 
     def options(self, topic: str, format_: str = "json") -> dict[str, str]:
         """This connector's options for a topic."""

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from bench import PARTITIONS, Bench
+from bench import Bench
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
 from sides import TUNED, Case, read_ours, read_theirs, sink_options, written_theirs
 from stages import noop
+from topics import PARTITIONS
 from usage import KINDS, Usage
 
 

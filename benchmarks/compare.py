@@ -14,12 +14,13 @@ from itertools import chain
 from pathlib import Path
 
 import pyspark
-from bench import PARTITIONS, Bench
+from bench import Bench
 from cases import Result, run_cases
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
 from sides import CASES, FORMATS, JARS, MATRIX, TUNED, session
 from stages import arrow, noop, reading, writing
+from topics import PARTITIONS
 from usage import Usage
 
 from pyspark_upsert_kafka import LocalKafka

@@ -21,11 +21,19 @@ from pyspark_upsert_kafka.kafka.jars import broker_jars
 
 _HERE = Path(__file__).parent
 _PYTHON = _HERE.parents[1] / ".venv-flink" / "bin" / "python"
+_TOOK = "took-ms"
 _LOCK = _HERE / "flink-2.2.1.lock"
 
 
-def run(statements: Iterable[str]) -> None:
+def run(statements: Iterable[str], parallelism: int = 1) -> list[float]:
     """Runs SQL statements one after another; each job is waited for.
+
+    Args:
+        statements: The statements.
+        parallelism: Tasks of each step of a job.
+
+    Returns:
+        Seconds that each job took within the running Flink.
 
     Raises:
         RuntimeError: Flink refused one, or is not installed.
@@ -34,10 +42,11 @@ def run(statements: Iterable[str]) -> None:
         raise RuntimeError(f"{_PYTHON} is not there: run 'make .venv-flink/.ready' first")
     jars = sorted(map(str, _jars().glob("*.jar")))
     text = ";\n".join([*statements, ""])
-    program = [str(_PYTHON), str(_HERE / "run.py"), *jars]
+    program = [str(_PYTHON), str(_HERE / "run.py"), str(parallelism), *jars]
     done = subprocess.run(program, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"Flink failed:\n{done.stderr}")
+    return [int(line.split()[1]) / 1000 for line in done.stdout.splitlines() if _TOOK in line]
 
 
 def table(name: str, columns: str, options: Mapping[str, str]) -> str:

@@ -1,9 +1,9 @@
 """Runs Flink SQL in a Flink of its own: statements from standard input, one after another.
 
 Runs under .venv-flink (`make .venv-flink/.ready`), which has PyFlink and nothing of this project.
-Each statement ends with a semicolon at a line's end; a job is waited for.
+Each statement ends with a semicolon at a line's end; a job is waited for, and its time printed.
 
-    .venv-flink/bin/python tools/flink/run.py JAR... < statements.sql
+    .venv-flink/bin/python tools/flink/run.py PARALLELISM JAR... < statements.sql
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 
-def main(jars: list[str]) -> None:
+def main(parallelism: str, *jars: str) -> None:
     """Runs the statements; the first that fails ends the program."""
     settings = Configuration()
     settings.set_string("pipeline.jars", ";".join(Path(jar).as_uri() for jar in jars))
-    settings.set_string("parallelism.default", "1")
+    settings.set_string("parallelism.default", parallelism)
     settings.set_string("table.local-time-zone", "UTC")
     builder = EnvironmentSettings.new_instance().in_streaming_mode()
     table = TableEnvironment.create(builder.with_configuration(settings).build())
     for statement in filter(str.strip, sys.stdin.read().split(";\n")):
-        table.execute_sql(statement).wait()
+        result = table.execute_sql(statement)
+        result.wait()
+        job = result.get_job_client()
+        if job is not None:
+            print("took-ms", job.get_job_execution_result().result().get_net_runtime())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])
