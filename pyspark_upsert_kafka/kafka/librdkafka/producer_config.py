@@ -16,7 +16,7 @@ _CONFIG: dict[str, Any] = {
     "linger.ms": 5,
     "delivery.timeout.ms": 120_000,  # the Java client's default
     # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
-    "queue.buffering.max.messages": 50_000,
+    "queue.buffering.max.messages": 20_000,
     # A report for each delivered message would cost a Python call each; an error always comes.
     "delivery.report.only.error": True,
     "allow.auto.create.topics": False,
