@@ -64,6 +64,7 @@ def session() -> SparkSession:
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.driver.memory", "768m")
         .config("spark.driver.extraJavaOptions", "-Xms768m -XX:+AlwaysPreTouch")
     )
