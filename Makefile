@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench bench-flink soak docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
+.PHONY: demo test lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -32,6 +32,12 @@ CHANGES ?= 1000000
 
 soak: $(READY)
 	$(BIN)/python tools/soak.py $(SECONDS) $(CHANGES)
+
+# A topic is copied exactly once and at least once while workers and drivers are killed; the last line is the verdict.
+RUNS ?= 30
+
+kills: $(READY)
+	$(BIN)/python tools/kills.py $(RUNS)
 
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md

@@ -13,10 +13,13 @@ from itertools import groupby
 from bench import Bench
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming import DataStreamWriter
 from sides import TUNED, Case, read_ours, read_theirs, sink_options, written_theirs
 from stages import noop
 from topics import PARTITIONS
 from usage import KINDS, Usage
+
+from pyspark_upsert_kafka import upsert_sink
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ def _cpu(parts: dict[str, float] | None) -> str:
 
 
 def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Result:
-    job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
+    if case.exactly_once:
+        job = _writing_by_upsert_sink(bench, files)
+    else:
+        job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
     sides = (True, False) if case.peer else (True,)
     seconds: dict[bool, list[float]] = {ours: [] for ours in sides}
     used: dict[bool, list[Usage]] = {ours: [] for ours in sides}
@@ -124,6 +130,26 @@ def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
     return job
 
 
+def _writing_by_upsert_sink(bench: Bench, files: str) -> Callable[[bool], float]:
+    """Micro-batches of a file each, in as many tasks as the topic has partitions."""
+
+    def job(exactly_once: bool) -> float:
+        topic = bench.topic()
+        given = {**bench.options(topic), "sink.parallelism": str(PARTITIONS)}
+        if exactly_once:
+            given |= {
+                "sink.delivery-guarantee": "exactly-once",
+                "sink.transactional-id-prefix": topic,
+            }
+        stream = bench.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        writer = stream.parquet(files).writeStream.foreachBatch(upsert_sink(given))
+        seconds = _run(bench, writer)
+        bench.drop(topic)
+        return seconds
+
+    return job
+
+
 def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Callable[[bool], float]:
     def job(ours: bool) -> float:
         topic = bench.topic()
@@ -148,13 +174,12 @@ def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Callabl
 
 def _streamed(bench: Bench, frame: DataFrame, format_: str, options: dict[str, str]) -> float:
     """Seconds of a stream's batches, from its progress: starting a query costs both sides the same."""
-    query = (
-        frame.writeStream.format(format_)
-        .options(**options)
-        .option("checkpointLocation", str(bench.folder / uuid.uuid4().hex))
-        .trigger(availableNow=True)
-        .start()
-    )
+    return _run(bench, frame.writeStream.format(format_).options(**options))
+
+
+def _run(bench: Bench, writer: DataStreamWriter) -> float:
+    checkpoint = str(bench.folder / uuid.uuid4().hex)
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
     progress = query.recentProgress
     read = sum(batch["numInputRows"] for batch in progress)

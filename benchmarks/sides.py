@@ -24,6 +24,7 @@ class Case:
         mode: Our ``read.mode``.
         key: Whether Spark's side decodes the key too.
         tuned: Whether Spark's sink has the settings of `TUNED` instead of its defaults.
+        exactly_once: Whether both sides are `upsert_sink`, and the other one writes at least once.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Case:
     mode: str = "append"
     key: bool = False
     tuned: bool = False
+    exactly_once: bool = False
 
     @property
     def peer(self) -> bool:
@@ -120,6 +122,7 @@ CASES = (
     replace(_WRITE, name="write stream / to_json + kafka sink, tuned", streams=True, tuned=True),
     replace(_WRITE, name="avro: write batch / to_avro + kafka sink, tuned", format="avro", tuned=True),
     replace(_WRITE, name="avro: write stream / to_avro + kafka sink, tuned", format="avro", streams=True, tuned=True),
+    replace(_WRITE, name="upsert_sink, 4 batches: exactly-once / at-least-once", streams=True, exactly_once=True),
 )  # fmt: skip
 """The jobs of a table, in JSON, and writing in Avro."""
 

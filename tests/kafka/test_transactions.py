@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import uuid
 from contextlib import closing
+from functools import partial
 
+import psutil
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
@@ -13,8 +18,9 @@ from pyspark_upsert_kafka.core.markers import Call, GroupOffset
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import TransactionalSender
+from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
 from tests.conftest import Broker
-from tests.kafka.conftest import messages, numbered
+from tests.kafka.conftest import eventually, messages, numbered
 
 
 class Transactions:
@@ -117,6 +123,48 @@ def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
     assert broker.pairs(topic) == numbered(1)
 
 
+_ZOMBIE = """
+import os, signal, sys
+from functools import partial
+from pyspark_upsert_kafka.core.markers import Call
+from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
+from tests.kafka.conftest import messages
+
+servers, topic, query = sys.argv[1:]
+client = load_client("librdkafka")
+opened = partial(client.transactional_sender, Properties({"bootstrap.servers": servers}), (topic,))
+delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,)), 1, opened)
+delivery.send(messages(topic, (b"late", b"1")))
+os.kill(os.getpid(), signal.SIGSTOP)
+delivery.send(messages(topic, (b"late", b"2")))
+delivery.commit()
+"""
+"""A task that sleeps in the middle of its batch, as on a machine that hangs."""
+
+
+def test_a_zombie_writes_nothing(broker):
+    """A task is stopped in the middle of a batch, another run writes the batch, and the first goes on."""
+    topic, query = broker.topic(), str(uuid.uuid4())
+    program = [sys.executable, "-c", _ZOMBIE, broker.servers, topic, query]
+    zombie = psutil.Popen(program, stderr=subprocess.PIPE)
+    assert eventually(lambda: zombie.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE))
+    client = load_client("librdkafka")
+    properties = Properties({"bootstrap.servers": broker.servers})
+    opened = partial(client.transactional_sender, properties, (topic,))
+    delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,)), 1, opened)
+    delivery.send(messages(topic, *numbered(3)))
+    delivery.commit()
+
+    zombie.send_signal(signal.SIGCONT)
+    _, said = zombie.communicate(timeout=300)
+
+    assert zombie.returncode != 0
+    assert b"fenced off" in said
+    assert broker.pairs(topic) == numbered(3)
+
+
 def test_other_ids_are_left_alone(broker, transactions):
     """Two senders with ids of their own write at the same time."""
     topic = broker.topic()
@@ -198,7 +246,7 @@ def test_a_topic_that_does_not_exist(transactions):
 
 def test_kafka_python_is_refused():
     """Not in a task after rows were sent, but when the batch is prepared."""
-    with pytest.raises(OptionError, match=r"set 'kafka\.client' to 'librdkafka'"):
+    with pytest.raises(OptionError, match=r"Set 'kafka\.client' to 'librdkafka'"):
         load_client("kafka-python").transactional_sender(Properties({}), ("t",), "id")
 
 

@@ -29,22 +29,38 @@ def table(servers: str, topic: str) -> dict[str, str]:
 
 
 def start(
-    spark: SparkSession, servers: str, source: str, copied: str, counted: str, checkpoints: str
+    spark: SparkSession,
+    servers: str,
+    source: str,
+    copied: str,
+    counted: str,
+    exact: str,
+    checkpoints: str,
 ) -> list[StreamingQuery]:
-    """Copies the changes of a table and counts those of each key, up to the end of the source."""
+    """Copies the changes of a table, counts those of each key, and copies them exactly once, up to the end."""
     limits = {"maxOffsetsPerTrigger": "700"} if KNOWS_LIMITS else {}
     changes = (
         spark.readStream.format("upsert-kafka")
-        .schema("id BIGINT, name STRING, _change_type STRING")
+        .schema("id BIGINT, name STRING, _change_type STRING, _offset BIGINT")
         .options(**table(servers, source), **limits)
         .load()
         .where(SLOWLY)
     )
     counts = changes.groupBy("id").agg(f.count("*").alias("changes"))
     sink = upsert_sink(table(servers, counted))
+    exactly_once = upsert_sink(
+        table(servers, exact),
+        **{
+            "sink.delivery-guarantee": "exactly-once",
+            "sink.transactional-id-prefix": "exact",
+            "sink.parallelism": 2,
+            "sequence-by": "_offset",
+        },
+    )
     writers = {
         "copy": changes.writeStream.format("upsert-kafka").options(**table(servers, copied)),
         "count": counts.writeStream.outputMode("update").foreachBatch(sink),
+        "exact": changes.writeStream.foreachBatch(exactly_once),
     }
     return [
         writer.option("checkpointLocation", f"{checkpoints}/{name}")

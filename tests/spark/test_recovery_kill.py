@@ -33,10 +33,10 @@ def written(consumer: Consumer, topic: str) -> int:
 def kill_in_a_batch(program: list[str], broker: Broker, targets: list[str], folder: Path) -> None:
     """Starts a program and kills it when it has written something to each target.
 
-    Not before both queries have planned a batch: what Spark does with half a checkpoint is Spark's.
+    Not before all queries have planned a batch: what Spark does with half a checkpoint is Spark's.
     """
     log = folder / "program.log"
-    planned = [folder / name / "offsets" / "0" for name in ("copy", "count")]
+    planned = [folder / name / "offsets" / "0" for name in ("copy", "count", "exact")]
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "looks"})
     with log.open("wb") as said:
         process = subprocess.Popen(program, cwd=ROOT, start_new_session=True, stderr=said)
@@ -56,16 +56,17 @@ def kill_in_a_batch(program: list[str], broker: Broker, targets: list[str], fold
 def test_killed_programs_leave_the_right_tables(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    """A copy and counts by upsert_sink, killed while both write, and started again elsewhere.
+    """A copy, counts and an exact copy by upsert_sink, killed while all write, and started again elsewhere.
 
-    In the end each key's last change is that of the source; no change is counted twice or left out.
+    In the end each key's last change is that of the source; no change is counted twice or left out; and in the exact
+    copy each change is once, those of a key in their order.
     """
-    source, copied, counted = (broker.topic(2) for _ in range(3))
+    source, copied, counted, exact = (broker.topic(2) for _ in range(4))
     changes = (message(n % 700, None if n % 7 == 0 else f"v{n}") for n in range(ROWS))
     broker.produce(source, *changes)
-    arguments = (broker.servers, source, copied, counted, str(tmp_path))
+    arguments = (broker.servers, source, copied, counted, exact, str(tmp_path))
     program = [sys.executable, "-m", "tests.spark.pipelines", *arguments]
-    kill_in_a_batch(program, broker, [copied, counted], tmp_path)
+    kill_in_a_batch(program, broker, [copied, counted, exact], tmp_path)
     for query in start(spark, *arguments):
         run_to_end(query)
     counts = Counter(json.loads(key or b"")["id"] for key, _ in broker.pairs(source))
@@ -74,6 +75,15 @@ def test_killed_programs_leave_the_right_tables(
     assert last_values(broker, counted) == {
         b'{"id":%d}' % id_: {"id": id_, "changes": count} for id_, count in counts.items()
     }
+    assert all_values(broker, exact) == all_values(broker, source)
+
+
+def all_values(broker: Broker, topic: str) -> dict[bytes | None, list[bytes | None]]:
+    """The values of each key, in their order."""
+    found: dict[bytes | None, list[bytes | None]] = {}
+    for key, value in broker.pairs(topic):
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def last_values(broker: Broker, topic: str) -> dict[bytes | None, object]:

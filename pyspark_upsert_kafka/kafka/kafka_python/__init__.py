@@ -65,8 +65,9 @@ class KafkaPythonClient:
             OptionError: Always.
         """
         raise OptionError(
-            "'sink.delivery-guarantee' = 'exactly-once' needs transactions, which 'kafka.client' = "
-            "'kafka-python' cannot do safely: set 'kafka.client' to 'librdkafka', or accept 'at-least-once'."
+            "'sink.delivery-guarantee' = 'exactly-once' needs transactions, and 'kafka.client' = 'kafka-python' has "
+            "none that are safe: kafka-python-ng has no transactions, and kafka-python 3 waits for ever for the "
+            "answer to a commit. Set 'kafka.client' to 'librdkafka', or accept 'at-least-once'."
         )
 
 

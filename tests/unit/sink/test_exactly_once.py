@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -14,81 +14,14 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.core.markers import Call, GroupOffset
+from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
+from tests.unit.sink.fake_transactions import FakeKafka
 
 CALL = Call("sink", "query", 0, 5, 2, ("t",))
-
-
-@dataclass
-class FakeKafka:
-    """Committed values, the markers of groups, and how often each transactional id was opened."""
-
-    values: list[bytes | None] = field(default_factory=list)
-    markers: dict[str, GroupOffset] = field(default_factory=dict)
-    epochs: dict[str, int] = field(default_factory=dict)
-    log: list[str] = field(default_factory=list)
-    fails: str = ""
-
-    def open(self, transactional_id: str) -> FakeTransaction:
-        """A sender; whatever had the id before is fenced off."""
-        self.log.append(f"open {transactional_id.removeprefix('sink-query-')}")
-        self.epochs[transactional_id] = self.epochs.get(transactional_id, 0) + 1
-        return FakeTransaction(self, transactional_id, self.epochs[transactional_id])
-
-
-@dataclass
-class FakeTransaction:
-    """One sender; one of its methods fails when the cluster says so."""
-
-    kafka: FakeKafka
-    id: str
-    epoch: int
-    sent: list[bytes | None] = field(default_factory=list)
-
-    def _do(self, name: str) -> None:
-        self.kafka.log.append(name)
-        if name == self.kafka.fails:
-            raise DeliveryError("t", 0, b"k", f"{name} fails")
-
-    def committed(self, topic: str) -> GroupOffset | None:
-        """The marker of the group with the name of the id."""
-        self._do("look")
-        return self.kafka.markers.get(self.id)
-
-    def committed_anywhere(self) -> GroupOffset | None:
-        """The same: groups here have one marker each."""
-        return self.kafka.markers.get(self.id)
-
-    def begin(self) -> None:
-        """Takes note."""
-        self._do("begin")
-
-    def send(self, messages: Messages) -> None:
-        """Holds the messages back until they are committed."""
-        self._do("send")
-        self.sent += messages.values.to_pylist()
-
-    def flush(self) -> None:
-        """Takes note."""
-        self._do("flush")
-
-    def commit(self, offset: GroupOffset) -> None:
-        """Commits, or is fenced; ``answer`` fails after the commit."""
-        self._do("commit")
-        if self.epoch < self.kafka.epochs[self.id]:
-            raise BrokerError("fenced")
-        self.kafka.values += self.sent
-        self.kafka.markers[self.id] = offset
-        if self.kafka.fails == "answer":
-            raise BrokerError("no answer")
-
-    def close(self) -> None:
-        """Takes note."""
-        self._do("close")
 
 
 def message(value: bytes) -> Messages:
