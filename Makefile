@@ -60,7 +60,7 @@ TESTS_ON_4_0 := $(addprefix tests/spark/test_,batch_read.py batch_sql.py sink_ba
 
 test-pyspark-4.0: .venv-4.0/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest $(TESTS_ON_4_0) \
-		-W ignore::ResourceWarning $(ARGS)
+		-W ignore::ResourceWarning --numprocesses=2 --dist=loadfile $(ARGS)
 
 .venv-4.0/.ready: pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
