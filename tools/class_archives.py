@@ -25,6 +25,7 @@ SPARK = FOLDER / "spark.jsa"
 
 # Without the optimising compiler a JVM that lives for seconds needs half the CPU time again.
 _QUICK = "-XX:TieredStopAtLevel=1"
+_COMPACTED = {"cleanup.policy": "compact"}
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
@@ -39,7 +40,7 @@ def _flags_to_make(archive: Path) -> str:
 
 def _create_topics(servers: str, *topics: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    for created in admin.create_topics([NewTopic(topic, 2) for topic in topics]).values():
+    for created in admin.create_topics([NewTopic(topic, 2, config=_COMPACTED) for topic in topics]).values():
         created.result()
 
 
