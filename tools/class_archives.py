@@ -40,7 +40,9 @@ def _flags_to_make(archive: Path) -> str:
 
 def _create_topics(servers: str, *topics: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    for created in admin.create_topics([NewTopic(topic, 2, config=_COMPACTED) for topic in topics]).values():
+    for created in admin.create_topics(
+        [NewTopic(topic, 2, config=_COMPACTED) for topic in topics]
+    ).values():
         created.result()
 
 

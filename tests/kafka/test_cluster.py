@@ -259,7 +259,7 @@ def test_the_latest_offset_is_before_an_open_transaction(broker, edge):
 
 def transactional(broker: Broker) -> Producer:
     """A plain client's producer that has no open transaction."""
-    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": uuid.uuid4().hex})
+    producer = broker.producer(**{"transactional.id": uuid.uuid4().hex})
     producer.init_transactions()
     return producer
 
@@ -267,7 +267,7 @@ def transactional(broker: Broker) -> Producer:
 def test_the_latest_offset_is_never_beyond_the_last_written_one(broker, edge):
     """However fast others write: a start at the latest offset must not look like lost data."""
     topic = broker.topic()
-    producer = Producer({"bootstrap.servers": broker.servers, "linger.ms": 0})
+    producer = broker.producer(**{"linger.ms": 0})
     enough = threading.Event()
 
     def write() -> None:
@@ -354,7 +354,7 @@ def test_positions_by_earliest_and_latest(broker, edge):
 def test_positions_by_timestamp(broker, edge):
     """The first message at or after the time; where there is none, the end."""
     topic = broker.topic(2)
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     for ms in (1_000_000, 2_000_000, 3_000_000):
         producer.produce(topic, b"v", partition=0, timestamp=ms)
     producer.flush()

@@ -51,7 +51,7 @@ def created(broker: Broker, topic: str) -> bool:
 
 def transactional(broker: Broker) -> Producer:
     """A plain client's producer that has no open transaction."""
-    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": uuid.uuid4().hex})
+    producer = broker.producer(**{"transactional.id": uuid.uuid4().hex})
     producer.init_transactions()
     return producer
 
@@ -152,7 +152,7 @@ def test_headers_come_as_they_were_written(broker, edge):
 def test_timestamps_are_those_of_the_producer(broker, edge):
     """CreateTime is type 1, with milliseconds; also from before 1970's first second is over."""
     topic = broker.topic()
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     for ms in (1, 1_767_225_600_123):
         producer.produce(topic, b"v", timestamp=ms)
     producer.flush()
@@ -165,7 +165,7 @@ def test_timestamps_are_those_of_the_producer(broker, edge):
 def test_timestamps_are_those_of_the_log(broker, edge):
     """LogAppendTime is type 2, and the broker's clock."""
     topic = broker.topic(message_timestamp_type="LogAppendTime")
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     producer.produce(topic, b"v", timestamp=1)
     producer.flush()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from pyspark_upsert_kafka import UpsertKafkaDataSource
@@ -100,7 +100,7 @@ def test_timestamps_that_are_hardly_dates(
 ) -> None:
     """The row is read, whatever its timestamp; what is outside the years 1 to 9999 is NULL."""
     topic = broker.topic(message_timestamp_after_max_ms=str(2**63 - 1))
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     producer.produce(topic, row(1)[1], row(1)[0], timestamp=timestamp)
     producer.produce(topic, row(2)[1], row(2)[0], timestamp=1_700_000_000_000)
     assert producer.flush(60) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.conftest import Broker, options
@@ -39,7 +38,7 @@ STAGES = {
 def topic(broker: Broker) -> str:
     """Good and bad messages of every kind."""
     name = broker.topic(1, retention_ms="-1")
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     for at, (key, value) in enumerate(MESSAGES):
         producer.produce(
             name, key=key, value=value, timestamp=T0 + at, headers=[("mine", b"%d" % at)]

@@ -21,7 +21,7 @@ T0 = 1_700_000_000_000
 def topic(broker: Broker) -> str:
     """Ids 0 to 9 in partition 0 and 10 to 14 in partition 1, a second apart."""
     name = broker.topic(2, retention_ms="-1")
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     for at in range(15):
         producer.produce(
             name, key=b'{"id":%d}' % at, value=b"{}", partition=int(at >= 10),
@@ -144,7 +144,7 @@ def test_offsets_that_are_gone(spark: SparkSession, broker: Broker) -> None:
 @contextmanager
 def transaction(broker: Broker, name: str) -> Iterator[Producer]:
     """A transactional producer; the transaction is left as the test leaves it."""
-    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": name})
+    producer = broker.producer(**{"transactional.id": name})
     producer.init_transactions(60)
     producer.begin_transaction()
     yield producer

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.conftest import Broker, options
@@ -77,7 +76,7 @@ def tokyo(spark: SparkSession) -> Iterator[SparkSession]:
 def test_metadata_of_every_kind(tokyo: SparkSession, broker: Broker) -> None:
     """Reserved names and ``metadata.<column>`` show all there is to know, in every allowed type."""
     topic = broker.topic(1, retention_ms="-1")
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     sent = [("h", b"1"), ("g", None), ("h", b"2")]
     producer.produce(
         topic, key=b'{"id":1}', value=b'{"_topic":"physical"}', timestamp=1_600_000_000_123,
@@ -129,7 +128,8 @@ def test_a_large_table(spark: SparkSession, broker: Broker) -> None:
         for n in range(40_000)
     ]
     broker.produce(topic, *changes)
-    last = dict(changes)
+    last = dict(broker.pairs(topic))
+    assert len(last) == 2500
     expected = {value["id"]: value["v"] for value in map(json.loads, filter(None, last.values()))}
     given = options(broker, topic)
     table = load(spark, "v BIGINT, id BIGINT", given)

@@ -38,15 +38,22 @@ def kill_in_a_batch(program: list[str], broker: Broker, targets: list[str], fold
     log = folder / "program.log"
     planned = [folder / name / "offsets" / "0" for name in ("copy", "count", "exact")]
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "looks"})
-    with log.open("wb") as said:
-        process = subprocess.Popen(program, cwd=ROOT, start_new_session=True, stderr=said)
-    eventually(
-        lambda: (
-            process.poll() is not None
-            or (all(written(consumer, each) for each in targets) and all(map(Path.exists, planned)))
-        ),
-        "the program writes",
-    )
+    while True:
+        with log.open("wb") as said:
+            process = subprocess.Popen(program, cwd=ROOT, start_new_session=True, stderr=said)
+        eventually(
+            lambda: (
+                process.poll() is not None  # noqa: B023 - waited for within the loop
+                or (
+                    all(written(consumer, each) for each in targets)
+                    and all(map(Path.exists, planned))
+                )
+            ),
+            "the program writes",
+        )
+        # Spark gives a stream's process ten seconds to start, which is not much on a busy machine.
+        if process.poll() is None or "worker to connect back" not in log.read_text():
+            break
     consumer.close()
     assert process.poll() is None, f"it ended before it was killed: {log.read_text()[-5000:]}"
     os.killpg(process.pid, signal.SIGKILL)

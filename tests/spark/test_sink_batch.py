@@ -7,7 +7,6 @@ from collections import Counter
 from datetime import datetime, timezone
 from typing import Any
 
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.conftest import Broker, Message, options
@@ -117,7 +116,7 @@ METADATA = (
 def test_a_table_read_can_be_written_back_as_it_is(spark: SparkSession, broker: Broker) -> None:
     """With all its metadata columns: values, tombstones, timestamps and headers arrive as they were."""
     here, there = (broker.topic(3, retention_ms="-1") for _ in range(2))
-    producer = Producer({"bootstrap.servers": broker.servers, "partitioner": "murmur2_random"})
+    producer = broker.producer()
     for at in range(30):
         producer.produce(
             here, key=b'{"id":%d}' % (at % 10),

@@ -98,7 +98,7 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
     """In each startup mode at the offset it names; what comes later is read by all."""
     topic = broker.topic()
     now = int(time.time() * 1000)
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     for n in range(6):
         key, value = message(n)
         producer.produce(topic, key=key, value=value, timestamp=now + n)
@@ -138,7 +138,7 @@ def test_where_a_bounded_stream_ends(spark: SparkSession, broker: Broker, tmp_pa
     """In each bounded mode before the offset it names."""
     topic = broker.topic()
     now = int(time.time() * 1000)
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer = broker.producer()
     for n in range(6):
         key, value = message(n)
         producer.produce(topic, key=key, value=value, timestamp=now + n)

@@ -150,8 +150,10 @@ class LibrdkafkaFetcher:
         error = message.error()
         code = error.code()
         if code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
-            self.errors.note_progress()
-            fetched.position = max(fetched.position, message.offset())
+            # The end of what the consumer read before would be taken for the end of this range.
+            if (message.topic(), message.partition()) == (self._name, self._partition):
+                self.errors.note_progress()
+                fetched.position = max(fetched.position, message.offset())
         elif code == ck.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             fetched.is_out_of_range = True
         elif code in _GROUP_ERRORS:

@@ -84,6 +84,16 @@ def test_a_poll_brings_the_messages_before_the_end(monkeypatch, chunks, offsets,
     assert (found.is_out_of_range, found.fatal_error) == (False, None)
 
 
+@pytest.mark.parametrize(("topic", "partition"), [("other", 0), ("t", 1)])
+def test_the_end_of_another_partition_is_not_this_ones(topic, partition):
+    """A consumer from the pool has read other ranges before."""
+    other = Message(topic=topic, partition=partition, offset=9, error=KafkaError(EOF))
+
+    found = fetching(Consumer([other, message(2)])).poll(2, 3)
+
+    assert (found.batch.offsets, found.position) == ([2], 3)
+
+
 @pytest.mark.parametrize(
     ("code", "is_out_of_range", "fatal_error"),
     [
