@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables
+.PHONY: demo test lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -107,6 +107,11 @@ flink-tables: $(READY) .venv-flink/.ready
 	"$(PYTHON)" -m venv .venv-flink
 	.venv-flink/bin/pip install --quiet "apache-flink==2.2.1"
 	@touch .venv-flink/.ready
+
+# Kerberos with kafka-python, and a KDC of its own (apt-get install krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc).
+test-kerberos: $(READY)
+	$(BIN)/pip install --quiet "gssapi>=1.8"
+	$(BIN)/python -m pytest tests/kerberos/logins.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,7 +25,12 @@ from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.kafka.local import LocalKafka
+    from pyspark_upsert_kafka.kafka.local import (
+        LocalAcl,
+        LocalCertificates,
+        LocalKafka,
+        LocalSecurity,
+    )
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 
     __version__: str
@@ -38,7 +43,10 @@ __all__ = [
     "DefaultSource",
     "DeliveryError",
     "EncodeError",
+    "LocalAcl",
+    "LocalCertificates",
     "LocalKafka",
+    "LocalSecurity",
     "OptionError",
     "SchemaError",
     "UnknownTopicError",
@@ -51,7 +59,10 @@ DefaultSource = UpsertKafkaDataSource
 """The name under which Spark looks for a package's data source."""
 
 _LAZY = {
+    "LocalAcl": "pyspark_upsert_kafka.kafka.local",
+    "LocalCertificates": "pyspark_upsert_kafka.kafka.local",
     "LocalKafka": "pyspark_upsert_kafka.kafka.local",
+    "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
 }
 

@@ -148,7 +148,16 @@ class CheckpointError(UpsertKafkaError):
 
 
 class BrokerError(UpsertKafkaError):
-    """No broker, no topic, or not allowed."""
+    """No broker, no topic, or not allowed.
+
+    Args:
+        text: What was tried, and what was answered.
+        is_final: Whether the brokers have answered, so that asking again cannot help.
+    """
+
+    def __init__(self, text: str, *, is_final: bool = False) -> None:
+        super().__init__(text)
+        self.is_final = is_final
 
 
 class UnknownTopicError(BrokerError):

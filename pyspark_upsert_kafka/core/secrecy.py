@@ -10,7 +10,8 @@ from pathlib import Path
 from pyspark_upsert_kafka.core.errors import OptionError
 
 _SECRET = re.compile(
-    r"password|passphrase|secret|token|jaas|user[-.]?info|credential|ssl\.key|keystore\.key"
+    r"password|passphrase|secret|token|jaas|user[-.]?info|credential"
+    r"|ssl\.key(?!\.location|store\.(?:location|type|certificate))|keystore\.key"
     r"|private\.key|(?:api|access)[-.]?key"
 )
 _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGNORECASE)

@@ -30,6 +30,7 @@ class ClientErrors:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._refusals = 0
         self.clear()
 
     def clear(self) -> None:
@@ -38,25 +39,38 @@ class ClientErrors:
             self._last = self._security = ""
             self._lasted_s = self._since = 0.0
 
-    def add(self, text: str, *, security: bool = False) -> None:
+    def add(self, text: str, *, security: bool = False, vague: bool = False) -> None:
         """Takes note of an error.
 
         Args:
             text: In the client's words.
             security: Whether it is about who we are, or whom we trust.
+            vague: Whether it says less than an error of security before it, which goes on then.
         """
         with self._lock:
             self._last = text
             if security:
                 now = self._clock()
                 self._since = self._since if self._security else now
-                self._security, self._lasted_s = text, now - self._since
+                self._security = self._security if vague and self._security else text
+                self._lasted_s = now - self._since
+                self._refusals += not vague
 
     def note_progress(self) -> None:
         """Forgets security errors, since an answer, a message or a confirmation got through."""
         if self._security:
             with self._lock:
                 self._security, self._lasted_s = "", 0.0
+
+    @property
+    def refusals(self) -> int:
+        """How many errors of security there were that say what is wrong."""
+        return self._refusals
+
+    @property
+    def security_error(self) -> str:
+        """The last error of security; empty when something got through after it."""
+        return self._security
 
     @property
     def fatal_error(self) -> str | None:

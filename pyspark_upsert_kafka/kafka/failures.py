@@ -67,6 +67,14 @@ _SECURITY = frozenset({
 
 _UNKNOWN_TOPIC = 3
 
+_NOT_ALLOWED = {
+    29: "the topic",
+    30: "the group",
+    31: "the cluster, or for writing to the topic",
+    53: "the transactional id",
+}
+"""For what a user lacks an ACL: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+
 
 def kind_of(code: int) -> Kind:
     """What an error code of Kafka's protocol means for the next attempt."""
@@ -75,6 +83,18 @@ def kind_of(code: int) -> Kind:
     if code in _SECURITY:
         return Kind.SECURITY
     return Kind.UNKNOWN_TOPIC if code == _UNKNOWN_TOPIC else Kind.FATAL
+
+
+def explained(code: int | None, text: str) -> str:
+    """An error in the client's words, and what to do where they do not say it.
+
+    >>> explained(30, "Broker: Group authorization failed")
+    'Broker: Group authorization failed (the user has no ACL for the group; docs/security.md lists what is needed)'
+    """
+    resource = _NOT_ALLOWED.get(code or 0)
+    if resource is None:
+        return text
+    return f"{text} (the user has no ACL for {resource}; docs/security.md lists what is needed)"
 
 
 @dataclass(frozen=True)

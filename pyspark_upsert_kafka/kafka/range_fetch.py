@@ -141,6 +141,8 @@ class RangeFetch:
         try:
             loss = self._topic.check(self._position)
         except BrokerError as error:
+            if error.is_final:
+                raise BrokerError(f"{self._place()} cannot be read. {error}") from error
             logger.info("The topic of %s is not known: %s", self._place(), error)
             self._lookup_error = f" {error}"
             return None

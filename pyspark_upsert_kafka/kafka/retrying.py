@@ -106,11 +106,10 @@ class Retrying:
         fatal = self.errors.fatal_error
         if fatal is None and failure.kind in (Kind.RETRIABLE, Kind.SECURITY):
             return
-        error = UnknownTopicError if failure.kind is Kind.UNKNOWN_TOPIC else BrokerError
-        raise error(
-            f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
-            f"{SECURITY_HINT if fatal else ''}"
-        )
+        text = f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
+        if failure.kind is Kind.UNKNOWN_TOPIC:
+            raise UnknownTopicError(text)
+        raise BrokerError(f"{text}{SECURITY_HINT if fatal else ''}", is_final=True)
 
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
         """Replaces a client that fails for long, or whose login failed; when the client was opened."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kafka
 import psutil
@@ -29,6 +29,9 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch, Sender
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from tests.conftest import Broker, broker_at
+
+if TYPE_CHECKING:
+    from tests.kafka.secured import Secured
 
 CLIENTS = ["librdkafka", "kafka-python"]
 
@@ -259,3 +262,12 @@ def stoppable(_stoppable: LocalKafka) -> Iterator[LocalKafka]:
 def stoppable_broker(stoppable: LocalKafka) -> Broker:
     """What tests do with the broker that can be stopped."""
     return broker_at(stoppable.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """The broker that asks who its clients are."""
+    from tests.kafka.secured import secured_broker  # not before this file: it is a part of it
+
+    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
+        yield secured

@@ -176,10 +176,12 @@ def test_a_free_port_that_was_taken_meanwhile_is_replaced(monkeypatch):
     """Between choosing a port and listening on it someone may come first: another is tried."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = [other.getsockname()[1]]
-        free_port = ports.free_port
-        monkeypatch.setattr(
-            ports, "free_port", lambda unlike=None: taken.pop() if taken else free_port(unlike)
-        )
+        free_ports = ports.free_ports
+
+        def first_a_taken_one(count: int, unlike: int | None = None) -> list[int]:
+            return [*free_ports(count - 1), taken.pop()] if taken else free_ports(count, unlike)
+
+        monkeypatch.setattr(ports, "free_ports", first_a_taken_one)
 
         with LocalKafka() as kafka:
             assert kafka.bootstrap_servers != f"127.0.0.1:{other.getsockname()[1]}"

@@ -16,6 +16,11 @@ _SECURITY = re.compile(
     re.IGNORECASE,
 )
 
+_VAGUE = re.compile("during handshake|<(authenticating|handshake)>|socket disconnected")
+"""A connection was lost on the way to being secure, and it is not said why."""
+
+_LOST_IN_LOGIN = "Lost during authentication, as when a broker refuses the credentials"
+
 
 class ClientId(str):
     """A client's id that holds the client's errors.
@@ -68,9 +73,10 @@ class _ErrorCollector(logging.Handler):
             client_id = config.get("client_id") if isinstance(config, dict) else None
             if isinstance(client_id, ClientId):
                 text = record.getMessage()
-                if _disconnected_in_login(argument, text):
-                    text = f"Lost during authentication: {text}"
-                client_id.errors.add(text, security=is_about_security(text))
+                if "<authenticating>" in text or _disconnected_in_login(argument, text):
+                    text = f"{_LOST_IN_LOGIN}: {text}"
+                is_vague = _VAGUE.search(text) is not None
+                client_id.errors.add(text, security=is_about_security(text), vague=is_vague)
 
 
 logging.getLogger("kafka").addHandler(_ErrorCollector(logging.WARNING))

@@ -10,7 +10,7 @@ from kafka import errors
 
 from pyspark_upsert_kafka.kafka import failures
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind, explained
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import is_about_security
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
@@ -40,11 +40,16 @@ def kind_of(error: Exception) -> Kind:
     name = type(error).__name__
     if name in _SECURITY or isinstance(error, ssl.SSLError) or is_about_security(str(error)):
         return Kind.SECURITY
-    code = getattr(error, "errno", None) if isinstance(error, errors.BrokerResponseError) else None
+    code = _code(error)
     if code is not None and failures.kind_of(code) is not Kind.FATAL:
         return failures.kind_of(code)
     passes = isinstance(error, OSError) or getattr(error, "retriable", False) or name in _RETRIABLE
     return Kind.RETRIABLE if passes else Kind.FATAL
+
+
+def _code(error: BaseException) -> int | None:
+    """The code in Kafka's protocol; None = it has none."""
+    return getattr(error, "errno", None) if isinstance(error, errors.BrokerResponseError) else None
 
 
 def describe_error(error: BaseException) -> str:
@@ -53,7 +58,8 @@ def describe_error(error: BaseException) -> str:
     name = type(error).__name__
     if isinstance(error, errors.UnsupportedCodecError):
         text += " (pip install 'pyspark-upsert-kafka[kafka-python]' brings them)"
-    return text if name in text else f"{name}: {text}" if text else name
+    described = text if name in text else f"{name}: {text}" if text else name
+    return explained(_code(error), described)
 
 
 def classify(error: Exception) -> Failure:
@@ -69,7 +75,8 @@ def checked(code: int, value: Any) -> Any:
     """
     if code:
         name = errors.for_code(code).__name__
-        raise AttemptError(Failure(failures.kind_of(code), f"{name} (Kafka's error code {code})"))
+        text = explained(code, f"{name} (Kafka's error code {code})")
+        raise AttemptError(Failure(failures.kind_of(code), text))
     return value
 
 

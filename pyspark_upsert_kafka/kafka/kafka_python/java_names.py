@@ -21,12 +21,6 @@ RENAMED = {
     "sasl.username": "sasl_plain_username",
     "socket.receive.buffer.bytes": "receive_buffer_bytes",
     "socket.send.buffer.bytes": "send_buffer_bytes",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.cipher.suites": "ssl_ciphers",
-    "ssl.crl.location": "ssl_crlfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
 }
 
 OURS = frozenset({"api_version", "auto_offset_reset", "enable_auto_commit", "max_poll_records"})
@@ -35,25 +29,17 @@ OURS = frozenset({"api_version", "auto_offset_reset", "enable_auto_commit", "max
 SECURITY = ("enable.ssl", "sasl.", "security.", "ssl.")
 """How the names of security settings begin: one without an equivalent is refused."""
 
-_FILES = "put it into a file and set 'properties.ssl.ca.location', 'properties.ssl.certificate.location' and 'properties.ssl.key.location'"
-_KINIT = "get a ticket with kinit, and leave it out"
-_TOKENS = "set 'kafka.client' to 'librdkafka' for OAUTHBEARER"
+_KINIT = (
+    "get a ticket with kinit, or let the environment variable KRB5_CLIENT_KTNAME name the keytab, on the "
+    "driver and on each executor, and leave it out"
+)
 
 REMEDIES = {
     "enable.ssl.certificate.verification": "set 'properties.ssl.ca.location' to a PEM file that can be trusted",
     "sasl.kerberos.kinit.cmd": _KINIT,
     "sasl.kerberos.keytab": _KINIT,
     "sasl.kerberos.principal": _KINIT,
-    "sasl.oauthbearer.": _TOKENS,
-    "ssl.ca.pem": _FILES,
-    "ssl.certificate.pem": _FILES,
-    "ssl.key.pem": _FILES,
-    "ssl.keystore.certificate.chain": _FILES,
-    "ssl.keystore.key": _FILES,
-    "ssl.keystore.": "set 'properties.ssl.certificate.location' and 'properties.ssl.key.location' to PEM files",
-    "ssl.truststore.certificates": _FILES,
-    "ssl.truststore.": "set 'properties.ssl.ca.location' to a PEM file",
 }
-"""What to do instead of a security setting, by how its name begins; the longest one counts."""
+"""What to do instead of a security setting, by its name."""
 
 ANY_REMEDY = "leave it out, or set 'kafka.client' to 'librdkafka'"

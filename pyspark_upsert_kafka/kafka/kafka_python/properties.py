@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError
@@ -12,15 +11,21 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.kafka import tls
+from pyspark_upsert_kafka.kafka.jaas import without_jaas
+from pyspark_upsert_kafka.kafka.kafka_python import tokens
 from pyspark_upsert_kafka.kafka.kafka_python.arguments import DEFAULTS, has_plain_value, typed_value
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.java_names import OURS, RENAMED, SECURITY
+from pyspark_upsert_kafka.kafka.kafka_python.tokens import token_provider
 from pyspark_upsert_kafka.kafka.kafka_python.translations import TRANSLATIONS, no_equivalent
 
 T = TypeVar("T")
 
-_FILES = frozenset({"ssl_cafile", "ssl_certfile", "ssl_crlfile", "ssl_keyfile"})
+_KERBEROS = (
+    " Kerberos needs a package that is compiled here: pip install 'pyspark-upsert-kafka[kerberos]'."
+)
 
 _CLOSED_SOCKET = "Invalid file object"
 """How kafka-python-ng's ValueError begins when a connection is closed while it is opened."""
@@ -38,10 +43,15 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
         OptionError: A value is malformed, a security setting has no equivalent, or a reference is
             to nothing.
     """
-    given = _translated(properties.resolved())
-    _check_login(given)
-    config = {"client_id": f"pyspark-upsert-kafka-{role}", **ours, **given}
-    return {**config, "client_id": ClientId(config["client_id"])}
+    given = without_jaas(properties.resolved())
+    config = {"client_id": f"pyspark-upsert-kafka-{role}", **ours, **_translated(given)}
+    _check_login(config)
+    client_id = ClientId(config["client_id"])
+    if str(config.get("security_protocol", "")).endswith("SSL"):
+        config["ssl_context"] = tls.tls_context(given, client_id.errors)
+    if config.get("sasl_mechanism") == "OAUTHBEARER":
+        config["sasl_oauth_token_provider"] = token_provider(given, client_id.errors)
+    return {**config, "client_id": client_id}
 
 
 def _check_login(given: Mapping[str, Any]) -> None:
@@ -61,11 +71,6 @@ def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
         OptionError: The client does not take a value.
         KafkaError: No broker answers.
     """
-    for name in _FILES & config.keys():
-        if not Path(config[name]).is_file():
-            raise OptionError(
-                f"An option '{PREFIX}ssl.*' names a file that is missing: {config[name]}."
-            )
     known: Mapping[str, Any] = client.DEFAULT_CONFIG  # type: ignore[attr-defined]
     connections: list[Any] = []
 
@@ -77,6 +82,8 @@ def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
     if "kafka_client" in known:
         taken["kafka_client"] = connect
     try:
+        if "sasl_oauth_token_provider" in taken:
+            taken["sasl_oauth_token_provider"].token()  # here an error can be told
         return client(**taken)
     except (AssertionError, KafkaError, OSError, RuntimeError, TypeError, ValueError) as error:
         for connection in connections:
@@ -101,17 +108,20 @@ def create_no_topics(metadata: Any) -> None:
 
 def _not_taken(error: Exception, config: Mapping[str, Any]) -> OptionError:
     text = hide_secrets(str(error) or type(error).__name__, config)
-    return OptionError(f"The Kafka client does not take an option '{PREFIX}*': {text}.")
+    remedy = _KERBEROS if "gssapi" in text.lower() else ""
+    return OptionError(f"The Kafka client does not take an option '{PREFIX}*': {text}.{remedy}")
 
 
 def _translated(given: Mapping[str, str]) -> dict[str, Any]:
     translated: dict[str, Any] = {}
     for name, value in given.items():
         argument = RENAMED.get(name, name.replace(".", "_"))
-        if argument in OURS:
+        if argument in OURS or name in tls.NAMES or name in tokens.NAMES:
             continue
         if name in TRANSLATIONS:
             translated.update(TRANSLATIONS[name](value, given))
+        elif argument.startswith("ssl_"):
+            raise no_equivalent(name)
         elif argument in DEFAULTS and has_plain_value(argument):
             translated[argument] = typed_value(name, argument, value)
         elif name.startswith(SECURITY):

@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX
-from pyspark_upsert_kafka.kafka import jaas
 from pyspark_upsert_kafka.kafka.kafka_python.arguments import DEFAULTS, typed_value
 from pyspark_upsert_kafka.kafka.kafka_python.java_names import ANY_REMEDY, REMEDIES
 
@@ -21,10 +20,9 @@ QUEUED_MESSAGES = "queued_messages"
 
 def no_equivalent(name: str) -> OptionError:
     """The error for a security setting that kafka-python does not have."""
-    beginnings = [beginning for beginning in REMEDIES if name.startswith(beginning)]
-    remedy = REMEDIES[max(beginnings, key=len)] if beginnings else ANY_REMEDY
     return OptionError(
-        f"Option '{PREFIX}{name}' has no equivalent in the client 'kafka-python': {remedy}."
+        f"Option '{PREFIX}{name}' has no equivalent in the client 'kafka-python': "
+        f"{REMEDIES.get(name, ANY_REMEDY)}."
     )
 
 
@@ -47,51 +45,8 @@ def _compression(value: str, _: Mapping[str, str]) -> dict[str, Any]:
     return {"compression_type": None if value == "none" else value}
 
 
-def _from_jaas(value: str, _: Mapping[str, str]) -> dict[str, Any]:
-    login = jaas.login(value)
-    if not login.is_by_password:
-        remedy = (
-            "get a ticket with kinit, set 'properties.sasl.mechanism' to 'GSSAPI', and leave it out"
-            if login.module == "Krb5LoginModule"
-            else "set 'properties.sasl.username' and 'properties.sasl.password'"
-        )
-        raise OptionError(f"Option '{PREFIX}sasl.jaas.config' works in a JVM only: {remedy}.")
-    given = login.given
-    return {f"sasl_plain_{name}": given[name] for name in ("username", "password") if name in given}
-
-
-def _mechanism(value: str, _: Mapping[str, str]) -> dict[str, Any]:
-    if value.upper() == "OAUTHBEARER":
-        raise no_equivalent("sasl.oauthbearer.token.endpoint.url")
-    return {"sasl_mechanism": value}
-
-
 def _protocol(value: str, _: Mapping[str, str]) -> dict[str, Any]:
     return {"security_protocol": value.upper()}
-
-
-def _host_check(value: str, _: Mapping[str, str]) -> dict[str, Any]:
-    return {"ssl_check_hostname": value.lower() not in ("", "none")}
-
-
-def _pem_store(store: str, argument: str) -> Translation:
-    """Java's stores may be PEM files (KIP-651): the key store with key and chain in one file."""
-
-    def translate(value: str, given: Mapping[str, str]) -> dict[str, Any]:
-        if given.get(f"ssl.{store}.type", "").upper() != "PEM":
-            raise no_equivalent(f"ssl.{store}.location")
-        return {argument: value}
-
-    return translate
-
-
-def _store_type(store: str) -> Translation:
-    def translate(value: str, _: Mapping[str, str]) -> dict[str, Any]:
-        if value.upper() != "PEM":
-            raise no_equivalent(f"ssl.{store}.type")
-        return {}
-
-    return translate
 
 
 def _queued_messages(value: str, _: Mapping[str, str]) -> dict[str, Any]:
@@ -119,14 +74,6 @@ TRANSLATIONS: dict[str, Translation] = {
     "queue.buffering.max.messages": _queued_messages,
     "request.required.acks": _acks,
     "retries": _retries,
-    "sasl.jaas.config": _from_jaas,
-    "sasl.mechanism": _mechanism,
-    "sasl.mechanisms": _mechanism,
     "security.protocol": _protocol,
-    "ssl.endpoint.identification.algorithm": _host_check,
-    "ssl.keystore.location": _pem_store("keystore", "ssl_certfile"),
-    "ssl.keystore.type": _store_type("keystore"),
-    "ssl.truststore.location": _pem_store("truststore", "ssl_cafile"),
-    "ssl.truststore.type": _store_type("truststore"),
 }
 """By the name of the property, as Java or librdkafka spells it."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYetError
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -46,14 +47,14 @@ class RetryingAdminClient:
 
     def __init__(self, config: Mapping[str, Any], timeouts: Timeouts) -> None:
         self.servers, self.timeouts = str(config["bootstrap.servers"]), timeouts
-        self._errors = ReportedErrors()
+        self._errors = ReportedErrors(config)
         # The client must not hold what holds it: its threads end with its last reference.
-        self._config = {**config, "error_cb": self._errors.on_error}
+        self.config = {**config, "error_cb": self._errors.on_error}
         self._leader_s = _LEADER_S
         self._attempt_began = time.monotonic()
         # A client that ends with a request under way may abort the process (librdkafka issue 4605).
         self._replaced: deque[AdminClient] = deque(maxlen=_REPLACED)
-        self.client = open_client(AdminClient, self._config)
+        self.client = open_client(AdminClient, self.config)
 
     def call(self, what: str, request: Callable[[float], T]) -> T:
         """The answer to a request, retried as `Retrying` says."""
@@ -61,10 +62,8 @@ class RetryingAdminClient:
         def attempt(timeout: float) -> T:
             self._errors.unreachable = None
             self._attempt_began = time.monotonic()
-            try:
+            with self._refusals_told():
                 return request(timeout)
-            finally:
-                self.client.poll(0)  # librdkafka passes on its log and its errors only when polled
 
         self.client.poll(0)  # errors of before are passed on now, and cleared
         self._leader_s = _LEADER_S
@@ -107,11 +106,27 @@ class RetryingAdminClient:
             raise KafkaException(unreachable)
 
     def _refresh(self, timeout: float) -> None:
-        try:
+        with self._refusals_told():
             self.all_topics(timeout)
+
+    @contextmanager
+    def _refusals_told(self) -> Iterator[None]:
+        """Raises a refused login or certificate in place of the lost connection, which is all that a request knows.
+
+        The client says it once; whoever asks for the same again within half a minute hears nothing.
+        """
+        refusals = self._errors.refusals
+        try:
+            yield
+        except KafkaException as error:
+            self.client.poll(0)
+            if self._errors.refusals > refusals and classify(error).kind is Kind.RETRIABLE:
+                text = self._errors.security_error
+                raise AttemptError(Failure(Kind.SECURITY, text)) from error
+            raise
         finally:
-            self.client.poll(0)  # passes on the errors of meanwhile
+            self.client.poll(0)  # librdkafka passes on its log and its errors only when polled
 
     def _reopen(self) -> None:
         self._replaced.append(self.client)
-        self.client = open_client(AdminClient, self._config)
+        self.client = open_client(AdminClient, self.config)

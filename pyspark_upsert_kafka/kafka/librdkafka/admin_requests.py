@@ -43,7 +43,8 @@ class LibrdkafkaAdmin(AdminRequests):
         self.servers, self.timeouts = self._admin.servers, self._admin.timeouts
 
     def close(self) -> None:
-        """Does nothing: the admin client's threads end with it."""
+        """Waits for a commit that is under way; the admin client's threads end with it."""
+        self._group_offsets.wait()
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.kafka.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.sizes import TOO_LARGE_HINT, larger_than_queue
 from pyspark_upsert_kafka.kafka.undelivered import Undelivered
@@ -45,5 +46,5 @@ class DeliveryReports:
             return f"{text} {TOO_LARGE_HINT}"
         if error.code() == ck.KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
             text = "no broker confirmed it within the time of 'properties.delivery.timeout.ms'"
-        seen = self.errors.describe()
+        text, seen = explained(error.code(), text), self.errors.describe()
         return f"{text}.{seen}" if seen else text

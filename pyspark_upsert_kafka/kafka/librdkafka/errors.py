@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.kafka import failures
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.tls import certificate_error
 
 _KINDS = {
     KafkaError._TRANSPORT: Kind.RETRIABLE,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
@@ -27,6 +32,11 @@ _KINDS = {
 }
 """Of librdkafka's own codes; those of the protocol mean the same for every client."""
 
+_REFUSED_BY_BROKER = re.compile(r"SSL routines::\S+ alert ")
+"""A TLS alert: with TLS 1.3 a broker refuses the client's certificate when the connection seems to be up."""
+
+_UNVERIFIED = re.compile(r"ssl://(?P<host>[^/]+):(?P<port>\d+)/.*certificate verify failed")
+
 UNREACHABLE = frozenset({
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
@@ -37,25 +47,50 @@ UNREACHABLE = frozenset({
 
 def kind_of(error: KafkaError) -> Kind:
     """What an error means for the next attempt."""
+    if _REFUSED_BY_BROKER.search(error.str()):
+        return Kind.SECURITY
     return _KINDS.get(error.code()) or failures.kind_of(error.code())
 
 
 def classify(exception: Exception) -> Failure:
     """What a KafkaException means for the next attempt."""
     error = exception.args[0]
-    return Failure(kind_of(error), error.str())
+    return Failure(kind_of(error), explained(error.code(), error.str()))
 
 
 class ReportedErrors(ClientErrors):
-    """The errors that a client of librdkafka reports to its ``error_cb``."""
+    """The errors that a client of librdkafka reports to its ``error_cb``.
+
+    Args:
+        trust: The client's configuration, to look at a certificate that it refuses; None = none is looked at.
+    """
 
     unreachable: KafkaError | None = None
     """The last broker that was out of reach since the attempt began."""
+
+    def __init__(self, trust: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._trust = trust
+        self._certificates: dict[str, str] = {}
 
     def on_error(self, error: KafkaError) -> None:
         """Takes note of an error: the client's ``error_cb``."""
         # That all brokers are down says no more than what was reported of each.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.describe():  # noqa: SLF001
-            self.add(error.str(), security=kind_of(error) is Kind.SECURITY)
+            text = explained(error.code(), error.str()) + self._certificate_error(error.str())
+            self.add(text, security=kind_of(error) is Kind.SECURITY)
         if error.code() in UNREACHABLE:
             self.unreachable = error
+
+    def _certificate_error(self, text: str) -> str:
+        """What is wrong with the certificate that the text says was refused, for which each broker is asked once."""
+        refused = _UNVERIFIED.search(text)
+        if refused is None or self._trust is None:
+            return ""
+        broker = refused[0]
+        if broker not in self._certificates:
+            found = certificate_error(
+                refused["host"].strip("[]"), int(refused["port"]), self._trust
+            )
+            self._certificates[broker] = f" ({found})" if found else ""
+        return self._certificates[broker]

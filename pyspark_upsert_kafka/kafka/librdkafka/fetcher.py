@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.failures import Kind
+from pyspark_upsert_kafka.kafka.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
@@ -159,7 +159,7 @@ class LibrdkafkaFetcher:
         elif code in _GROUP_ERRORS:
             logger.info("Fetching continues without a group: %s", error.str())
         elif kind_of(error) is Kind.FATAL:
-            fetched.fatal_error = error.str()
+            fetched.fatal_error = explained(code, error.str())
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.commit_warning import CommitWarning
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
+from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
 
 
 class GroupOffsets:
@@ -24,23 +26,43 @@ class GroupOffsets:
     def __init__(self, admin: RetryingAdminClient, group: str) -> None:
         self._admin, self._group = admin, group
         self._outcome = _CommitOutcome(group)
+        self._under_way: Future[Any] | None = None
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The committed offset of each partition; a negative one stands for none."""
+        self._check_access()
         wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
-        groups = [ck.ConsumerGroupTopicPartitions(self._group, wanted)]
+        # librdkafka's admin client lists offsets too, but dereferences a null pointer when the group's coordinator
+        # has just moved, or is not there yet.
+        mine = {"group.id": self._group, "enable.auto.commit": False}
+        consumer = open_client(ck.Consumer, {**self._admin.config, **mine})
 
         def request(timeout: float) -> dict[TopicPartition, int]:
-            futures = self._admin.client.list_consumer_group_offsets(
-                groups, request_timeout=timeout
-            )
-            found = self._admin.result(futures[self._group]).topic_partitions
+            found = consumer.committed(wanted, timeout)
             for tp in found:
                 if tp.error is not None:
                     raise ck.KafkaException(tp.error)
             return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
 
-        return self._admin.call(f"look up the offsets of group {self._group!r}", request)
+        try:
+            return self._admin.call(f"look up the offsets of group {self._group!r}", request)
+        finally:
+            consumer.close()
+
+    def _check_access(self) -> None:
+        """Raises a BrokerError when the group may not be seen: a consumer would wait for an answer in vain."""
+
+        def request(timeout: float) -> None:
+            futures = self._admin.client.describe_consumer_groups(
+                [self._group], request_timeout=timeout
+            )
+            try:
+                self._admin.result(futures[self._group])
+            except ck.KafkaException as error:
+                if error.args[0].code() != ck.KafkaError.GROUP_ID_NOT_FOUND:
+                    raise
+
+        self._admin.call(f"look up the offsets of group {self._group!r}", request)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions without waiting; a failure is one warning."""
@@ -51,7 +73,13 @@ class GroupOffsets:
         except (ck.KafkaException, ValueError) as error:
             self._outcome.warning.warn(error)
         else:
-            futures[self._group].add_done_callback(self._outcome.check)
+            self._under_way = futures[self._group]
+            self._under_way.add_done_callback(self._outcome.check)
+
+    def wait(self) -> None:
+        """Waits for the last commit: a client that ends with one under way may end the process with it."""
+        if self._under_way is not None:
+            wait([self._under_way], timeouts.CLOSE_TIMEOUT_S)
 
 
 class _CommitOutcome:

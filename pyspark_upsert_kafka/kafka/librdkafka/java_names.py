@@ -45,7 +45,6 @@ DROPPED = _NO_GROUP_IS_JOINED | frozenset({
 })  # fmt: skip
 """Tuning without an equivalent, or of no use here: dropped with one warning."""
 
-_PEM_TRUST = "set 'properties.ssl.ca.location' to a PEM file"
 _OPENSSL = "security comes from OpenSSL; leave it out"
 _NO_CLASSES = "there is no JVM to load a class in"
 _NO_VALIDATION = "the token is checked by the broker alone; leave it out"
@@ -69,14 +68,10 @@ JVM_ONLY = {
     "ssl.enabled.protocols": "the protocol is negotiated by OpenSSL; leave it out",
     "ssl.engine.factory.class": _NO_CLASSES,
     "ssl.keymanager.algorithm": _OPENSSL,
-    "ssl.keystore.type": "'properties.ssl.keystore.location' must be a PKCS#12 or PEM file",
     "ssl.protocol": "the protocol is negotiated by OpenSSL; leave it out",
     "ssl.provider": _OPENSSL,
     "ssl.secure.random.implementation": _OPENSSL,
     "ssl.trustmanager.algorithm": _OPENSSL,
-    "ssl.truststore.location": _PEM_TRUST,
-    "ssl.truststore.password": _PEM_TRUST,
-    "ssl.truststore.type": _PEM_TRUST,
 }
 """Security that only a JVM understands, and what to do instead: never dropped silently."""
 

@@ -13,22 +13,15 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka import jaas
+from pyspark_upsert_kafka.kafka import key_stores
+from pyspark_upsert_kafka.kafka.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
 T = TypeVar("T")
 
-_JAAS_REMEDY = {
-    "OAuthBearerLoginModule": (
-        "set 'properties.sasl.oauthbearer.client.id', 'properties.sasl.oauthbearer.client.secret' "
-        "and 'properties.sasl.oauthbearer.token.endpoint.url'"
-    ),
-    "Krb5LoginModule": (
-        "set 'properties.sasl.kerberos.keytab' and 'properties.sasl.kerberos.principal'"
-    ),
-}
-_ANY_REMEDY = "set 'properties.sasl.username' and 'properties.sasl.password'"
+_Translation = Callable[[str, Mapping[str, str]], dict[str, str]]
+"""Gives librdkafka's properties for a value, and for all properties that are given."""
 
 _NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
@@ -50,7 +43,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
         "logger": client_log,
         **ours,
     }
-    return {**config, **_translated(properties.resolved())}
+    return {**config, **_translated(without_jaas(properties.resolved()))}
 
 
 def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
@@ -72,7 +65,8 @@ def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
         return OptionError(
             "The installed librdkafka has no Kerberos, which is what "
             f"'{PREFIX}sasl.mechanism' = 'GSSAPI', its default, asks for: set it to 'PLAIN', "
-            "'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', or install a librdkafka with Kerberos."
+            "'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', or set 'kafka.client' to 'kafka-python', which has "
+            "it (pip install 'pyspark-upsert-kafka[kafka-python,kerberos]')."
         )
     unknown = _UNKNOWN.search(text)
     if unknown:
@@ -110,17 +104,8 @@ def _works_in_jvm_only(name: str) -> OptionError:
     return OptionError(f"Option '{PREFIX}{name}' works in a JVM only: {JVM_ONLY[name]}.")
 
 
-def _from_jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    login = jaas.login(value)
-    if not login.is_by_password:
-        remedy = _JAAS_REMEDY.get(login.module, _ANY_REMEDY)
-        raise OptionError(f"Option '{PREFIX}sasl.jaas.config' works in a JVM only: {remedy}.")
-    given = login.given
-    return {f"sasl.{name}": given[name] for name in ("username", "password") if name in given}
-
-
 def _followed_by_adapter(_: str, __: Mapping[str, str]) -> dict[str, str]:
-    """For a property that the connector itself follows: a client must never skip lost data by itself."""
+    """For a property that the connector itself follows."""
     return {}
 
 
@@ -129,26 +114,23 @@ def _token_endpoint(value: str, _: Mapping[str, str]) -> dict[str, str]:
     return {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": value}
 
 
-def _truststore_type(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    if value.upper() != "PEM":
-        raise _works_in_jvm_only("ssl.truststore.type")
-    return {}
+def _store_type(name: str) -> _Translation:
+    def translate(value: str, _: Mapping[str, str]) -> dict[str, str]:
+        key_stores.check_type(name, value)
+        return {}  # what a store is its content says
+
+    return translate
 
 
 def _truststore(value: str, given: Mapping[str, str]) -> dict[str, str]:
-    if given.get("ssl.truststore.type", "").upper() != "PEM":
-        raise _works_in_jvm_only("ssl.truststore.location")
-    return {"ssl.ca.location": value}
+    name = "ssl.truststore.location"
+    if key_stores.is_pem(name, value):
+        return {"ssl.ca.location": value}
+    return {"ssl.ca.pem": key_stores.authorities(name, value, given.get("ssl.truststore.password"))}
 
 
-def _keystore_type(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    if value.upper() not in ("PKCS12", "PEM"):
-        raise _works_in_jvm_only("ssl.keystore.type")
-    return {}
-
-
-def _keystore(value: str, given: Mapping[str, str]) -> dict[str, str]:
-    if given.get("ssl.keystore.type", "").upper() == "PEM":  # KIP-651: key and chain in one file
+def _keystore(value: str, _: Mapping[str, str]) -> dict[str, str]:
+    if key_stores.is_pem("ssl.keystore.location", value):  # key and chain in one file
         return {"ssl.certificate.location": value, "ssl.key.location": value}
     return {"ssl.keystore.location": value}
 
@@ -169,16 +151,16 @@ def _buffer_memory(value: str, _: Mapping[str, str]) -> dict[str, str]:
     return {"queue.buffering.max.kbytes": str(max(1, int(value) // 1024))}
 
 
-_SPECIAL: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
+_SPECIAL: dict[str, _Translation] = {
     "acks": _acks,
     "auto.offset.reset": _followed_by_adapter,
     "buffer.memory": _buffer_memory,
     "default.api.timeout.ms": _followed_by_adapter,
-    "sasl.jaas.config": _from_jaas,
     "sasl.oauthbearer.token.endpoint.url": _token_endpoint,
     "ssl.endpoint.identification.algorithm": _host_check,
     "ssl.keystore.location": _keystore,
-    "ssl.keystore.type": _keystore_type,
+    "ssl.keystore.type": _store_type("ssl.keystore.type"),
     "ssl.truststore.location": _truststore,
-    "ssl.truststore.type": _truststore_type,
+    "ssl.truststore.password": _followed_by_adapter,
+    "ssl.truststore.type": _store_type("ssl.truststore.type"),
 }

@@ -47,9 +47,10 @@ class LibrdkafkaReader(PooledReader[Connection]):
     _pool = POOL
 
     def _connect(self, fetch_bytes: int) -> Connection:
-        errors = ReportedErrors()
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}
-        config = client_config(self._properties, "reader", {**ours, "error_cb": errors.on_error})
+        config = client_config(self._properties, "reader", ours)
+        errors = ReportedErrors(config)
+        config["error_cb"] = errors.on_error
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
         return Connection(open_client(ck.Consumer, config), errors)
 

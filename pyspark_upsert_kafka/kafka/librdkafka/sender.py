@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch
+from pyspark_upsert_kafka.kafka.librdkafka.errors import classify
 from pyspark_upsert_kafka.kafka.librdkafka.producer import POOL, OpenProducer
 from pyspark_upsert_kafka.kafka.messages import Messages, list_of
 from pyspark_upsert_kafka.kafka.pool import Lease
 from pyspark_upsert_kafka.kafka.undelivered import raise_if_fatal
+
+T = TypeVar("T")
 
 _ROOM_S = 0.01
 """How long a full queue is waited for before it is tried again; the least that fills it well."""
@@ -39,20 +43,22 @@ class LibrdkafkaSender:
         self._producer: Any = lease.client.producer
         self._reports = lease.client.reports
         self._handed_over = self._completed = 0
-        self._producer.poll(0)  # errors of before are passed on now, and cleared
+        self._wait(self._producer.poll, 0)  # errors of before are passed on now, and cleared
         self._reports.errors.clear()
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
         self._hand_over(messages)
         self._handed_over += len(messages)
-        self._producer.poll(0)
+        self._wait(self._producer.poll, 0)
         self._note_progress()
         self._reports.undelivered.raise_first()
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        while not self._reports.undelivered and self._producer.flush(timeouts.DELIVERY_CHECK_S):
+        while not self._reports.undelivered and self._wait(
+            self._producer.flush, timeouts.DELIVERY_CHECK_S
+        ):
             self._note_progress()
             raise_if_fatal(self._reports.errors)
         self._reports.undelivered.raise_first()
@@ -75,6 +81,17 @@ class LibrdkafkaSender:
                 self._produce_when_there_is_room(message)
             except ck.KafkaException as error:
                 self._raise_refused(message, error)
+
+    def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
+        """Has the client report, for so long at most."""
+        try:
+            return call(timeout_s)
+        except (ck.KafkaException, SystemError) as error:
+            # A fatal error confluent-kafka raises from here, from within a callback as the cause of a SystemError.
+            fatal = error if isinstance(error, ck.KafkaException) else error.__cause__
+            if not isinstance(fatal, ck.KafkaException):
+                raise
+            raise BrokerError(f"Nothing can be written: {classify(fatal).text}.") from error
 
     def _note_progress(self) -> None:
         """Whatever no longer waits got an answer, be it an error: the broker can be reached."""
@@ -101,7 +118,7 @@ class LibrdkafkaSender:
 
     def _wait_for_room(self, timeout_s: float) -> None:
         raise_if_fatal(self._reports.errors)
-        self._producer.poll(timeout_s)
+        self._wait(self._producer.poll, timeout_s)
         self._reports.undelivered.raise_first()
 
     def _raise_refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import confluent_kafka as ck
 
@@ -24,6 +25,8 @@ from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.sizes import max_message_bytes
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.transaction_errors import explained
+
+T = TypeVar("T")
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
@@ -118,6 +121,10 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             ):  # once more what was fatal, and is told already
                 self._producer.flush(0)
             del self._producer, self._lease  # librdkafka's threads end with the last reference
+
+    def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
+        """Has the client report; what it raises then, `_explained` tells."""
+        return call(timeout_s)
 
     def _abort(self) -> None:
         """Aborts the transaction, if one is open: with it goes what is not sent yet."""

@@ -1,5 +1,7 @@
 """LocalKafka: a real single-node Apache Kafka on this machine, for tests, demos and trials."""
 
 from pyspark_upsert_kafka.kafka.local.broker import LocalKafka
+from pyspark_upsert_kafka.kafka.local.certificates import LocalCertificates
+from pyspark_upsert_kafka.kafka.local.security import LocalAcl, LocalSecurity
 
-__all__ = ["LocalKafka"]
+__all__ = ["LocalAcl", "LocalCertificates", "LocalKafka", "LocalSecurity"]

@@ -8,8 +8,10 @@ from contextlib import ExitStack
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.kafka.local import ports
+from pyspark_upsert_kafka.kafka.local.accounts import create_accounts
 from pyspark_upsert_kafka.kafka.local.node import Node
 from pyspark_upsert_kafka.kafka.local.ports import HOST
+from pyspark_upsert_kafka.kafka.local.security import LocalSecurity
 
 _PORT_ATTEMPTS = 5
 
@@ -51,6 +53,8 @@ class LocalKafka:
         config: Broker settings as in ``server.properties``, on top of those of a single node.
             ``listeners`` are added to the plain one, as in ``{"listeners":
             "SASL_PLAINTEXT://127.0.0.1:9095", "sasl.enabled.mechanisms": "PLAIN", ...}``.
+        security: Adds addresses that ask who the client is, each for a security protocol; None = there is only
+            the plain one, where nobody is asked.
 
     Raises:
         OptionError: The port is not one.
@@ -61,26 +65,52 @@ class LocalKafka:
             options = {"properties.bootstrap.servers": kafka.bootstrap_servers}
     """
 
-    def __init__(self, *, port: int | None = None, config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        config: Mapping[str, str] | None = None,
+        security: LocalSecurity | None = None,
+    ) -> None:
         if port is not None and not 0 < port < 65536:
             raise OptionError(f"The port of LocalKafka must be from 1 to 65535, but is {port!r}.")
         self._wanted_port = self._port = port
         self._config = dict(config or {})
+        self._security = security
+        self._secured_ports: dict[str, int] = {}
+        self._more_settings: dict[str, str] = {}
         self._node: Node | None = None
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address of the broker, host and port.
+        """The address of the broker, host and port, where nobody is asked who they are.
 
         Raises:
             BrokerError: The broker was not started.
         """
         if self._node is None or self._port is None:
-            raise BrokerError(
-                "LocalKafka has no address before it starts: use it in a with statement, or call "
-                "start() first."
-            )
+            raise _not_started()
         return f"{HOST}:{self._port}"
+
+    def address(self, protocol: str) -> str:
+        """The address for a security protocol, host and port.
+
+        Args:
+            protocol: ``SASL_PLAINTEXT``, ``SASL_SSL`` or ``SSL``, as far as ``security`` offers them.
+
+        Raises:
+            BrokerError: The broker was not started.
+            OptionError: It does not offer the protocol.
+        """
+        offered = self._security.protocols if self._security else ()
+        if protocol not in offered:
+            raise OptionError(
+                f"This LocalKafka has no address for {protocol!r}, only for {', '.join(offered) or 'PLAINTEXT'}: "
+                "give users, certificates or both in its argument security."
+            )
+        if protocol not in self._secured_ports:
+            raise _not_started()
+        return f"{HOST}:{self._secured_ports[protocol]}"
 
     def start(self) -> None:
         """Start the broker and wait until it answers; after ``stop()``, with its port and data.
@@ -93,13 +123,17 @@ class LocalKafka:
         """
         with ExitStack() as undo:
             undo.callback(self.close)
+            is_new = self._node is None
             if self._node is None:
                 self._node = Node.create()
+                self._more_settings = self._security.settings() if self._security else {}
                 # Formatting reads the settings, ports and all, but stores no port.
-                self._node.format(self._settings(9092, 9093))
+                self._node.format(self._settings(9092, 9093, {}))
             if not self._node.runs():
-                self._port = self._launch(self._node)
+                self._launch(self._node)
                 _logger.info("Apache Kafka is up at %s", self.bootstrap_servers)
+            if is_new and self._security:
+                create_accounts(self._security, self.bootstrap_servers)
             undo.pop_all()
 
     def stop(self) -> None:
@@ -110,6 +144,7 @@ class LocalKafka:
     def close(self) -> None:
         """Stop the broker and delete its data."""
         node, self._node, self._port = self._node, None, self._wanted_port
+        self._secured_ports = {}
         if node is not None:
             node.guard.close()
 
@@ -123,23 +158,37 @@ class LocalKafka:
     def __repr__(self) -> str:
         return f"LocalKafka(port={self._port})"
 
-    def _launch(self, node: Node) -> int:
+    def _launch(self, node: Node) -> None:
         """Start the broker, again on other ports when somebody took the free ones meanwhile."""
+        protocols = self._security.protocols if self._security else ()
         for _ in range(_PORT_ATTEMPTS):
             if self._port is not None:
                 ports.refuse_unusable(self._port)
-            port = self._port or ports.free_port()
-            if node.launch(self._settings(port, ports.free_port(unlike=port)), port):
-                return port
+            free = ports.free_ports(2 + len(protocols), unlike=self._port)
+            port = self._port or free.pop()
+            secured = self._secured_ports or dict(zip(protocols, free[1:], strict=False))
+            if node.launch(self._settings(port, free[0], secured), port):
+                self._port, self._secured_ports = port, secured
+                return
         raise BrokerError(f"Apache Kafka cannot listen on its ports: {node.complaints()}")
 
-    def _settings(self, port: int, controller_port: int) -> dict[str, str]:
-        listeners = [f"PLAINTEXT://{HOST}:{port}", f"CONTROLLER://{HOST}:{controller_port}"]
+    def _settings(
+        self, port: int, controller_port: int, secured: Mapping[str, int]
+    ) -> dict[str, str]:
+        addresses = {"PLAINTEXT": port, "CONTROLLER": controller_port, **secured}
+        listeners = [f"{name}://{HOST}:{number}" for name, number in addresses.items()]
         if "listeners" in self._config:
             listeners.append(self._config["listeners"])
         return {
             **_SETTINGS,
             "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+            **self._more_settings,
             **self._config,
             "listeners": ",".join(listeners),
         }
+
+
+def _not_started() -> BrokerError:
+    return BrokerError(
+        "LocalKafka has no address before it starts: use it in a with statement, or call start() first."
+    )

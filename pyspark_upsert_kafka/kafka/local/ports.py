@@ -14,20 +14,33 @@ HOST = "127.0.0.1"
 _PORTS = range(20_000, 32_000)
 
 
-def free_port(unlike: int | None = None) -> int:
+def free_port() -> int:
     """A port that nobody listens on.
-
-    Args:
-        unlike: A port that is already meant for something else.
 
     Raises:
         BrokerError: There is none.
     """
+    return free_ports(1)[0]
+
+
+def free_ports(count: int, unlike: int | None = None) -> list[int]:
+    """Ports that nobody listens on, each another one.
+
+    Args:
+        count: So many.
+        unlike: A port that is already meant for something else.
+
+    Raises:
+        BrokerError: There are not so many.
+    """
+    found: list[int] = []
     for _ in range(1000):
         port = _PORTS[secrets.randbelow(len(_PORTS))]
-        if port != unlike and _bind_error(port) is None:
-            return port
-    raise BrokerError(f"No free port on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}.")
+        if port != unlike and port not in found and _bind_error(port) is None:
+            found.append(port)
+            if len(found) == count:
+                return found
+    raise BrokerError(f"Too few free ports on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}.")
 
 
 def refuse_unusable(port: int) -> None:

@@ -58,3 +58,17 @@ def test_errors_are_described():
 
     errors.clear()
     assert errors.describe() == ""
+
+
+def test_what_says_less_does_not_hide_what_says_more():
+    """The library tells its log that a handshake failed, after the reason why was known; time goes on."""
+    now = [0.0]
+    errors = ClientErrors(clock=lambda: now[0])
+    errors.add("certificate has expired", security=True)
+    now[0] = FATAL_AFTER_S
+    errors.add("handshake failed", security=True, vague=True)
+
+    assert errors.fatal_error == "certificate has expired"
+    errors.clear()
+    errors.add("handshake failed", security=True, vague=True)
+    assert "handshake failed" in errors.describe()

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, Message
 from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka import fetcher
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
@@ -98,7 +99,7 @@ def test_the_end_of_another_partition_is_not_this_ones(topic, partition):
     ("code", "is_out_of_range", "fatal_error"),
     [
         (RESET, True, None),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, "the reason"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, explained(29, "the reason")),
         (KafkaError._BAD_MSG, False, "the reason"),
     ],
 )

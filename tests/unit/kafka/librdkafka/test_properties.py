@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.kafka.librdkafka import properties as librdkafka
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
@@ -57,17 +58,10 @@ def config(**ours):
                 "sasl.oauthbearer.token.endpoint.url": "https://t",
             },
         ),
+        ({"ssl__truststore__type": "pkcs12", "ssl__keystore__type": "JKS"}, {}),
         (
-            {"ssl__truststore__type": "PEM", "ssl__truststore__location": "/ca.pem"},
-            {"ssl.ca.location": "/ca.pem"},
-        ),
-        (
-            {"ssl__keystore__type": "PEM", "ssl__keystore__location": "/me.pem"},
-            {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem"},
-        ),
-        (
-            {"ssl__keystore__type": "PKCS12", "ssl__keystore__location": "/me.p12"},
-            {"ssl.keystore.location": "/me.p12"},
+            {"sasl__jaas__config": f"{OAUTH} clientId='id' clientSecret='pw';"},
+            {"sasl.oauthbearer.client.id": "id", "sasl.oauthbearer.client.secret": "pw"},
         ),
     ],
 )
@@ -77,16 +71,33 @@ def test_java_names_mean_what_they_mean_in_java(java, librdkafka_has):
 
 
 @pytest.mark.parametrize(
+    ("file", "librdkafka_has"),
+    [
+        ("pem", {"ssl.ca.location": "FILE"}),
+        ("pem", {"ssl.certificate.location": "FILE", "ssl.key.location": "FILE"}),
+        ("p12", {"ssl.keystore.location": "FILE"}),
+    ],
+)
+def test_the_content_of_a_store_says_what_it_is(tmp_path, file, librdkafka_has):
+    """Key and chain in one PEM file (KIP-651), and PKCS#12, which librdkafka reads itself."""
+    store = tmp_path / "store.jks"
+    store.write_bytes(b"-----BEGIN CERTIFICATE-----" if file == "pem" else b"\x30\x82")
+    kind = "truststore" if "ssl.ca.location" in librdkafka_has else "keystore"
+
+    made = config(**{f"ssl__{kind}__location": str(store), f"ssl__{kind}__type": "JKS"})
+
+    assert made == {name: str(store) for name in librdkafka_has}
+
+
+@pytest.mark.parametrize(
     ("java", "remedy"),
     [
-        ({"ssl__truststore__location": "/trust.jks"}, "ssl.ca.location"),
-        ({"ssl__truststore__type": "JKS"}, "ssl.ca.location"),
-        ({"ssl__keystore__type": "JKS"}, "PKCS#12 or PEM"),
+        ({"ssl__truststore__location": "/no/ca.pem"}, "'/no/ca.pem': No such file"),
+        ({"ssl__keystore__location": "/no/me.p12"}, "'/no/me.p12': No such file"),
+        ({"ssl__truststore__type": "BCFKS"}, "JKS, PKCS12, PEM, but is 'BCFKS'"),
+        ({"ssl__keystore__type": "BCFKS"}, "JKS, PKCS12, PEM, but is 'BCFKS'"),
         ({"ssl__engine__factory__class": "x.Y"}, "works in a JVM only"),
-        (
-            {"sasl__jaas__config": "com.sun.security.auth.module.Krb5LoginModule required;"},
-            "JVM only",
-        ),
+        ({"sasl__jaas__config": "com.example.LoginModule required;"}, "is not understood"),
         ({"buffer__memory": "32 mb"}, "expected bytes"),
     ],
 )

@@ -1,0 +1,247 @@
+"""Tokens for OAUTHBEARER with kafka-python, which has the mechanism but leaves the tokens to us."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from kafka.errors import KafkaError
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.properties import PREFIX
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
+
+if IS_KAFKA_PYTHON_3:
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+else:
+    from kafka.oauth import AbstractTokenProvider
+
+_OIDC = "sasl.oauthbearer."
+NAMES = frozenset({
+    "enable.sasl.oauthbearer.unsecure.jwt", "https.ca.location", f"{_OIDC}client.id",
+    f"{_OIDC}client.secret", f"{_OIDC}config", f"{_OIDC}extensions", f"{_OIDC}method", f"{_OIDC}scope",
+    f"{_OIDC}token.endpoint.url",
+})  # fmt: skip
+"""The properties that `token_provider` follows."""
+
+_TIMEOUT_S = 10.0
+_USED_SHARE = 0.8
+"""A token is renewed after this share of its life: Java's ``sasl.login.refresh.window.factor``."""
+
+
+class TokenError(KafkaError):  # type: ignore[misc]
+    """No token is to be had.
+
+    Args:
+        text: Why.
+        retriable: Whether asking again may help.
+    """
+
+    def __init__(self, text: str, *, retriable: bool) -> None:
+        super().__init__(text)
+        self.retriable = retriable
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token and when to get another one.
+
+    Args:
+        text: As it is sent.
+        expires_at: When the broker no longer takes it, in seconds since 1970.
+    """
+
+    text: str = field(repr=False)
+    expires_at: float
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """Gives kafka-python a token that is valid, for each new connection.
+
+    Args:
+        fetch: Gets a new token.
+        extensions: SASL extensions (KIP-342).
+        errors: Where it is reported that a token could not be renewed.
+    """
+
+    def __init__(
+        self, fetch: Callable[[], Token], extensions: Mapping[str, str], errors: ClientErrors
+    ) -> None:
+        self._fetch, self._extensions, self._errors = fetch, dict(extensions), errors
+        self._lock = threading.Lock()
+        self._token: Token | None = None
+        self._renew_at = 0.0
+
+    def token(self) -> str:
+        """A token; the one of before when a new one is not to be had, for the broker to judge.
+
+        Raises:
+            TokenError: There is none at all.
+        """
+        with self._lock:
+            if self._token is None or time.time() >= self._renew_at:
+                try:
+                    self._renew()
+                except TokenError as error:
+                    if self._token is None:
+                        raise
+                    self._errors.add(str(error), security=not error.retriable)
+            return self._token.text if self._token else ""
+
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions."""
+        return self._extensions
+
+    def _renew(self) -> None:
+        now = time.time()
+        self._token = self._fetch()
+        self._renew_at = now + _USED_SHARE * (self._token.expires_at - now)
+
+
+def token_provider(given: Mapping[str, str], errors: ClientErrors) -> TokenProvider:
+    """Where tokens come from: an OpenID Connect provider, or the client itself.
+
+    Args:
+        given: The properties, references replaced.
+        errors: Where it is reported that a token could not be renewed.
+
+    Raises:
+        OptionError: Something is missing or malformed.
+    """
+    extensions = _pairs(f"{_OIDC}extensions", given.get(f"{_OIDC}extensions", ""), ",")
+    if given.get("enable.sasl.oauthbearer.unsecure.jwt", "false").lower() == "true":
+        claims = _pairs(f"{_OIDC}config", given.get(f"{_OIDC}config", ""), " ")
+        return TokenProvider(lambda: unsecured(claims, time.time()), extensions, errors)
+    missing = [
+        name for name in ("token.endpoint.url", "client.id", "client.secret") if f"{_OIDC}{name}" not in given
+    ]  # fmt: skip
+    if missing:
+        raise OptionError(
+            f"Option '{PREFIX}sasl.mechanism' = 'OAUTHBEARER' needs "
+            f"{', '.join(f'{PREFIX}{_OIDC}{name}'.join(chr(39) * 2) for name in missing)}."
+        )
+    url = given[f"{_OIDC}token.endpoint.url"]
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise OptionError(
+            f"Invalid value for option '{PREFIX}{_OIDC}token.endpoint.url': expected an address that begins with "
+            "'https://' or 'http://'."
+        )
+    return TokenProvider(lambda: requested(given), extensions, errors)
+
+
+def _pairs(name: str, value: str, separator: str) -> dict[str, str]:
+    parts = [part.partition("=") for part in value.split(separator) if part.strip()]
+    if not all(key.strip() and equals for key, equals, _ in parts):
+        raise OptionError(
+            f"Invalid value for option '{PREFIX}{name}': expected '<name>=<value>', separated by {separator!r}."
+        )
+    return {key.strip(): text for key, _, text in parts}
+
+
+def unsecured(claims: Mapping[str, str], now: float) -> Token:
+    """A token without a signature, as librdkafka makes it (RFC 7515, appendix A.5): for trials only."""
+    life_s = int(claims.get("lifeSeconds", "3600"))
+    body: dict[str, Any] = {
+        claims.get("principalClaimName", "sub"): claims.get("principal", ""),
+        "iat": now,
+        "exp": now + life_s,
+    }
+    if "scope" in claims:
+        body[claims.get("scopeClaimName", "scope")] = claims["scope"].split(",")
+    return Token(f"{_encoded({'alg': 'none'})}.{_encoded(body)}.", now + life_s)
+
+
+def _encoded(part: Mapping[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Who is asked to go elsewhere would show the client's secret there."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def requested(given: Mapping[str, str]) -> Token:
+    """A token of the OpenID Connect provider, by the client's credentials (RFC 6749, section 4.4).
+
+    Raises:
+        TokenError: It does not answer, or refuses.
+    """
+    url = given[f"{_OIDC}token.endpoint.url"]
+    client = f"{given[f'{_OIDC}client.id']}:{given[f'{_OIDC}client.secret']}"
+    form = {"grant_type": "client_credentials"}
+    if f"{_OIDC}scope" in given:
+        form["scope"] = given[f"{_OIDC}scope"]
+    headers = {
+        "Accept": "application/json",
+        "Authorization": f"Basic {base64.b64encode(client.encode()).decode()}",
+    }
+    request = Request(url, urlencode(form).encode(), headers)  # noqa: S310 - the scheme is checked
+    context = ssl.create_default_context(cafile=given.get("https.ca.location"))
+    began = time.time()
+    try:
+        with build_opener(_NoRedirect, HTTPSHandler(context=context)).open(
+            request, timeout=_TIMEOUT_S
+        ) as answer:
+            return _token_in(url, answer.read(), began)
+    except HTTPError as error:
+        may_pass = error.code >= 500 or error.code == 429
+        raise TokenError(
+            f"The token endpoint {_shown(url)} answered {error.code} {error.reason}{_reason_in(error)}",
+            retriable=may_pass,
+        ) from None
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise TokenError(
+            f"The token endpoint {_shown(url)} cannot be asked: {reason}",
+            retriable=not isinstance(reason, ssl.SSLError),
+        ) from None
+
+
+def _shown(url: str) -> str:
+    """An address without a user, a password or a query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _token_in(url: str, answer: bytes, began: float) -> Token:
+    try:
+        found = json.loads(answer)
+        token = found["access_token"]
+        return Token(str(token), _expiry(str(token)) or began + float(found["expires_in"]))
+    except (ValueError, LookupError, TypeError):
+        raise TokenError(
+            f"The token endpoint {_shown(url)} answered without an access_token that says when it expires",
+            retriable=False,
+        ) from None
+
+
+def _expiry(token: str) -> float | None:
+    """When a JWT expires; None = it is something else."""
+    _, _, rest = token.partition(".")
+    body = rest.partition(".")[0]
+    try:
+        return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _reason_in(error: HTTPError) -> str:
+    """The error's code in the answer (RFC 6749, section 5.2), and no more of it."""
+    try:
+        code = json.loads(error.read())["error"]
+    except (ValueError, LookupError, TypeError, OSError):
+        return ""
+    return f" ({code})" if isinstance(code, str) and code.isascii() and len(code) < 50 else ""

@@ -1,0 +1,93 @@
+"""Certificates for trials: an authority of one's own, and what it signs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from pathlib import Path
+from typing import Any
+
+from pyspark_upsert_kafka.core.errors import OptionError
+
+_NO_HOST = "client.invalid"
+"""Java takes no certificate whose list of hosts is empty."""
+
+
+class LocalCertificates:
+    """An authority that nobody else trusts, and certificates by it, in PEM files.
+
+    It needs the package trustme: ``pip install 'pyspark-upsert-kafka[local-tls]'``.
+
+    Args:
+        folder: Where the files are put; it must exist. The keys in them have no password.
+
+    Raises:
+        OptionError: The package trustme is not installed.
+
+    Example::
+
+        certificates = LocalCertificates(tmp_path)
+        with LocalKafka(security=LocalSecurity(certificates=certificates)) as kafka:
+            me = str(certificates.issue(user="ana"))
+            options = {
+                "properties.bootstrap.servers": kafka.address("SSL"),
+                "properties.security.protocol": "SSL",
+                "properties.ssl.ca.location": str(certificates.authority),
+                "properties.ssl.keystore.type": "PEM",
+                "properties.ssl.keystore.location": me,
+            }
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        try:
+            import trustme
+        except ImportError:
+            raise OptionError(
+                "LocalCertificates needs a package that is not installed: "
+                "pip install 'pyspark-upsert-kafka[local-tls]'"
+            ) from None
+        self._folder = Path(folder)
+        self._authority = trustme.CA()
+        self.authority = self._written("authority", self._authority.cert_pem.bytes())
+        """The authority's certificate: what clients are told to trust."""
+
+    def __repr__(self) -> str:
+        return f"LocalCertificates({str(self._folder)!r})"
+
+    def issue(
+        self,
+        *,
+        host: str | None = None,
+        user: str | None = None,
+        not_after: dt.datetime | None = None,
+    ) -> Path:
+        """A file with a new key and its certificate, as Java's PEM key stores are (KIP-651).
+
+        Args:
+            host: For a server: its name or address.
+            user: For a client: its name, the certificate's ``CN``.
+            not_after: Until when it is valid, with a time zone; in the past, to test what expired.
+        """
+        issued = self._authority.issue_cert(
+            host or _NO_HOST, common_name=user or host, not_after=not_after
+        )
+        chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
+        return self._written("server" if host else "client", _pkcs8(issued) + chain)
+
+    def _written(self, name: str, content: bytes) -> Path:
+        file = self._folder / f"{name}-{secrets.token_hex(4)}.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+        return file
+
+
+def _pkcs8(issued: Any) -> bytes:
+    """The key in the only form that Java reads."""
+    from cryptography.hazmat.primitives import serialization
+
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -1,0 +1,136 @@
+"""Tokens for kafka-python: from an OpenID Connect provider, or made by the client itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.kafka_python.tokens import (
+    Token,
+    TokenError,
+    TokenProvider,
+    token_provider,
+)
+from tests.token_endpoint import TokenEndpoint
+
+OIDC = "sasl.oauthbearer."
+CLIENT = ("an id", "geheim:%ü")
+
+
+def given(endpoint: TokenEndpoint, **more: str) -> dict[str, str]:
+    """The properties of a client that the provider knows."""
+    return {
+        f"{OIDC}token.endpoint.url": endpoint.url,
+        f"{OIDC}client.id": CLIENT[0],
+        f"{OIDC}client.secret": CLIENT[1],
+        **{f"{OIDC}{name}": value for name, value in more.items()},
+    }
+
+
+def claims(token: str) -> dict[str, object]:
+    """What a token says."""
+    body = token.split(".")[1]
+    return dict(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+
+
+def test_a_token_is_asked_for_and_used_until_it_gets_old():
+    """Once for many connections; the scope is sent along."""
+    with TokenEndpoint("ana", CLIENT) as endpoint:
+        provider = token_provider(given(endpoint, scope="a b"), ClientErrors())
+
+        assert claims(provider.token())["sub"] == "ana"
+        assert provider.token() == provider.token()
+
+    assert endpoint.forms == [{"grant_type": ["client_credentials"], "scope": ["a b"]}]
+
+
+def test_an_old_token_is_renewed():
+    """After four fifths of its life, so that no connection gets one that is about to expire."""
+    now, asked = time.time(), []
+
+    def fetch() -> Token:
+        asked.append(now)
+        return Token(f"token {len(asked)}", now + (4 if len(asked) == 1 else 400))
+
+    provider = TokenProvider(fetch, {}, ClientErrors())
+    assert (provider.token(), provider.token()) == ("token 1", "token 1")
+    provider._renew_at = now - 1
+    assert (provider.token(), provider.token()) == ("token 2", "token 2")
+
+
+def test_a_token_that_cannot_be_renewed_is_used_on():
+    """The broker judges it, and an error of the client says why it is old."""
+    errors = ClientErrors()
+    with TokenEndpoint("ana", CLIENT, life_s=-1) as endpoint:
+        provider = token_provider(given(endpoint), errors)
+        token = provider.token()
+        endpoint.client = ("another", "one")
+        assert provider.token() == token
+
+    assert "answered 401 Unauthorized (invalid_client)" in errors.describe()
+
+
+def test_what_the_provider_refuses_is_told_without_the_secret():
+    """With its address and its error, and nothing else of its answer."""
+    with TokenEndpoint("ana", CLIENT) as endpoint:
+        wrong = {**given(endpoint), f"{OIDC}client.secret": "geheimer"}
+        with pytest.raises(TokenError) as error:
+            token_provider(wrong, ClientErrors()).token()
+
+        text = f"The token endpoint {endpoint.url} answered 401 Unauthorized (invalid_client)"
+        assert str(error.value).endswith(text)
+        assert not error.value.retriable
+
+
+def test_a_provider_that_is_away_may_come_back():
+    """Asking again may help, so the error does not end a query at once."""
+    with TokenEndpoint("ana", CLIENT) as endpoint:
+        pass
+    with pytest.raises(TokenError, match="cannot be asked") as error:
+        token_provider(given(endpoint), ClientErrors()).token()
+
+    assert error.value.retriable
+
+
+def test_an_unsecured_token_is_one_that_the_client_makes():
+    """As librdkafka makes it from the same properties."""
+    properties = {
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        f"{OIDC}config": "principal=ana lifeSeconds=60 scope=a,b",
+        f"{OIDC}extensions": "x=1,y=2=3",
+    }
+    provider = token_provider(properties, ClientErrors())
+    made = claims(provider.token())
+
+    assert (made["sub"], made["scope"]) == ("ana", ["a", "b"])
+    assert 59 < float(str(made["exp"])) - float(str(made["iat"])) < 61
+    assert provider.token().endswith(".")
+    assert provider.extensions() == {"x": "1", "y": "2=3"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({}, r"needs 'properties\.sasl\.oauthbearer\.token\.endpoint\.url', .*client\.id', .*client\.secret'\."),
+        (
+            {f"{OIDC}token.endpoint.url": "file:///geheim", f"{OIDC}client.id": "a", f"{OIDC}client.secret": "b"},
+            "expected an address that begins with 'https://'",
+        ),
+        ({f"{OIDC}extensions": "geheim"}, r"extensions': expected '<name>=<value>'"),
+        (
+            {"enable.sasl.oauthbearer.unsecure.jwt": "true", f"{OIDC}config": "geheim"},
+            r"config': expected '<name>=<value>'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_malformed_is_told(properties, message):
+    """When the client is opened, and not when it first needs a token."""
+    with pytest.raises(OptionError, match=message) as error:
+        token_provider(properties, ClientErrors())
+
+    assert "geheim" not in str(error.value)
