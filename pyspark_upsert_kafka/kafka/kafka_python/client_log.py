@@ -79,4 +79,11 @@ class _ErrorCollector(logging.Handler):
                 client_id.errors.add(text, security=is_about_security(text), vague=is_vague)
 
 
+def _holds_no_secret(record: logging.LogRecord) -> bool:
+    """Whether a record can be shown: at DEBUG kafka-python 3 prints its arguments, and logins as they are sent."""
+    return record.levelno > logging.DEBUG
+
+
 logging.getLogger("kafka").addHandler(_ErrorCollector(logging.WARNING))
+for _name in ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser"):
+    logging.getLogger(_name).addFilter(_holds_no_secret)

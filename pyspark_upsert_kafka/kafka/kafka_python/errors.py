@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,8 @@ _SECURITY = frozenset({
 _RETRIABLE = frozenset({"KafkaTimeoutError", "UnknownBrokerIdError"})
 """Names of errors that pass although kafka-python-ng does not call them retriable."""
 
+
+_CODE_IN_TEXT = re.compile(r"\[Error (\d+)\]")
 
 _CONNECT_S = 10.0
 """For opening a client, which tries by itself meanwhile: Java's ``socket.connection.setup.timeout.ms``."""
@@ -49,7 +52,11 @@ def kind_of(error: Exception) -> Kind:
 
 def _code(error: BaseException) -> int | None:
     """The code in Kafka's protocol; None = it has none."""
-    return getattr(error, "errno", None) if isinstance(error, errors.BrokerResponseError) else None
+    if isinstance(error, errors.BrokerResponseError):
+        return getattr(error, "errno", None)
+    # A producer's fatal error has that of the broker in its text alone.
+    found = _CODE_IN_TEXT.search(str(error)) if isinstance(error, errors.KafkaError) else None
+    return int(found[1]) if found else None
 
 
 def describe_error(error: BaseException) -> str:

@@ -66,3 +66,15 @@ def test_a_broker_that_hangs_up_in_the_middle_of_a_login(sasl, failed, text, exp
     log.error("%s: Connection lost: %s", lost, OSError(text))
 
     assert ("Lost during authentication" in client_id.errors.describe()) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser"]
+)
+def test_logins_are_not_logged_as_they_are_sent(name, caplog):
+    """kafka-python 3 does at DEBUG, password and all; what it says at other levels is shown."""
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger(name).debug("Sending %s", b"\0ana\0geheim")
+    logging.getLogger(name).info("Connected")
+
+    assert [record.getMessage() for record in caplog.records] == ["Connected"]
