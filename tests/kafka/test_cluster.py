@@ -279,15 +279,20 @@ def test_the_latest_offset_is_never_beyond_the_last_written_one(broker, edge):
     writer.start()
     try:
         with edge.cluster() as cluster:
-            views = [edge.view(cluster, topic) for _ in range(30)]
+
+            def bounds() -> Bounds:
+                (found,) = edge.view(cluster, topic).bounds.values()
+                return found
+
+            assert eventually(lambda: bounds().latest)
+            found = [bounds() for _ in range(30)]
+            assert eventually(lambda: bounds().latest > found[0].latest)
     finally:
         enough.set()
         writer.join()
         producer.flush()
 
-    bounds = [bounds for view in views for bounds in view.bounds.values()]
-    assert bounds[-1].latest > bounds[0].latest
-    assert all(each.latest <= each.high for each in bounds)
+    assert all(each.latest <= each.high for each in found)
 
 
 def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
