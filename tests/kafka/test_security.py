@@ -334,11 +334,17 @@ def transact(edge: Edge, topic: str, id_: str) -> None:
 def test_a_transaction_and_the_rights_that_it_needs(secured):
     """Those that docs/exactly-once.md lists are enough; without one of them the error says which is missing."""
     topic, id_ = secured.broker.topic(), f"sink-{uuid.uuid4()}"
-    rights = [("WRITE", "TOPIC", topic), ("READ", "TOPIC", topic), ("READ", "GROUP", id_)]
-    transactional = [("WRITE", "TRANSACTIONAL_ID", id_), ("DESCRIBE", "TRANSACTIONAL_ID", id_)]
+    of_topic = [("WRITE", "TOPIC", topic), ("READ", "TOPIC", topic)]
+    of_group = [("READ", "GROUP", id_)]
+    of_id = [("WRITE", "TRANSACTIONAL_ID", id_), ("DESCRIBE", "TRANSACTIONAL_ID", id_)]
 
-    with pytest.raises(BrokerError, match=rf"(?i){id_}.*transactional id authoriz.*every"):
+    def write(*rights: tuple[str, str, str]) -> None:
         transact(secured.as_user("librdkafka", secured.user(*rights)), topic, id_)
 
-    transact(secured.as_user("librdkafka", secured.user(*rights, *transactional)), topic, id_)
+    with pytest.raises(BrokerError, match=rf"(?i){id_}.*transactional id authoriz.*every"):
+        write(*of_topic, *of_group)
+    with pytest.raises(BrokerError, match=rf"(?i)group.*{id_}.*authoriz.*no ACL for the group"):
+        write(*of_topic, *of_id)
+
+    write(*of_topic, *of_group, *of_id)
     assert secured.broker.pairs(topic) == numbered(3)

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
 )
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
-from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupOffsets
+from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupOffsets, check_access
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
@@ -111,6 +111,10 @@ class LibrdkafkaAdmin(AdminRequests):
     def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; negative = none."""
         return self._group_offsets.committed(partitions)
+
+    def check_group(self, group: str) -> None:
+        """Checks that a group may be seen; a BrokerError when it may not."""
+        check_access(self._admin, group)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group, without waiting; a failure is one warning."""

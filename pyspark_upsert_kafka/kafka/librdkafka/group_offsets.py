@@ -30,7 +30,7 @@ class GroupOffsets:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The committed offset of each partition; a negative one stands for none."""
-        self._check_access()
+        check_access(self._admin, self._group)
         wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
         # librdkafka's admin client lists offsets too, but dereferences a null pointer when the group's coordinator
         # has just moved, or is not there yet.
@@ -49,21 +49,6 @@ class GroupOffsets:
         finally:
             consumer.close()
 
-    def _check_access(self) -> None:
-        """Raises a BrokerError when the group may not be seen: a consumer would wait for an answer in vain."""
-
-        def request(timeout: float) -> None:
-            futures = self._admin.client.describe_consumer_groups(
-                [self._group], request_timeout=timeout
-            )
-            try:
-                self._admin.result(futures[self._group])
-            except ck.KafkaException as error:
-                if error.args[0].code() != ck.KafkaError.GROUP_ID_NOT_FOUND:
-                    raise
-
-        self._admin.call(f"look up the offsets of group {self._group!r}", request)
-
     def commit(self, positions: Positions) -> None:
         """Commits positions without waiting; a failure is one warning."""
         offsets = [ck.TopicPartition(tp.topic, tp.partition, at) for tp, at in positions.items()]
@@ -80,6 +65,24 @@ class GroupOffsets:
         """Waits for the last commit: a client that ends with one under way may end the process with it."""
         if self._under_way is not None:
             wait([self._under_way], timeouts.CLOSE_TIMEOUT_S)
+
+
+def check_access(admin: RetryingAdminClient, group: str) -> None:
+    """Checks that the group may be seen: a consumer would wait for an answer in vain.
+
+    Raises:
+        BrokerError: It may not, or no broker answers.
+    """
+
+    def request(timeout: float) -> None:
+        futures = admin.client.describe_consumer_groups([group], request_timeout=timeout)
+        try:
+            admin.result(futures[group])
+        except ck.KafkaException as error:
+            if error.args[0].code() != ck.KafkaError.GROUP_ID_NOT_FOUND:
+                raise
+
+    admin.call(f"look up the offsets of group {group!r}", request)
 
 
 class _CommitOutcome:

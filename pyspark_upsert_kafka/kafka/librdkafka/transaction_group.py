@@ -14,10 +14,14 @@ import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.markers import GroupOffset
 from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+
+_ANSWER_S = 5.0
+"""When a consumer has no answer for so long, the group may be one that must not be seen: it does not say so."""
 
 
 class TransactionGroup:
@@ -66,7 +70,12 @@ class TransactionGroup:
         wanted = [ck.TopicPartition(topic, 0) for topic in topics]
 
         def request(timeout: float) -> list[ck.TopicPartition]:
-            found: list[ck.TopicPartition] = consumer.committed(wanted, timeout)
+            try:
+                found: list[ck.TopicPartition] = consumer.committed(wanted, min(timeout, _ANSWER_S))
+            except ck.KafkaException as error:
+                if error.args[0].code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
+                    self._check_access()
+                raise
             for tp in found:
                 if tp.error is not None:
                     raise ck.KafkaException(tp.error)
@@ -77,6 +86,10 @@ class TransactionGroup:
             return None
         tp = found[0]
         return GroupOffset(tp.topic, tp.partition, tp.offset, tp.metadata or "")
+
+    def _check_access(self) -> None:
+        with pooled_admin(self._properties, "writer") as admin:
+            admin.check_group(self._name)
 
     def _request(self, what: str, request: Any) -> Any:
         given = self._properties.resolved()
