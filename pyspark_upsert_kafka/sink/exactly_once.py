@@ -5,7 +5,6 @@ For readers with ``isolation.level`` = ``read_committed``. What a marker says is
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import closing
 
@@ -13,8 +12,6 @@ from pyspark_upsert_kafka.core.markers import Call, is_written, preparation
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
 from pyspark_upsert_kafka.kafka.messages import Messages
-
-logger = logging.getLogger("pyspark_upsert_kafka")
 
 OpenTransaction = Callable[[str], TransactionalSender]
 """Opens a sender with a transactional id."""
@@ -91,13 +88,8 @@ class ExactlyOnceDelivery:
         self._close()
 
     def abort(self) -> None:
-        """Aborts the transaction, so that it holds no reader up; what goes wrong then is logged."""
-        try:
-            self._close()
-        except Exception:
-            logger.exception(
-                "After task %d had failed, closing its transaction failed too.", self._task
-            )
+        """Aborts the transaction, so that it holds no reader up."""
+        self._close()
 
     def _begin(self) -> None:
         transaction = self._open(self._call.transactional_id(self._task))
