@@ -295,6 +295,16 @@ def test_a_topic_that_may_be_seen_and_nothing_else(secured, client, impatient):
         assert re.search(r"(?i)authoriz.*no ACL for .*the topic", str(error)), error
 
 
+def test_a_fatal_error_is_told_each_time(secured):
+    """Whatever else the client reports in the same moment."""
+    topic = secured.broker.topic()
+    guest = secured.as_user("librdkafka", secured.user(("DESCRIBE", "TOPIC", topic)))
+
+    for _ in range(10):
+        with pytest.raises(BrokerError, match="Cluster authorization failed"):
+            guest.send(topic, *numbered(1))
+
+
 def test_a_group_that_may_not_be_used(secured, client, caplog):
     """Starting at its offsets is an error that names it; a commit that fails is one warning."""
     topic = secured.broker.topic()

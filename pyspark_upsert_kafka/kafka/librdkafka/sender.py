@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch
 from pyspark_upsert_kafka.kafka.librdkafka.errors import classify
 from pyspark_upsert_kafka.kafka.librdkafka.producer import POOL, OpenProducer
@@ -17,6 +16,10 @@ from pyspark_upsert_kafka.kafka.pool import Lease
 from pyspark_upsert_kafka.kafka.undelivered import raise_if_fatal
 
 T = TypeVar("T")
+
+_WAIT_S = 0.1
+"""For so long a call of the client waits. Waiting 0.2 s or more, confluent-kafka does in several steps, and goes on to
+the next one with a fatal error at hand, which callbacks may lose."""
 
 _ROOM_S = 0.01
 """How long a full queue is waited for before it is tried again; the least that fills it well."""
@@ -56,9 +59,7 @@ class LibrdkafkaSender:
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        while not self._reports.undelivered and self._wait(
-            self._producer.flush, timeouts.DELIVERY_CHECK_S
-        ):
+        while not self._reports.undelivered and self._wait(self._producer.flush, _WAIT_S):
             self._note_progress()
             raise_if_fatal(self._reports.errors)
         self._reports.undelivered.raise_first()
@@ -86,12 +87,8 @@ class LibrdkafkaSender:
         """Has the client report, for so long at most."""
         try:
             return call(timeout_s)
-        except (ck.KafkaException, SystemError) as error:
-            # A fatal error confluent-kafka raises from here, from within a callback as the cause of a SystemError.
-            fatal = error if isinstance(error, ck.KafkaException) else error.__cause__
-            if not isinstance(fatal, ck.KafkaException):
-                raise
-            raise BrokerError(f"Nothing can be written: {classify(fatal).text}.") from error
+        except ck.KafkaException as fatal:
+            raise BrokerError(f"Nothing can be written: {classify(fatal).text}.") from fatal
 
     def _note_progress(self) -> None:
         """Whatever no longer waits got an answer, be it an error: the broker can be reached."""
@@ -109,7 +106,7 @@ class LibrdkafkaSender:
             except BufferError:
                 if was_empty:
                     self._reports.raise_too_large(topic, key, len(key or b"") + len(value or b""))
-                self._wait_for_room(timeouts.DELIVERY_CHECK_S)
+                self._wait_for_room(_WAIT_S)
             except ck.KafkaException as error:
                 self._raise_refused(message, error)
             else:

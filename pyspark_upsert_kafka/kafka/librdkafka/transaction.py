@@ -116,9 +116,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             self._abort()
         finally:
             self._producer.purge()
-            with suppress(
-                ck.KafkaException, SystemError
-            ):  # once more what was fatal, and is told already
+            with suppress(ck.KafkaException):  # once more what was fatal, and is told already
                 self._producer.flush(0)
             del self._producer, self._lease  # librdkafka's threads end with the last reference
 
@@ -152,26 +150,12 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         kind = Kind.RETRIABLE if error.retriable() else Kind.FATAL
         return Failure(kind, explained(self._id, _code(error), error.str()))
 
-    def _clients_error(self, raised: Exception) -> ck.KafkaException | None:
-        """The client's own error: confluent-kafka may make a SystemError of a fatal one, with it as the cause or without."""
-        found = raised.__cause__ if isinstance(raised, SystemError) else raised
-        if isinstance(found, ck.KafkaException):
-            return found
-        try:
-            self._abort()
-        except ck.KafkaException as error:  # what is fatal is raised by each call
-            return error
-        return None
-
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """An error of the producer is raised as one that says what happened to the transaction."""
         try:
             yield
-        except (ck.KafkaException, SystemError) as raised:
-            exception = self._clients_error(raised)
-            if exception is None:
-                raise
+        except ck.KafkaException as exception:
             raise BrokerError(f"Nothing is written by {self._failure(exception).text}.") from None
         except DeliveryError:
             # The first sign that a producer is fenced off is a message that is not delivered.
