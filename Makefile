@@ -31,13 +31,13 @@ SECONDS ?= 600
 CHANGES ?= 1000000
 
 soak: $(READY)
-	$(BIN)/python tools/soak.py $(SECONDS) $(CHANGES)
+	$(BIN)/python -m tools.soak $(SECONDS) $(CHANGES)
 
 # A topic is copied exactly once and at least once while workers and drivers are killed; the last line is the verdict.
 RUNS ?= 30
 
 kills: $(READY)
-	$(BIN)/python tools/kills.py $(RUNS)
+	$(BIN)/python -m tools.kills $(RUNS)
 
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md

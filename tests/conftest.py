@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reade
 from tests.local_registry import LocalRegistry
 from tests.table_options import table_options
 from tools import class_archives
+from tools.local_topics import producer
 
 # Tests start many JVMs for a few small jobs each.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archives.flags(class_archives.SPARK))
@@ -88,8 +89,7 @@ class Broker:
 
     def producer(self, **config: object) -> Producer:
         """A plain producer that keeps the order: without idempotence a new topic may get its first messages last."""
-        ours = {"partitioner": "murmur2_random", "enable.idempotence": True}
-        return Producer({"bootstrap.servers": self.servers, **ours, **config})
+        return producer(self.servers, **config)
 
     def produce(
         self,

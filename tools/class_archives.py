@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka import LocalKafka, upsert_sink
+from tools.local_topics import create, table
 
 FOLDER = Path(__file__).parents[1] / ".venv" / "class-archives"
 BROKER = FOLDER / "broker.jsa"
@@ -25,7 +25,6 @@ SPARK = FOLDER / "spark.jsa"
 
 # Without the optimising compiler a JVM that lives for seconds needs half the CPU time again.
 _QUICK = "-XX:TieredStopAtLevel=1"
-_COMPACTED = {"cleanup.policy": "compact"}
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
@@ -38,31 +37,17 @@ def _flags_to_make(archive: Path) -> str:
     return f"{_QUICK} -XX:ArchiveClassesAtExit={archive}.new {_SILENT}"
 
 
-def _create_topics(servers: str, *topics: str) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
-    for created in admin.create_topics(
-        [NewTopic(topic, 2, config=_COMPACTED) for topic in topics]
-    ).values():
-        created.result()
-
-
 def _use_tables(spark: SparkSession, servers: str, checkpoints: str) -> None:
     """A batch and two streams, which load what most tests need."""
-    options = {
-        "properties.bootstrap.servers": servers,
-        "primary-key": "id",
-        "key.format": "json",
-        "value.format": "json",
-    }
     users = spark.range(100).selectExpr("id", "cast(id % 7 as string) name")
-    users.write.format("upsert-kafka").options(**options).mode("append").save("users")
-    table = spark.read.format("upsert-kafka").schema(users.schema).options(**options)
-    table.load("users").collect()
-    changes = spark.readStream.format("upsert-kafka").options(**options)
-    changes = changes.schema("id BIGINT, name STRING, _change_type STRING").load("users")
+    users.write.format("upsert-kafka").options(**table(servers, "users")).mode("append").save()
+    read = spark.read.format("upsert-kafka").schema(users.schema)
+    read.options(**table(servers, "users")).load().collect()
+    stream = spark.readStream.format("upsert-kafka").options(**table(servers, "users"))
+    changes = stream.schema("id BIGINT, name STRING, _change_type STRING").load()
     counts = changes.groupBy("id").count().writeStream.outputMode("update")
-    sink = upsert_sink(options, topic="counts")
-    copy = changes.writeStream.format("upsert-kafka").options(**options, topic="copy")
+    sink = upsert_sink(table(servers, "counts"))
+    copy = changes.writeStream.format("upsert-kafka").options(**table(servers, "copy"))
     for name, writer in {"counts": counts.foreachBatch(sink), "copy": copy}.items():
         query = writer.option("checkpointLocation", f"{checkpoints}/{name}")
         query.trigger(availableNow=True).start().awaitTermination()
@@ -75,7 +60,7 @@ def main() -> None:
     os.environ["LOCAL_KAFKA_OPTS"] = _flags_to_make(BROKER)
     os.environ["SPARK_SUBMIT_OPTS"] = _flags_to_make(SPARK)
     with LocalKafka() as kafka, tempfile.TemporaryDirectory() as checkpoints:
-        _create_topics(kafka.bootstrap_servers, "users", "counts", "copy")
+        create(kafka.bootstrap_servers, "users", "counts", "copy", partitions=2)
         session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         spark = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")

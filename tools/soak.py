@@ -22,12 +22,12 @@ from typing import Any
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import psutil
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from pyspark_upsert_kafka import LocalKafka
+from tools.local_topics import create, producer, table
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
 CHANGES = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
@@ -75,17 +75,6 @@ def session() -> SparkSession:
     return spark
 
 
-def table(servers: str, topic: str) -> dict[str, str]:
-    """Options of the table in a topic."""
-    return {
-        "topic": topic,
-        "properties.bootstrap.servers": servers,
-        "primary-key": "id",
-        "key.format": "json",
-        "value.format": "json",
-    }
-
-
 def start_copy(spark: SparkSession, servers: str, checkpoint: str) -> StreamingQuery:
     """The query that copies the table, deletes included."""
     changes = (
@@ -100,27 +89,22 @@ def start_copy(spark: SparkSession, servers: str, checkpoint: str) -> StreamingQ
 
 def send_changes(servers: str, stopped: threading.Event) -> None:
     """Sends the changes at a steady pace over four fifths of the time; every 13th is a delete."""
-    producer = Producer(
-        {
-            "bootstrap.servers": servers, "partitioner": "murmur2_random", "log_level": 0,
-            "enable.idempotence": True, "message.timeout.ms": 600_000,
-        }
-    )  # fmt: skip
+    sender = producer(servers, **{"message.timeout.ms": 600_000})
     begin, pace = time.monotonic(), CHANGES / (SECONDS * 0.8)
     for n in range(CHANGES):
         id_ = n * 7919 % KEYS
         value = None if n % 13 == 0 else f'{{"id":{id_},"n":{n},"text":"{"x" * (n % 100)}"}}'
         while True:
             try:
-                producer.produce("source", key=f'{{"id":{id_}}}', value=value)
+                sender.produce("source", key=f'{{"id":{id_}}}', value=value)
                 break
             except BufferError:
-                producer.poll(0.1)
+                sender.poll(0.1)
         if n % 1000 == 0:
-            producer.poll(0)
+            sender.poll(0)
             if stopped.wait(max(0.0, begin + n / pace - time.monotonic())):
                 return
-    producer.flush()
+    sender.flush()
 
 
 def sample(spark: SparkSession) -> Sample:
@@ -251,10 +235,7 @@ def soak() -> str:
     """The whole of it; returns what is said of a soak that passed."""
     with LocalKafka() as kafka, tempfile.TemporaryDirectory() as checkpoint:
         servers = kafka.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        topics = [NewTopic(name, PARTITIONS, 1) for name in ("source", "target")]
-        for created in admin.create_topics(topics).values():
-            created.result()
+        create(servers, "source", "target", partitions=PARTITIONS)
         spark = session()
         query = start_copy(spark, servers, checkpoint)
         stopped = threading.Event()

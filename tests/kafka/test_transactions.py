@@ -82,13 +82,18 @@ def test_a_transaction_that_is_not_committed_leaves_nothing(broker, transactions
     assert broker.pairs(topic) == []
 
 
+def with_a_message_sent(sender: TransactionalSender, topic: str) -> TransactionalSender:
+    """The sender in the middle of its transaction."""
+    sender.begin()
+    sender.send(messages(topic, (b"late", b"1")))
+    sender.flush()
+    return sender
+
+
 def test_who_opens_an_id_fences_off_the_one_before(broker, transactions):
     """The open transaction is aborted, and whatever its sender does next fails and says why."""
     topic = broker.topic()
-    late = transactions.open(topic)
-    late.begin()
-    late.send(messages(topic, (b"late", b"1")))
-    late.flush()
+    late = with_a_message_sent(transactions.open(topic), topic)
     offset = transactions.write(topic, 1)
 
     def goes_on() -> None:
@@ -110,10 +115,7 @@ def test_who_opens_an_id_fences_off_the_one_before(broker, transactions):
 def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
     """Also when everything but the marker was sent before."""
     topic = broker.topic()
-    late = transactions.open(topic)
-    late.begin()
-    late.send(messages(topic, (b"late", b"1")))
-    late.flush()
+    late = with_a_message_sent(transactions.open(topic), topic)
     transactions.write(topic, 1)
 
     with pytest.raises(BrokerError, match="fenced off"):

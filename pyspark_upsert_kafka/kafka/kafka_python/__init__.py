@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.kafka.interfaces import (
     Sender,
     TransactionalSender,
 )
-from pyspark_upsert_kafka.kafka.kafka_python import installed  # noqa: F401 - first: says what is missing
+from pyspark_upsert_kafka.kafka.kafka_python import installed  # first: says what is missing
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import open_admin
 from pyspark_upsert_kafka.kafka.kafka_python.producer import pooled_producer
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonReader
@@ -37,7 +37,13 @@ class KafkaPythonClient:
         fail_on_data_loss: bool,
         details: frozenset[Detail] = ALL_DETAILS,
     ) -> RangeReader:
-        """A reader of ranges."""
+        """A reader of ranges.
+
+        Raises:
+            OptionError: The installed library cannot tell aborted messages.
+        """
+        if committed and not installed.IS_KAFKA_PYTHON_3:
+            raise installed.no_read_committed()
         return KafkaPythonReader(
             properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
         )

@@ -6,15 +6,13 @@ from functools import partial
 
 from kafka import KafkaConsumer
 
-from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts, retrying
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.kafka_python.headers import with_lenient_batches
-from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3, no_read_committed
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
     create_no_topics,
@@ -35,27 +33,9 @@ POOL: Pool[KafkaConsumer] = Pool(lambda consumer: consumer.close(autocommit=Fals
 
 
 class KafkaPythonReader(PooledReader[KafkaConsumer]):
-    """Reads ranges, each with a consumer that nobody else uses meanwhile.
-
-    Raises:
-        OptionError: The installed library cannot tell aborted messages.
-    """
+    """Reads ranges, each with a consumer that nobody else uses meanwhile."""
 
     _pool = POOL
-
-    def __init__(
-        self,
-        properties: Properties,
-        *,
-        committed: bool,
-        fail_on_data_loss: bool,
-        details: frozenset[Detail],
-    ) -> None:
-        if committed and not IS_KAFKA_PYTHON_3:
-            raise no_read_committed()
-        super().__init__(
-            properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
-        )
 
     def _connect(self, fetch_bytes: int) -> KafkaConsumer:
         ours = {**_CONFIG, "max_partition_fetch_bytes": fetch_bytes}

@@ -1,0 +1,1 @@
+"""`make kills`: see `__main__`."""

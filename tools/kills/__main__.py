@@ -1,0 +1,69 @@
+"""`make kills`: a topic is copied exactly once, and at least once, while everything that copies is killed again and again.
+
+In each of 30 runs more changes arrive, a program copies them by two queries with `upsert_sink`, its Python workers are
+killed at random moments, and then its driver. Half of these
+moments are those in which something is being written. Workers of a driver that was killed are often stopped instead (SIGSTOP)
+and go on in the middle of the next run, as machines do that had hung. The number of tasks changes from batch to
+batch; a batch that runs again with another one is refused, and the program then takes the old one.
+
+In the end a read_committed reader must find each change once, and those of a key in their order, in the one copy; and in
+the other none lost, and the last change of each key last. The last line is the verdict, and the exit code is 0 only
+if both hold.
+
+`make kills RUNS=5` is a short one.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from collections import defaultdict
+
+from pyspark_upsert_kafka import LocalKafka
+from tools.kills.changes import KEYS, check_exact, check_plain, produce, read
+from tools.kills.copy import EXACT, PLAIN, SOURCE
+from tools.kills.killer import PARTITIONS, Killer
+from tools.local_topics import create
+
+RUNS = 30
+CHANGES = 20_000
+
+
+def proof(runs: int) -> str:
+    """The whole of it; returns what is said when it holds."""
+    with LocalKafka() as kafka, tempfile.TemporaryDirectory() as folder:
+        servers = kafka.bootstrap_servers
+        create(servers, SOURCE, EXACT, PLAIN, partitions=PARTITIONS, compacted=False)
+        killer, sent = Killer(servers, folder), defaultdict[int, list[int]](list)
+        for run in range(runs):
+            for key, numbers in produce(servers, run * CHANGES, CHANGES).items():
+                sent[key] += numbers
+            killer.run(to_the_end=run == runs - 1)
+            counts = ", ".join(f"{count} {what}" for what, count in killer.counts.items())
+            print(f"kills: run {run + 1} of {runs}, {counts}", flush=True)
+        exact, plain = read(servers, EXACT), read(servers, PLAIN)
+        check_exact(sent, exact)
+        check_plain(sent, plain)
+        repeated = sum(map(len, plain.values())) - runs * CHANGES
+        return (
+            f"{runs * CHANGES} changes over {KEYS} keys in {runs} runs, {counts}; exactly once each change "
+            f"is there once and in order; at least once none is lost, and {repeated} are there again"
+        )
+
+
+def main() -> int:
+    """Prints the verdict."""
+    seed = random.SystemRandom().randrange(2**32)
+    random.seed(seed)
+    try:
+        said = proof(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)
+    except Exception as error:  # noqa: BLE001 - whatever ends it is its verdict
+        print(f"kills: FAILED {type(error).__name__}: {error} (seed {seed})", flush=True)
+        return 1
+    print(f"kills: PASSED {said}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
