@@ -64,7 +64,7 @@ def writing(rows: DataFrame, options: dict[str, str]) -> Iterator[tuple[str, flo
     count = sum(map(len, encoded))
     yield "writing: encode", time.process_time() - begin, count
     sender = load_client(parsed.table.client).sender(
-        parsed.table.properties, parsed.table.topics.names, parsed.guarantee, details=False
+        parsed.table.properties, parsed.table.topics.names, parsed.guarantee, with_metadata=False
     )
     begin = time.process_time()
     for messages in encoded:

@@ -224,7 +224,7 @@ class Client(Protocol):
         topics: Sequence[str],
         guarantee: DeliveryGuarantee,
         *,
-        details: bool = True,
+        with_metadata: bool = True,
     ) -> Sender:
         """Opens a sender after checking that the topics exist.
 
@@ -232,7 +232,7 @@ class Client(Protocol):
             properties: The client's properties.
             topics: The topics that it will send to.
             guarantee: What the sink promises.
-            details: Whether messages may have timestamps or headers; without, sending may cost less.
+            with_metadata: Whether messages may have timestamps or headers; without, sending may cost less.
         """
 
     def transactional_sender(

@@ -84,7 +84,7 @@ class PlainDelivery:
 
 @contextmanager
 def delivering(
-    task: TaskIdentity, options: WriteOptions, *, details: bool = True
+    task: TaskIdentity, options: WriteOptions, *, with_metadata: bool = True
 ) -> Iterator[Delivery]:
     """The delivery of a task's messages: committed at the end, aborted when anything fails.
 
@@ -93,9 +93,9 @@ def delivering(
     Args:
         task: The task.
         options: How it writes.
-        details: Whether its messages may have timestamps or headers.
+        with_metadata: Whether its messages may have timestamps or headers.
     """
-    delivery = _delivery(task, options, details=details)
+    delivery = _delivery(task, options, with_metadata=with_metadata)
     try:
         yield delivery
         delivery.commit()
@@ -107,9 +107,9 @@ def delivering(
         raise
 
 
-def _delivery(task: TaskIdentity, options: WriteOptions, *, details: bool) -> Delivery:
+def _delivery(task: TaskIdentity, options: WriteOptions, *, with_metadata: bool) -> Delivery:
     if options.call is None:
-        return PlainDelivery(lambda: open_sender(options, details=details))
+        return PlainDelivery(lambda: open_sender(options, with_metadata=with_metadata))
     buffer = partial(buffered, options=options)
     return ExactlyOnceDelivery(options.call, task.task, transactions(options), buffer)
 
@@ -121,11 +121,11 @@ def transactions(options: WriteOptions) -> OpenTransaction:
     return partial(client.transactional_sender, table.properties, table.topics.names)
 
 
-def open_sender(options: WriteOptions, *, details: bool = True) -> Sender:
+def open_sender(options: WriteOptions, *, with_metadata: bool = True) -> Sender:
     """A sender as the options want it, wrapped in the keyed buffer if there is one."""
     table = options.table
     sender = load_client(table.client).sender(
-        table.properties, table.topics.names, options.guarantee, details=details
+        table.properties, table.topics.names, options.guarantee, with_metadata=with_metadata
     )
     return buffered(sender, options)
 

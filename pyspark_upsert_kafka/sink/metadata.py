@@ -13,12 +13,12 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.messages import Headers
 from pyspark_upsert_kafka.time_zone import utc_timestamps
 
-_DETAILS = {"timestamp", *HEADERS}
+_OF_MESSAGES = {"timestamp", *HEADERS}
 
 
-def sets_details(table: Table) -> bool:
+def sets_metadata(table: Table) -> bool:
     """Whether rows set timestamps or headers of their messages."""
-    return any(column.key in _DETAILS for column in table.metadata)
+    return any(column.key in _OF_MESSAGES for column in table.metadata)
 
 
 class WrittenMetadata:

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.delivery import delivering
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.sink.metadata import sets_details
+from pyspark_upsert_kafka.sink.metadata import sets_metadata
 from pyspark_upsert_kafka.sink.preimages import preimages_in
 from pyspark_upsert_kafka.sink.spark_task import current_task, warn_of_speculation
 from pyspark_upsert_kafka.time_zone import session_time_zone
@@ -115,7 +115,7 @@ def write_rows(
     encoder = RowEncoder(table, options, session_time_zone())
     preimages = preimages_in(options.order or "in-task")
     rows = 0
-    with delivering(task, options, details=sets_details(table)) as delivery:
+    with delivering(task, options, with_metadata=sets_metadata(table)) as delivery:
         for part in chain.from_iterable(map(_parts, batches)):
             delivery.send(preimages.settle(encoder.encode(part)))
             rows += part.num_rows

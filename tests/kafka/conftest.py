@@ -44,13 +44,13 @@ class Edge:
         client: Name of the client.
         servers: The bootstrap servers.
         properties: Further properties of the client.
-        details: Whether messages to send may have timestamps and headers, unless a test says so itself.
+        with_metadata: Whether messages to send may have timestamps and headers, unless a test says so itself.
     """
 
     client: str
     servers: str
     properties: tuple[tuple[str, str], ...] = ()
-    details: bool = True
+    with_metadata: bool = True
 
     @property
     def has_transactions(self) -> bool:
@@ -136,14 +136,14 @@ class Edge:
         return [value for batch in self.batches(range_, **how) for value in batch.values]
 
     @contextmanager
-    def sender(self, *topics: str, details: bool = False) -> Iterator[Sender]:
+    def sender(self, *topics: str, with_metadata: bool = False) -> Iterator[Sender]:
         """A sender, closed at the end as a task closes it."""
         with closing(
             load_client(self.client).sender(
                 self.all_properties(),
                 topics,
                 DeliveryGuarantee.AT_LEAST_ONCE,
-                details=details or self.details,
+                with_metadata=with_metadata or self.with_metadata,
             )
         ) as sender:
             yield sender

@@ -30,7 +30,7 @@ from tests.kafka.conftest import (
 def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
     """Each way to send, over the broker that tests share."""
     client, _, batches = request.param.partition(" in ")
-    return Edge(client, broker.servers, details=not batches)
+    return Edge(client, broker.servers, with_metadata=not batches)
 
 
 def murmur2(data: bytes) -> int:
@@ -79,7 +79,7 @@ def test_a_key_goes_where_the_java_client_puts_it(broker, edge):
 def test_what_a_message_holds(broker, edge):
     """A null value is a real null; timestamps and headers arrive as given, 0 = now."""
     topic = broker.topic()
-    with edge.sender(topic, details=True) as sender:
+    with edge.sender(topic, with_metadata=True) as sender:
         pairs = [(b"k", None), (b"k", b""), (b"k", b"v")]
         headers = [None, [("a", b"1"), ("a", b"")], []]
         sender.send(messages(topic, *pairs, timestamps=[1_000, 2_000, 0], headers=headers))
@@ -103,7 +103,7 @@ def test_what_a_message_holds(broker, edge):
 def test_what_not_every_client_sends(broker, edge, pair, header, refused):
     """A header without a value, and a message that is all null: a client that cannot, says so."""
     topic = broker.topic()
-    with edge.sender(topic, details=True) as sender:
+    with edge.sender(topic, with_metadata=True) as sender:
         if edge.client == "librdkafka":
             sender.send(messages(topic, pair, headers=[header]))
             sender.flush()
@@ -154,7 +154,7 @@ def test_one_refused_message_is_not_told_as_another(broker, edge):
     slow = edge.given({"linger.ms": 500})
 
     def send() -> None:
-        with slow.sender(topic, details=True) as sender:
+        with slow.sender(topic, with_metadata=True) as sender:
             sender.send(messages(topic, *numbered(10), timestamps=[0] * 6 + [future] + [0] * 3))
             sender.flush()
 
@@ -175,7 +175,7 @@ def test_a_message_larger_than_the_queue(broker, edge, buffered):
     topic = broker.topic()
     small = edge.given({"queue.buffering.max.kbytes": 100}).all_properties()
     sender = load_client(edge.client).sender(
-        small, [topic], DeliveryGuarantee.AT_LEAST_ONCE, details=edge.details
+        small, [topic], DeliveryGuarantee.AT_LEAST_ONCE, with_metadata=edge.with_metadata
     )
     if buffered:
         sender = KeyedBuffer(sender, BufferFlush(51, 3600.0))

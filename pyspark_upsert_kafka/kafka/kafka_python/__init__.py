@@ -54,7 +54,7 @@ class KafkaPythonClient:
         topics: Sequence[str],
         guarantee: DeliveryGuarantee,
         *,
-        details: bool = True,  # noqa: ARG002 - all messages cost the same
+        with_metadata: bool = True,  # noqa: ARG002 - all messages cost the same
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
         return KafkaPythonSender(pooled_producer(properties, tuple(topics), guarantee))

@@ -47,10 +47,12 @@ class LibrdkafkaClient:
         topics: Sequence[str],
         guarantee: DeliveryGuarantee,
         *,
-        details: bool = True,
+        with_metadata: bool = True,
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
-        return sender_of(pooled_producer(properties, tuple(topics), guarantee, details=details))
+        return sender_of(
+            pooled_producer(properties, tuple(topics), guarantee, with_metadata=with_metadata)
+        )
 
     def transactional_sender(
         self, properties: Properties, topics: Sequence[str], transactional_id: str

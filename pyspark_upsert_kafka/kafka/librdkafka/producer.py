@@ -29,7 +29,11 @@ class OpenProducer:
 
 
 def pooled_producer(
-    properties: Properties, topics: tuple[str, ...], guarantee: DeliveryGuarantee, *, details: bool
+    properties: Properties,
+    topics: tuple[str, ...],
+    guarantee: DeliveryGuarantee,
+    *,
+    with_metadata: bool,
 ) -> Lease[OpenProducer]:
     """A producer for these topics, which are checked to exist when it is opened.
 
@@ -37,7 +41,7 @@ def pooled_producer(
         properties: As the user gave them.
         topics: The topics.
         guarantee: What the sink promises.
-        details: Whether messages have timestamps or headers; without, it may be a `BatchProducer`.
+        with_metadata: Whether messages have timestamps or headers; without, it may be a `BatchProducer`.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
@@ -48,28 +52,27 @@ def pooled_producer(
         with pooled_admin(properties, "writer") as admin:
             limits = max_message_bytes(admin, topics)
         config = producer_config(properties, limits, guarantee)
-        return (
-            open_producer(config) if details or not takes(config) else _opened_for_batches(config)
-        )
+        return open_producer(config, in_batches=not with_metadata and takes(config))
 
-    return POOL.take((properties.resolved(), topics, guarantee, details), connect)
+    return POOL.take((properties.resolved(), topics, guarantee, with_metadata), connect)
 
 
-def open_producer(config: Mapping[str, Any]) -> OpenProducer:
+def open_producer(config: Mapping[str, Any], *, in_batches: bool = False) -> OpenProducer:
     """A producer of its own with this configuration.
+
+    Args:
+        config: librdkafka's configuration.
+        in_batches: Whether it is a `BatchProducer`.
 
     Raises:
         OptionError: The client does not take a property.
     """
     reports = DeliveryReports()
+    if in_batches:
+        opening = partial(BatchProducer, reports=reports)
+        return OpenProducer(open_client(opening, dict(config)), reports)
     callbacks = {"on_delivery": reports.on_delivery, "error_cb": reports.errors.on_error}
     return OpenProducer(open_client(ck.Producer, {**config, **callbacks}), reports)
-
-
-def _opened_for_batches(config: Mapping[str, Any]) -> OpenProducer:
-    reports = DeliveryReports()
-    opening = partial(BatchProducer, reports=reports)
-    return OpenProducer(open_client(opening, dict(config)), reports)
 
 
 def _close(opened: OpenProducer) -> None:

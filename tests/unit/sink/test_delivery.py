@@ -54,9 +54,9 @@ class FakeClient:
     sender_: FakeSender
     opened: list[tuple[object, ...]] = field(default_factory=list)
 
-    def sender(self, *given: object, details: bool = True) -> FakeSender:
+    def sender(self, *given: object, with_metadata: bool = True) -> FakeSender:
         """The sender."""
-        self.opened.append((*given, details))
+        self.opened.append((*given, with_metadata))
         return self.sender_
 
 
@@ -126,7 +126,7 @@ def test_the_sender_is_opened_for_the_guarantee(monkeypatch, guarantee):
     monkeypatch.setattr(delivery, "load_client", lambda _: client)
     given = options(**{"sink.delivery-guarantee": guarantee})
 
-    assert open_sender(given, details=False) is client.sender_
+    assert open_sender(given, with_metadata=False) is client.sender_
     assert client.opened == [(given.table.properties, ("t",), DeliveryGuarantee(guarantee), False)]
 
 
