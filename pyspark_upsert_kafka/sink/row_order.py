@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA
 from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
@@ -24,9 +24,15 @@ def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, Preimag
     elif options.sequence_by is not None:
         rows = rows.repartition(*(rows[name] for name in key))
     if options.sequence_by is not None:
-        return _in_sequence(rows, options.sequence_by, table), "by-key"
+        return _written(_in_sequence(rows, options.sequence_by, table), table), "by-key"
     in_one_task = options.parallelism is None and has_changes and partition_count(rows) == 1
-    return rows, "in-task" if in_one_task or not has_changes else "unknown"
+    return _written(rows, table), "in-task" if in_one_task or not has_changes else "unknown"
+
+
+def _written(rows: DataFrame, table: Table) -> DataFrame:
+    """The rows without the columns that a sink ignores, which would cross to Python for nothing."""
+    ignored = [column.name for column in table.metadata if not METADATA[column.key].writable]
+    return rows.drop(*ignored)
 
 
 def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:

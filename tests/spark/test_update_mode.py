@@ -15,7 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import OptionError, SchemaError, upsert_sink
 from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.task_identity import TaskIdentity
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.sink.row_order import arranged
 from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
 from pyspark_upsert_kafka.sink.spark_task import current_task
 from tests.conftest import Broker, options
@@ -217,6 +220,17 @@ def test_the_last_in_sequence_stands(spark: SparkSession, broker: Broker) -> Non
     backwards = {"sequence-by": "-seq * 2"}
     upsert_sink(options(broker, topic), **backwards)(changes(spark, *data[:5], parts=5), 0)
     assert last_values(broker, topic) == {1: "first", 2: "gone"}
+
+
+def test_columns_that_a_sink_ignores_stay_in_the_jvm(spark: SparkSession) -> None:
+    """They may order the changes; a column that an option makes an ordinary one is written."""
+    frame = spark.createDataFrame(
+        [(1, "a", 5, 0, 0)],
+        "id BIGINT, _change_type STRING, _Offset BIGINT, _partition INT, seq INT",
+    )
+    given = table_options(**{"sequence-by": "_offset", "metadata._partition": "none"})
+    arranged_rows, _ = arranged(frame, write_options(given, format_options, update_mode=True))
+    assert arranged_rows.columns == ["id", "_change_type", "_partition", "seq"]
 
 
 def test_update_pairs_of_one_sequence(spark: SparkSession, broker: Broker) -> None:
