@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
 _NO_LIMITS = Limits()
+_ANY_NUMBER = 2**63 - 1
 
 
 def stream_reader(table: Table, options: ReadOptions) -> StreamReader:
@@ -48,7 +49,8 @@ class ReaderWithLimits(StreamReader):
             return ReadMaxRows(limits.max_offsets)
         if limits.min_offsets is not None:
             return ReadMinRows(limits.min_offsets)
-        return ReadAllAvailable()
+        # Trigger.Once asks for all there is: any other limit is told apart from it.
+        return ReadMaxRows(_ANY_NUMBER) if limits else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch, or ``start`` itself when there is nothing new."""
@@ -82,8 +84,8 @@ class ReaderWithoutLimits(StreamReader):
     def __init__(self, table: Table, options: ReadOptions) -> None:
         if options.limits:
             raise OptionError(
-                "'maxOffsetsPerTrigger' and 'minOffsetsPerTrigger' need PySpark 4.2 or newer: the "
-                "Python data source API of 4.0 and 4.1 does not support read limits."
+                "'maxOffsetsPerTrigger', 'minOffsetsPerTrigger' and 'scan.watermark.alignment.max-drift' need "
+                "PySpark 4.2 or newer: the Python data source API of 4.0 and 4.1 does not support read limits."
             )
         super().__init__(table, options)
         self._now = INITIAL

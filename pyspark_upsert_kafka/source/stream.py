@@ -10,11 +10,14 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pyspark_upsert_kafka.core.alignment import Alignment
 from pyspark_upsert_kafka.core.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.errors import UnknownTopicError
 from pyspark_upsert_kafka.core.offsets import (
     INITIAL,
     Positions,
@@ -36,6 +39,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.observer import Observer
+from pyspark_upsert_kafka.source.record_times import first_after, refuse_log_append_time
 from pyspark_upsert_kafka.source.rows import RowDecoder
 from pyspark_upsert_kafka.source.task import read_ranges
 
@@ -60,6 +64,7 @@ class StreamReader(DataSourceStreamReader):
         self._resumed = False
         self._idle_at: dict[str, Any] | None = None
         self._waits = False
+        self._alignment: Alignment | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """The same for every query: the end of its first batch says where it really starts."""
@@ -103,11 +108,26 @@ class StreamReader(DataSourceStreamReader):
         moved = before is None or bool(now.begins) or now.positions != before.positions
         if not moved and self._waits_for_more(now, view, limits):
             return self._idle(start, waits=True)
-        end = advanced(now, view, max_offsets=limits.max_offsets, target=self._target)
+        target = self._aligned(now, view, limits)
+        end = advanced(now, view, max_offsets=limits.max_offsets, target=target)
         if not moved and end.positions == now.positions:
             return self._idle(start)
         self._last_batch_at = time.monotonic()
         return end.to_json()
+
+    def _aligned(self, now: StreamOffset, view: ClusterView, limits: Limits) -> Positions | None:
+        """Nothing past these positions; None = no limit."""
+        if limits.max_drift_s is None:
+            return self._target
+        if self._alignment is None:
+            refuse_log_append_time(self._observer.cluster, view)
+            self._alignment = Alignment(int(limits.max_drift_s * 1000), int(time.time() * 1000))
+        reachable = advanced(now, view, target=self._target).positions
+        asks = partial(first_after, self._observer.cluster, view, now.positions)
+        try:
+            return self._alignment.ends(now.positions, reachable, asks)
+        except UnknownTopicError:  # the next view shows whether it is gone
+            return now.positions
 
     def _is_idle_at(self, start: dict[str, Any]) -> bool:
         """Whether there was nothing new at this start and nothing has changed since.

@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     json_topic_list,
     numbered_call,
     one_of,
+    positive_duration,
     regular_expression,
     specific_offsets,
     text,
@@ -118,6 +119,9 @@ _BATCHES = Section(
                "wait until this many offsets are there, or `maxTriggerDelay` has passed"),
         Option("maxTriggerDelay", duration, 900.0,
                "how long `minOffsetsPerTrigger` may hold a micro-batch back", "`15m`"),
+        Option("scan.watermark.alignment.max-drift", positive_duration, None,
+               "streams: no partition reads further than this, in record timestamps, past the slowest one that has "
+               "data: Flink's watermark alignment"),
     ),
 )  # fmt: skip
 
@@ -196,9 +200,6 @@ NOT_YET: dict[tuple[str, str | None], str] = {
     ("ddl", None): (
         "give the columns by .schema(...), PRIMARY KEY by 'primary-key', METADATA FROM by "
         "'metadata.<column>', and what stands in WITH as options"
-    ),
-    ("scan.watermark.alignment.max-drift", None): (
-        "leave it out, and give withWatermark a delay that covers how far partitions drift apart"
     ),
 }
 """Options, or values of options, that are planned and that this version does not have: what to do

@@ -83,6 +83,14 @@ def duration(value: str) -> float:
     return int(match[1]) * unit
 
 
+def positive_duration(value: str) -> float:
+    """A duration of a millisecond at least, in seconds."""
+    seconds = duration(value)
+    if seconds < 0.001:
+        raise ValueError("expected a duration of at least '1 ms', such as '5 min'")
+    return seconds
+
+
 def regular_expression(value: str) -> re.Pattern[str]:
     """A regular expression over whole topic names."""
     try:

@@ -110,5 +110,8 @@ def _end(values: Mapping[str, Any], *, stream: bool) -> Position:
 
 def _limits(values: Mapping[str, Any]) -> Limits:
     return Limits(
-        values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"], values["maxTriggerDelay"]
+        values["maxOffsetsPerTrigger"],
+        values["minOffsetsPerTrigger"],
+        values["maxTriggerDelay"],
+        values["scan.watermark.alignment.max-drift"],
     )

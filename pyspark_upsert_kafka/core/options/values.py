@@ -95,20 +95,24 @@ class Position:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many offsets a micro-batch may or must have.
+    """How much a micro-batch may or must have.
 
     Args:
         max_offsets: At most; None = no limit.
         min_offsets: At least; None = no limit.
         max_delay_s: For how long a micro-batch may wait until it has ``min_offsets``.
+        max_drift_s: No partition reads further than this past the slowest, in record timestamps; None = no limit.
     """
 
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay_s: float = 0.0
+    max_drift_s: float | None = None
 
     def __bool__(self) -> bool:
-        return self.max_offsets is not None or self.min_offsets is not None
+        return any(
+            each is not None for each in (self.max_offsets, self.min_offsets, self.max_drift_s)
+        )
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,14 @@ def test_spark_knows_that_available_now_is_supported():
     assert isinstance(reader, SupportsTriggerAvailableNow)
 
 
-@pytest.mark.parametrize("option", [{"maxOffsetsPerTrigger": 5}, {"minOffsetsPerTrigger": 5}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"maxOffsetsPerTrigger": 5},
+        {"minOffsetsPerTrigger": 5},
+        {"scan.watermark.alignment.max-drift": "1 min"},
+    ],
+)
 def test_before_4_2_limits_are_refused(option):
     """With a sentence that says what they need."""
     options = stream_options(**option)
@@ -58,6 +65,10 @@ def test_before_4_2_limits_are_refused(option):
         ({}, "ReadAllAvailable()"),
         ({"maxOffsetsPerTrigger": 5}, "ReadMaxRows(max_rows=5)"),
         ({"minOffsetsPerTrigger": 5}, "ReadMinRows(min_rows=5)"),
+        (
+            {"scan.watermark.alignment.max-drift": "1 min"},
+            "ReadMaxRows(max_rows=9223372036854775807)",
+        ),
         ({"minOffsetsPerTrigger": 5, "maxOffsetsPerTrigger": 9}, "ReadMaxRows(max_rows=9)"),
     ],
 )

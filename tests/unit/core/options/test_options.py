@@ -274,6 +274,10 @@ OF_GROUP = replace(
             },
             {"limits": Limits(max_offsets=10, min_offsets=10, max_delay_s=60.0)},
         ),
+        (
+            {"scan.watermark.alignment.max-drift": "5 min"},
+            {"limits": Limits(max_delay_s=900.0, max_drift_s=300.0)},
+        ),
         ({"failOnDataLoss": "false"}, {"fail_on_data_loss": False}),
         ({"error-handling.mode": "ignore"}, {"error_mode": "ignore"}),
         ({"error-handling.mode": "column"}, {"error_mode": "column"}),
@@ -402,6 +406,7 @@ VALID = {
     "maxOffsetsPerTrigger": {"maxOffsetsPerTrigger": "1"},
     "minOffsetsPerTrigger": {"minOffsetsPerTrigger": "1"},
     "maxTriggerDelay": {"maxTriggerDelay": "2s"},
+    "scan.watermark.alignment.max-drift": {"scan.watermark.alignment.max-drift": "2s"},
     "failOnDataLoss": {"failOnDataLoss": "false"},
     "error-handling.mode": {"error-handling.mode": "ignore"},
     "error-handling.log.target": {"error-handling.log.target": "bad"},
@@ -679,6 +684,14 @@ ANY = (batch, stream, write, sink)
         (
             {"scan.parallelism": "0"},
             "Invalid value for option 'scan.parallelism'",
+        ),
+        (
+            {"scan.watermark.alignment.max-drift": "soon"},
+            "Invalid value for option 'scan.watermark.alignment.max-drift': expected a duration such as",
+        ),
+        (
+            {"scan.watermark.alignment.max-drift": "0 min"},
+            "Invalid value for option 'scan.watermark.alignment.max-drift': expected a duration of at least",
         ),
         (
             {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
@@ -1208,7 +1221,13 @@ def test_topics_are_shown_as_they_were_given(topics, shown):
 
 
 @pytest.mark.parametrize(
-    ("limits", "any_"), [(Limits(), False), (Limits(1), True), (Limits(None, 1), True)]
+    ("limits", "any_"),
+    [
+        (Limits(), False),
+        (Limits(1), True),
+        (Limits(None, 1), True),
+        (Limits(max_drift_s=1.0), True),
+    ],
 )
 def test_limits_are_true_when_there_is_one(limits, any_):
     """Without a limit there is nothing that an old PySpark could not do."""

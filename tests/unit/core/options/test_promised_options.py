@@ -40,6 +40,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("maxOffsetsPerTrigger", "4", 4, None),
     ("minOffsetsPerTrigger", "4", 4, None),
     ("maxTriggerDelay", "1 min", 60, 15 * 60),
+    ("scan.watermark.alignment.max-drift", "1 min", 60, None),
     ("failOnDataLoss", "false", False, True),
     ("error-handling.mode", "column", "column", "fail"),
     ("error-handling.log.target", "bad", "bad", None),
