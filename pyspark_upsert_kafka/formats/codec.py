@@ -103,6 +103,7 @@ class Format:
         encoder: Compiles an encoder; raises SchemaError or OptionError for what it cannot write.
         columns: The columns that the format's own schema gives, for a table whose user gives none; None =
             the format has no schema.
+        check: Raises what both codecs would raise when they are compiled, at less cost; None = only they know.
     """
 
     name: str
@@ -110,3 +111,12 @@ class Format:
     decoder: Callable[[CodecSpec], Decoder]
     encoder: Callable[[CodecSpec], Encoder]
     columns: SchemaColumns | None = None
+    check: Callable[[CodecSpec], object] | None = None
+
+    def check_decoder(self, spec: CodecSpec) -> None:
+        """Raises the SchemaError or OptionError that compiling the decoder would raise."""
+        (self.check or self.decoder)(spec)
+
+    def check_encoder(self, spec: CodecSpec) -> None:
+        """Raises the SchemaError or OptionError that compiling the encoder would raise."""
+        (self.check or self.encoder)(spec)

@@ -8,7 +8,7 @@ the key or the value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,13 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
-from pyspark_upsert_kafka.core.options import FormatChoice, WriteOptions
+from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Encoder
+from pyspark_upsert_kafka.formats.codec import Encoder
 from pyspark_upsert_kafka.formats.conform import conform
 from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.metadata import WrittenMetadata
+from pyspark_upsert_kafka.sink.sides import written_side
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,14 @@ class RowEncoder:
     """Turns record batches into messages; codecs are compiled here, once."""
 
     def __init__(self, table: Table, options: WriteOptions, time_zone: str) -> None:
-        choice = options.table
-        topics = choice.topics.names
         self._key_columns = table.key_names
         self._value_columns = [field.name for field in table.value]
-        self._key = _encoder(choice.key_format, table, "key", topics)
-        self._value = _encoder(choice.value_format, table, "value", topics)
+        self._key = _encoder(table, options, "key")
+        self._value = _encoder(table, options, "value")
         self._key_names = table.key_message.names
         self._schema = arrow_schema(table.schema)
         self._change_column = table.metadata_column(CHANGE_TYPE)
-        self._metadata = WrittenMetadata(table, topics, time_zone)
+        self._metadata = WrittenMetadata(table, options.table.topics.names, time_zone)
 
     def encode(self, rows: pa.RecordBatch) -> Changes:
         """The messages of the rows, one each.
@@ -122,16 +120,6 @@ class RowEncoder:
         return encoded.take(pa.array(np.cumsum(upserts) - 1, mask=~upserts))
 
 
-def _encoder(
-    choice: FormatChoice | None,
-    table: Table,
-    side: Literal["key", "value"],
-    topics: tuple[str, ...],
-) -> Encoder:
-    chosen: Any = choice
-    schema = table.key_message if side == "key" else table.value_message
-    # Whether Spark knows a column to hold no nulls is an accident of the query that made it, and the
-    # same rows must become the same bytes: only the primary key is sure, and only it counts.
-    schema = schema.toNullable()
-    spec = CodecSpec(schema, side, dict(chosen.options), topics, table.required(side))
-    return format_named(chosen.name, side).encoder(spec)
+def _encoder(table: Table, options: WriteOptions, side: Literal["key", "value"]) -> Encoder:
+    format_, spec = written_side(table, options, side)
+    return format_.encoder(spec)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.core.compaction import LAG, POLICY, past_table_warning
@@ -20,9 +19,11 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.dead_letters import check_dead_letter_topic
-from pyspark_upsert_kafka.source.rows import RowDecoder
+from pyspark_upsert_kafka.source.sides import check_sides
 from pyspark_upsert_kafka.source.start import start_offset
-from pyspark_upsert_kafka.source.task import read_ranges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -36,8 +37,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, table: Table, options: ReadOptions) -> None:
         self._table = table
         self._options = options
-        # Raises an error for types that a format cannot read: here, while planning, not in a task.
-        RowDecoder(table, options, "UTC")
+        check_sides(table, options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each Kafka partition that holds anything to read, unless options want more or fewer."""
@@ -56,6 +56,8 @@ class BatchReader(DataSourceReader):
         """The rows of a task's ranges."""
         if partition.value == _NOTHING:
             return iter(())
+        from pyspark_upsert_kafka.source.task import read_ranges
+
         return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 
 

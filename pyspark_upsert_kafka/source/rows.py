@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import HEADERS
-from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
+from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Format
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side, nulls_of
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Mask, Selection, select
+from pyspark_upsert_kafka.source.sides import key_side, value_side
 
 _NO_KEY = "the message has no key, so it identifies no row"
 _NO_VALUE = "the value is null; in an append source every message is a row"
@@ -59,17 +57,9 @@ class RowDecoder:
         self._table = table
         self._keep_bad = options.error_mode == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
-        choice = options.table
-        topics = choice.topics.names
-        self._key = (
-            _decoder(choice.key_format, table.key_message, "key", topics, table.required("key"))
-            if choice.key_format is not None
-            else None
-        )
-        self._value = _decoder(
-            choice.value_format, _value_schema(table), "value", topics, table.required("value")
-        )
-        # After the codecs: of a type that Spark cannot take from Python, the format's error says more.
+        key = key_side(table, options)
+        self._key = None if key is None else _decoder(*key)
+        self._value = _decoder(*value_side(table, options))
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
         self._in_value = {field.name for field in table.value}
@@ -123,25 +113,8 @@ class RowDecoder:
         return _null_where_bad(column, selection) if self._keep_bad and selection.bad else column
 
 
-def _decoder(
-    choice: FormatChoice,
-    schema: StructType,
-    side: Literal["key", "value"],
-    topics: tuple[str, ...],
-    required: frozenset[str],
-) -> Decoder:
-    format_ = format_named(choice.name, side)
-    return format_.decoder(CodecSpec(schema, side, dict(choice.options), topics, required))
-
-
-def _value_schema(table: Table) -> StructType:
-    """The value's columns; a key column may be missing there, since the key has it."""
-    return StructType(
-        [
-            StructField(field.name, field.dataType, field.nullable or field in table.key)
-            for field in table.value
-        ]
-    )
+def _decoder(format_: Format, spec: CodecSpec) -> Decoder:
+    return format_.decoder(spec)
 
 
 def _tombstones(values: Sequence[bytes | None]) -> Mask | None:

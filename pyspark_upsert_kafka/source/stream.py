@@ -40,8 +40,7 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.observer import Observer
 from pyspark_upsert_kafka.source.record_times import first_after, refuse_log_append_time
-from pyspark_upsert_kafka.source.rows import RowDecoder
-from pyspark_upsert_kafka.source.task import read_ranges
+from pyspark_upsert_kafka.source.sides import check_sides
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,8 +52,7 @@ class StreamReader(DataSourceStreamReader):
     """Plans micro-batches; `read_ranges` reads them in the tasks."""
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
-        # Raises an error for types that a format cannot read: here, while planning, not in a task.
-        RowDecoder(table, options, "UTC")
+        check_sides(table, options)
         self._table = table
         self._options = options
         self._observer = Observer(options)
@@ -83,6 +81,8 @@ class StreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task's ranges."""
+        from pyspark_upsert_kafka.source.task import read_ranges
+
         return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:

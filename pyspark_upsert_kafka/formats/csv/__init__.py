@@ -1,20 +1,18 @@
-"""CSV, as Flink's ``csv`` format reads and writes it: one record per message."""
+"""CSV, as Flink's ``csv`` format reads and writes it: one record per message.
+
+What compiles and runs the codecs is imported by the tasks that use them, not where a query is planned.
+"""
 
 from __future__ import annotations
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
-from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
-from pyspark_upsert_kafka.formats.csv.encoding import CsvEncoder
-from pyspark_upsert_kafka.formats.csv.row_path import row_reader
+from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, Dialect, dialect_of
 from pyspark_upsert_kafka.formats.csv.types import check_columns
-from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
-from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
 
 
-def decoder(spec: CodecSpec) -> Decoder:
-    """Compiles the decoder of one side.
+def check(spec: CodecSpec) -> Dialect:
+    """The dialect of one side that can be read and written.
 
     Raises:
         SchemaError: CSV cannot carry a column.
@@ -22,6 +20,17 @@ def decoder(spec: CodecSpec) -> Decoder:
     """
     dialect = dialect_of(spec)
     check_columns(spec.schema)
+    return dialect
+
+
+def decoder(spec: CodecSpec) -> Decoder:
+    """Compiles the decoder of one side. Raises as `check` does."""
+    from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
+    from pyspark_upsert_kafka.formats.csv.row_path import row_reader
+    from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
+    from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
+
+    dialect = check(spec)
     target = arrow_schema(spec.schema)
     row = row_reader(spec.schema, dialect)
     row_path = RowPath(row, target, skip_bad=dialect.ignore_parse_errors)
@@ -33,15 +42,10 @@ def decoder(spec: CodecSpec) -> Decoder:
 
 
 def encoder(spec: CodecSpec) -> Encoder:
-    """Compiles the encoder of one side.
+    """Compiles the encoder of one side. Raises as `check` does."""
+    from pyspark_upsert_kafka.formats.csv.encoding import CsvEncoder
 
-    Raises:
-        SchemaError: CSV cannot carry a column.
-        OptionError: Two options contradict each other.
-    """
-    dialect = dialect_of(spec)
-    check_columns(spec.schema)
-    return CsvEncoder(spec.schema, dialect)
+    return CsvEncoder(spec.schema, check(spec))
 
 
-FORMAT = Format("csv", OPTIONS, decoder, encoder)
+FORMAT = Format("csv", OPTIONS, decoder, encoder, check=check)

@@ -1,20 +1,18 @@
-"""JSON, as Flink's ``json`` format reads and writes it."""
+"""JSON, as Flink's ``json`` format reads and writes it.
+
+What compiles and runs the codecs is imported by the tasks that use them, not where a query is planned.
+"""
 
 from __future__ import annotations
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
-from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
-from pyspark_upsert_kafka.formats.json.encoding import JsonEncoder
-from pyspark_upsert_kafka.formats.json.row_path import row_reader
-from pyspark_upsert_kafka.formats.json.settings import OPTIONS, settings_of
+from pyspark_upsert_kafka.formats.json.settings import OPTIONS, Settings, settings_of
 from pyspark_upsert_kafka.formats.json.types import check_columns
-from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 
 
-def decoder(spec: CodecSpec) -> Decoder:
-    """Compiles the decoder of one side.
+def check(spec: CodecSpec) -> Settings:
+    """The settings of one side that can be read and written.
 
     Raises:
         SchemaError: JSON cannot carry a column.
@@ -22,6 +20,17 @@ def decoder(spec: CodecSpec) -> Decoder:
     """
     settings = settings_of(spec)
     check_columns(spec.schema)
+    return settings
+
+
+def decoder(spec: CodecSpec) -> Decoder:
+    """Compiles the decoder of one side. Raises as `check` does."""
+    from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
+    from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
+    from pyspark_upsert_kafka.formats.json.row_path import row_reader
+    from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
+
+    settings = check(spec)
     target = arrow_schema(spec.schema)
     row = row_reader(spec.schema, settings)
     row_path = RowPath(row, target, skip_bad=settings.ignore_parse_errors)
@@ -33,15 +42,10 @@ def decoder(spec: CodecSpec) -> Decoder:
 
 
 def encoder(spec: CodecSpec) -> Encoder:
-    """Compiles the encoder of one side.
+    """Compiles the encoder of one side. Raises as `check` does."""
+    from pyspark_upsert_kafka.formats.json.encoding import JsonEncoder
 
-    Raises:
-        SchemaError: JSON cannot carry a column.
-        OptionError: Two options contradict each other.
-    """
-    settings = settings_of(spec)
-    check_columns(spec.schema)
-    return JsonEncoder(spec.schema, settings)
+    return JsonEncoder(spec.schema, check(spec))
 
 
-FORMAT = Format("json", OPTIONS, decoder, encoder)
+FORMAT = Format("json", OPTIONS, decoder, encoder, check=check)

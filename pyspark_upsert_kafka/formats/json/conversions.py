@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.formats.base64_text import binaries
 from pyspark_upsert_kafka.formats.conversion import Conversion, finite
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.timestamp_text import dates
+from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, dates
 
 
 def conversion(kind: pa.DataType, settings: Settings) -> Conversion:
@@ -22,7 +22,7 @@ def conversion(kind: pa.DataType, settings: Settings) -> Conversion:
     if pa.types.is_list(kind):
         return _list(kind, settings)
     if pa.types.is_timestamp(kind):
-        timestamps = settings.timestamps if kind.tz else settings.local_timestamps
+        timestamps = TimestampText(settings.timestamp_standard, zoned=kind.tz is not None)
         return Conversion(pa.string(), timestamps.column)
     if pa.types.is_floating(kind):
         return Conversion(kind, finite)

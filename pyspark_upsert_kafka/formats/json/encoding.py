@@ -41,6 +41,7 @@ from pyspark_upsert_kafka.formats.text_columns import (
     or_else,
     per_list,
 )
+from pyspark_upsert_kafka.formats.timestamp_text import TimestampText
 
 Writer = Callable[[pa.Array], TextParts]
 """A column of values to their JSON texts; what it says of a null does not matter."""
@@ -132,10 +133,9 @@ def _map_writer(kind: MapType, settings: Settings, path: str) -> Writer:
 
 
 def _leaf(kind: DataType, settings: Settings) -> Writer:
-    if isinstance(kind, TimestampType):
-        return partial(column_text.timestamps, settings.timestamps)
-    if isinstance(kind, TimestampNTZType):
-        return partial(column_text.timestamps, settings.local_timestamps)
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        zoned = isinstance(kind, TimestampType)
+        return partial(column_text.timestamps, TimestampText(settings.timestamp_standard, zoned))
     if isinstance(kind, DecimalType) and not settings.plain_decimals:
         return column_text.decimals
     if isinstance(kind, DoubleType | FloatType):

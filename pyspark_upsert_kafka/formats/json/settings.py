@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option, any_text, boolean, one_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from pyspark_upsert_kafka.formats.timestamp_text import TimestampText
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.formats.timestamp_text import Standard
 
 OPTIONS = (
     Option("fail-on-missing-field", boolean, False, "A field that a message lacks is an error."),
@@ -46,8 +49,7 @@ class Settings:
 
     fail_on_missing_field: bool
     ignore_parse_errors: bool
-    timestamps: TimestampText
-    local_timestamps: TimestampText
+    timestamp_standard: Standard
     map_null_key_mode: str
     map_null_key_literal: str
     plain_decimals: bool
@@ -65,12 +67,10 @@ def settings_of(spec: CodecSpec) -> Settings:
     value = spec.options
     if value["fail-on-missing-field"] and value["ignore-parse-errors"]:
         raise OptionError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
-    standard = value["timestamp-format.standard"]
     return Settings(
         fail_on_missing_field=value["fail-on-missing-field"],
         ignore_parse_errors=value["ignore-parse-errors"],
-        timestamps=TimestampText(standard, zoned=True),
-        local_timestamps=TimestampText(standard, zoned=False),
+        timestamp_standard=value["timestamp-format.standard"],
         map_null_key_mode=value["map-null-key.mode"],
         map_null_key_literal=value["map-null-key.literal"],
         plain_decimals=value["encode.decimal-as-plain-number"],

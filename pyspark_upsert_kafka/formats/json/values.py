@@ -51,10 +51,9 @@ def value_reader(kind: DataType, settings: Settings) -> Reader:
         return _decimal(kind)
     if type(kind) in BITS:
         return _integer(BITS[type(kind)])
-    if isinstance(kind, TimestampType):
-        return _timestamp(settings.timestamps)
-    if isinstance(kind, TimestampNTZType):
-        return _timestamp(settings.local_timestamps)
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        zoned = isinstance(kind, TimestampType)
+        return _timestamp(TimestampText(settings.timestamp_standard, zoned))
     return _LEAVES[type(kind)]
 
 

@@ -1,0 +1,44 @@
+"""The two sides of messages that are written, key and value, each with its format."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import WriteOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.format_catalog import format_named
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+
+
+def written_side(
+    table: Table, options: WriteOptions, side: Literal["key", "value"]
+) -> tuple[Format, CodecSpec]:
+    """The format and the columns of a side."""
+    given = options.table
+    choice = given.key_format if side == "key" else given.value_format
+    schema = table.key_message if side == "key" else table.value_message
+    if choice is None:
+        raise OptionError(f"'{side}.format' is missing.")
+    # Whether Spark knows a column to hold no nulls is an accident of the query that made it, and the
+    # same rows must become the same bytes: only the primary key is sure, and only it counts.
+    spec = CodecSpec(
+        schema.toNullable(), side, dict(choice.options), given.topics.names, table.required(side)
+    )
+    return format_named(choice.name, side), spec
+
+
+def check_sides(table: Table, options: WriteOptions) -> None:
+    """Refuses what no task could write, while the query is planned.
+
+    Raises:
+        SchemaError: A format cannot carry a column.
+        OptionError: Two options contradict each other.
+    """
+    for format_, spec in (
+        written_side(table, options, "key"),
+        written_side(table, options, "value"),
+    ):
+        format_.check_encoder(spec)
+    arrow_schema(table.schema)

@@ -1,0 +1,57 @@
+"""Writes the rows of a task: record batches -> messages that the broker has confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.options import WriteOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.task_identity import TaskIdentity
+from pyspark_upsert_kafka.sink.delivery import delivering
+from pyspark_upsert_kafka.sink.encoding import RowEncoder
+from pyspark_upsert_kafka.sink.metadata import sets_metadata
+from pyspark_upsert_kafka.sink.preimages import preimages_in
+from pyspark_upsert_kafka.sink.spark_task import warn_of_speculation
+from pyspark_upsert_kafka.time_zone import session_time_zone
+
+
+def write_rows(
+    batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions, task: TaskIdentity
+) -> WriterCommitMessage:
+    """Writes the rows of one task and returns when the broker has confirmed them all.
+
+    Raises:
+        EncodeError: A row cannot be written.
+        DeliveryError: The broker did not take a message.
+        BrokerError: No broker answers, or a topic does not exist.
+    """
+    warn_of_speculation(task, options)
+    encoder = RowEncoder(table, options, session_time_zone())
+    preimages = preimages_in(options.order or "in-task")
+    with delivering(task, options, with_metadata=sets_metadata(table)) as delivery:
+        for part in chain.from_iterable(map(_parts, batches)):
+            delivery.send(preimages.settle(encoder.encode(part)))
+        rest = preimages.rest()
+        if rest is not None:
+            delivery.send(rest)
+    return WriterCommitMessage()
+
+
+def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in parts that are not too large to be encoded together.
+
+    Their messages, and the texts on the way, take several times as many bytes.
+    """
+    if rows.nbytes <= MAX_HELD_BYTES or rows.num_rows < 2:
+        # A copy: Arrow converts the whole of what a slice is a part of, or refuses it beyond 2 GiB.
+        is_slice = rows.get_total_buffer_size() > MAX_HELD_BYTES
+        yield rows.take(pa.array(range(rows.num_rows))) if is_slice else rows
+        return
+    half = rows.num_rows // 2
+    yield from _parts(rows.slice(0, half))
+    yield from _parts(rows.slice(half))

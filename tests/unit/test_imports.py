@@ -1,0 +1,32 @@
+"""What planning a query imports: Spark starts a process for each plan, and two for each micro-batch that is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.children import run
+
+HEAVY = ("polars", "pyarrow.compute", "pyarrow.dataset", "orjson", "confluent_kafka", "kafka")
+
+PROGRAM = """
+import sys
+from pyspark.sql.types import LongType, StringType, StructType
+from pyspark_upsert_kafka import UpsertKafkaDataSource
+from tests.table_options import table_options
+
+schema = StructType().add("id", LongType()).add("name", StringType())
+changes = StructType(schema.fields).add("_change_type", StringType())
+options = table_options(key__format="{format}", value__format="{format}")
+source = UpsertKafkaDataSource(options)
+source.reader(schema), source.streamReader(changes), source.streamWriter(changes, False)
+print([name for name in {heavy} if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_a_plan_imports_nothing_that_only_tasks_need(format_: str) -> None:
+    """No broker is asked here, so no client either; what checks the columns needs none of the rest."""
+    child = run(PROGRAM.format(format=format_, heavy=HEAVY))
+
+    assert child.code == 0, child.wrong
+    assert child.said == "[]\n"
