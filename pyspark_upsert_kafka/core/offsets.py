@@ -39,6 +39,21 @@ Positions = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True)
+class Share:
+    """The keys of a range that one task of a snapshot keeps: several tasks read the same offsets.
+
+    Args:
+        index: Which of the shares, from 0 on.
+        count: How many tasks share the keys.
+        tasks: How many tasks the whole read has.
+    """
+
+    index: int
+    count: int
+    tasks: int
+
+
+@dataclass(frozen=True)
 class Range:
     """Offsets of one partition for one task to read: from ``begin`` up to but not with ``end``.
 
@@ -50,6 +65,7 @@ class Range:
         begin: The first offset.
         end: One past the last offset.
         topic_id: The id of the topic for which it was planned; empty text = not known.
+        share: Which of the keys are kept; None = all messages.
     """
 
     topic: str
@@ -57,6 +73,7 @@ class Range:
     begin: int
     end: int
     topic_id: str = ""
+    share: Share | None = None
 
     @property
     def size(self) -> int:

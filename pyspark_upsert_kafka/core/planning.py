@@ -8,7 +8,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView
-from pyspark_upsert_kafka.core.offsets import Positions, Range, StreamOffset, TopicPartition
+from pyspark_upsert_kafka.core.offsets import (
+    Positions,
+    Range,
+    Share,
+    StreamOffset,
+    TopicPartition,
+)
 
 
 def view_lifetime_s(partitions: int) -> float:
@@ -102,21 +108,25 @@ def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     >>> [(r.begin, r.end) for r in split([Range("t", 0, 0, 10)], 3)]
     [(0, 3), (3, 6), (6, 10)]
     """
-    if min_partitions is None:
-        return list(ranges)
-    parts = [1] * len(ranges)
-    largest = [(-float(range_.size), index) for index, range_ in enumerate(ranges)]
-    heapq.heapify(largest)
-    for _ in range(min_partitions - len(ranges)):
-        if not largest or -largest[0][0] <= 1:
-            break
-        _, index = heapq.heappop(largest)
-        parts[index] += 1
-        heapq.heappush(largest, (-ranges[index].size / parts[index], index))
+    counts = _piece_counts(ranges, min_partitions)
     return [
         piece
-        for range_, count in zip(ranges, parts, strict=True)
+        for range_, count in zip(ranges, counts, strict=True)
         for piece in _pieces(range_, count)
+    ]
+
+
+def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
+    """The ranges of a snapshot, each read by several tasks that share its keys: at least ``min_partitions`` in all.
+
+    >>> [r.share for r in shared([Range("t", 0, 0, 10)], 2)]
+    [Share(index=0, count=2, tasks=2), Share(index=1, count=2, tasks=2)]
+    """
+    counts = _piece_counts(ranges, min_partitions)
+    return [
+        replace(range_, share=Share(index, count, sum(counts)))
+        for range_, count in zip(ranges, counts, strict=True)
+        for index in range(count)
     ]
 
 
@@ -140,6 +150,20 @@ def spread(ranges: Sequence[Range], tasks: int | None) -> list[tuple[Range, ...]
     return [
         tuple(ranges[index] for index in sorted(share)) for share in sorted(map(sorted, shares))
     ]
+
+
+def _piece_counts(ranges: Sequence[Range], least: int | None) -> list[int]:
+    """Into how many pieces each range is cut."""
+    counts = [1] * len(ranges)
+    largest = [(-float(range_.size), index) for index, range_ in enumerate(ranges)]
+    heapq.heapify(largest)
+    for _ in range((least or 0) - len(ranges)):
+        if not largest or -largest[0][0] <= 1:
+            break
+        _, index = heapq.heappop(largest)
+        counts[index] += 1
+        heapq.heappush(largest, (-ranges[index].size / counts[index], index))
+    return counts
 
 
 def _pieces(range_: Range, count: int) -> list[Range]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import compress
+from typing import Protocol, TypeVar
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -19,6 +20,8 @@ from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.messages import Headers, Messages
+
+T = TypeVar("T")
 
 BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
@@ -68,6 +71,25 @@ class RawBatch:
             self.headers[begin:end],
             self.leader_epochs[begin:end],
             {at - begin: why for at, why in self.bad_headers.items() if begin <= at < end},
+        )
+
+    def where(self, mask: Sequence[bool]) -> RawBatch:
+        """The messages for which the mask is true, in their order."""
+        places = {at: place for place, at in enumerate(compress(range(len(self)), mask))}
+
+        def kept(column: list[T]) -> list[T]:
+            return list(compress(column, mask))
+
+        return RawBatch(
+            self.topic,
+            self.partition,
+            kept(self.keys),
+            kept(self.values),
+            kept(self.offsets),
+            kept(self.timestamps),
+            kept(self.headers),
+            kept(self.leader_epochs),
+            {places[at]: why for at, why in self.bad_headers.items() if at in places},
         )
 
 

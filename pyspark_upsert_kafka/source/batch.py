@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.compaction import LAG, POLICY, past_table_warning
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.planning import split, spread
+from pyspark_upsert_kafka.core.planning import shared, split, spread
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -76,7 +76,8 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
         Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())
     ]
-    return split(not_empty(ranges), options.min_partitions)
+    cut = shared if options.mode == "snapshot" else split
+    return cut(not_empty(ranges), options.min_partitions)
 
 
 def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:

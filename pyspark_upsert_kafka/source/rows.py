@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Format
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side, nulls_of
+from pyspark_upsert_kafka.source.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Mask, Selection, select
 from pyspark_upsert_kafka.source.sides import key_side, value_side
@@ -51,10 +52,20 @@ class Rows:
 
 
 class RowDecoder:
-    """Turns raw batches into rows of the table; codecs are compiled here, once."""
+    """Turns raw batches into rows of the table; codecs are compiled here, once.
 
-    def __init__(self, table: Table, options: ReadOptions, time_zone: str) -> None:
+    Args:
+        table: The table.
+        options: How it is read.
+        time_zone: The session's.
+        shares_keys: Whether other tasks read the other keys of the same range.
+    """
+
+    def __init__(
+        self, table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool = False
+    ) -> None:
         self._table = table
+        self._shares_keys = shares_keys
         self._keep_bad = options.error_mode == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         key = key_side(table, options)
@@ -107,10 +118,22 @@ class RowDecoder:
             return metadata_array(metadata.key, field.type, selection, self._time_zone)
         column = values.column(field.name, selection) if field.name in self._in_value else None
         in_key = self._in_key.get(field.name)
-        if keys is not None and in_key is not None and (column is None or column.null_count):
-            from_key = keys.column(in_key, selection)
-            column = from_key if column is None else pc.coalesce(column, from_key)
+        if keys is not None and in_key is not None:
+            column = self._key_column(field.name, column, keys, selection)
         return _null_where_bad(column, selection) if self._keep_bad and selection.bad else column
+
+    def _key_column(
+        self, name: str, column: pa.Array | None, keys: DecodedSide, selection: Selection
+    ) -> pa.Array:
+        """A key column: the value's copy, and the key's where the value has none."""
+        if column is not None and not column.null_count and not self._shares_keys:
+            return column
+        from_key = keys.column(self._in_key[name], selection)
+        if column is None:
+            return from_key
+        if self._shares_keys:
+            refuse_other_keys(name, column, from_key, selection)
+        return pc.coalesce(column, from_key)
 
 
 def _decoder(format_: Format, spec: CodecSpec) -> Decoder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,10 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.offsets import Range, Share
 
 _REDUCE_AT = MAX_HELD_BYTES
 """Overwritten rows are dropped whenever this many bytes have been added."""
+
+_MARGIN = 1.25
+"""Keys are not spread quite evenly over tasks."""
 
 _ROW_BYTES = 128
 """Memory of a row beside its columns while keys are compared."""
@@ -22,36 +28,80 @@ _OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
 """The size of a returned batch, at most about: in rows, or in bytes where rows are large."""
 
 
+class TooLargeError(Exception):
+    """The table does not fit: so many bytes are needed for what was read so far."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size} bytes")
+        self.size = size
+
+
+def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionError:
+    """The error of a table that does not fit, with how many tasks it would take.
+
+    Args:
+        range_: What the task was to read.
+        read_to: One past the last offset that it has read.
+        size: Bytes that the table takes up to there.
+        memory: Bytes that it may take.
+    """
+    share = range_.share or Share(0, 1, 1)
+    whole = size * range_.size / max(1, read_to - range_.begin)
+    times = math.ceil(whole * _MARGIN / memory)
+    return OptionError(
+        f"The table in topic {range_.topic!r}, partition {range_.partition} does not fit into the memory of a task: "
+        f"it takes {size / 2**20:,.0f} MB of {memory / 2**20:,.0f} MB ('scan.snapshot.memory') after "
+        f"{100 * (read_to - range_.begin) / range_.size:.0f} % of the offsets. Have it read by more tasks, "
+        f"which share its keys: 'minPartitions' = '{share.tasks * max(2, times)}'."
+    )
+
+
 class Snapshot:
     """Gathers the changes of one partition in offset order and keeps the last one per key.
 
     Rows are reduced whenever as many bytes came as are kept, so that memory holds about twice the table
     and each row is looked at a few times at most. Batches are filtered one by one: no array ever holds
     the whole table, which would end at 2 GiB of text.
+
+    Args:
+        key_columns: The columns of the key.
+        memory: Bytes that all of it may take; None = any.
     """
 
-    def __init__(self, key_columns: Sequence[str]) -> None:
+    def __init__(self, key_columns: Sequence[str], memory: int | None = None) -> None:
         self._keys = list(key_columns)
+        self._memory = memory
+        self._reduce_at = _REDUCE_AT if memory is None else min(_REDUCE_AT, memory // 2)
         self._batches: list[pa.RecordBatch] = []
         self._deletes: list[pa.BooleanArray | None] = []
         self._kept = self._pending = 0
 
     def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
-        """Adds changes that are later than all added before."""
+        """Adds changes that are later than all added before.
+
+        Raises:
+            TooLargeError: The table needs more memory than it may.
+        """
         if not rows.num_rows:
             return
         self._batches.append(rows)
         self._deletes.append(deletes)
         self._pending += _memory(rows)
-        if self._pending > max(_REDUCE_AT, self._kept):
+        if self._pending > max(self._reduce_at, self._kept):
             self._reduce()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The table in offset order; each batch is released when it has been yielded."""
+        """The table in offset order; each batch is released when it has been returned.
+
+        Raises:
+            TooLargeError: The table needs more memory than it may.
+        """
         self._reduce()
         self._batches.reverse()
-        while self._batches:
-            yield self._batches.pop()
+        return iter(self._pop, None)
+
+    def _pop(self) -> pa.RecordBatch | None:
+        return self._batches.pop() if self._batches else None
 
     def _reduce(self) -> None:
         if not self._batches:
@@ -59,6 +109,9 @@ class Snapshot:
         self._batches = list(_joined(self._last_changes()))
         self._deletes = [None] * len(self._batches)
         self._kept, self._pending = sum(map(_memory, self._batches)), 0
+        # As much again comes before the next time.
+        if self._memory is not None and 2 * self._kept > self._memory:
+            raise TooLargeError(2 * self._kept)
 
     def _last_changes(self) -> Iterator[pa.RecordBatch]:
         """The batches without overwritten rows; each original is released as soon as it is filtered."""

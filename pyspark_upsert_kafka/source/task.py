@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import METADATA, Detail
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.offsets import Range, Share
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
@@ -16,9 +18,13 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.error_handling import ErrorHandler, error_handler
+from pyspark_upsert_kafka.source.key_share import KeyShares
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
-from pyspark_upsert_kafka.source.snapshot import Snapshot
+from pyspark_upsert_kafka.source.snapshot import Snapshot, TooLargeError, too_large
+from pyspark_upsert_kafka.source.worker_memory import worker_bytes
 from pyspark_upsert_kafka.time_zone import session_time_zone
+
+T = TypeVar("T")
 
 
 def read_ranges(
@@ -32,7 +38,6 @@ def read_ranges(
         BrokerError: The broker stays away, or refuses.
     """
     schema = arrow_schema(table.schema)
-    decoder = RowDecoder(table, options, session_time_zone())
     handle_errors = error_handler(options)
     reader = load_client(options.table.client).reader(
         options.table.properties,
@@ -40,43 +45,94 @@ def read_ranges(
         fail_on_data_loss=options.fail_on_data_loss,
         details=_details(table, options),
     )
+    decoder = RangeDecoder(table, options)
     for range_ in ranges:
-        rows = _decoded(reader.read(range_), decoder, handle_errors)
-        if options.mode == "snapshot":
-            rows = _table(rows, schema, table.key_names)
-        for each in rows:
-            if len(each):
-                yield pa.RecordBatch.from_arrays(each.columns, schema=schema)
+        read = _decoded(reader.read(range_), range_, decoder, handle_errors)
+        table_rows = options.mode == "snapshot"
+        found = (
+            _table(read, range_, schema, table.key_names, options) if table_rows else _rows(read)
+        )
+        for rows in found:
+            if len(rows):
+                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+
+class RangeDecoder:
+    """Decodes the messages of ranges, or their shares of them; codecs are compiled once.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        self._table, self._options = table, options
+
+    def decode(self, batch: RawBatch, share: Share | None) -> Iterator[tuple[RawBatch, Rows]]:
+        """The rows of a batch, in as many parts as are needed for no part to become too large."""
+        if share is None or share.count == 1:
+            yield from in_parts(batch, self._all_rows.decode)
+            return
+        for _, kept in in_parts(batch, lambda part: self._shares.of(part, share)):
+            yield from in_parts(kept, self._shared_rows.decode)
+
+    @cached_property
+    def _all_rows(self) -> RowDecoder:
+        return RowDecoder(self._table, self._options, session_time_zone())
+
+    @cached_property
+    def _shared_rows(self) -> RowDecoder:
+        return RowDecoder(self._table, self._options, session_time_zone(), shares_keys=True)
+
+    @cached_property
+    def _shares(self) -> KeyShares:
+        return KeyShares(self._table, self._options)
+
+
+def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple[RawBatch, T]]:
+    """What a batch is decoded to, in parts if the whole would become too large."""
+    try:
+        decoded = decode(batch)
+    except TooManyMessagesError as error:
+        for at in range(0, len(batch), error.most):
+            yield from in_parts(batch.part(at, at + error.most), decode)
+    else:
+        yield batch, decoded
 
 
 def _decoded(
-    batches: Iterable[RawBatch], decoder: RowDecoder, handle_errors: ErrorHandler
-) -> Iterator[Rows]:
+    batches: Iterable[RawBatch], range_: Range, decoder: RangeDecoder, handle_errors: ErrorHandler
+) -> Iterator[tuple[RawBatch, Rows]]:
     for whole in batches:
-        for batch, rows in decode_in_parts(decoder, whole):
+        for batch, rows in decoder.decode(whole, range_.share):
             if rows.bad:
                 handle_errors(batch, rows.bad)
-            yield rows
+            yield batch, rows
 
 
-def _table(changes: Iterable[Rows], schema: pa.Schema, key: Sequence[str]) -> Iterator[Rows]:
+def _rows(read: Iterable[tuple[RawBatch, Rows]]) -> Iterator[Rows]:
+    return (rows for _, rows in read)
+
+
+def _table(
+    changes: Iterable[tuple[RawBatch, Rows]],
+    range_: Range,
+    schema: pa.Schema,
+    key: Sequence[str],
+    options: ReadOptions,
+) -> Iterator[Rows]:
     """The last change of each key, if it is not a delete."""
-    snapshot = Snapshot(key)
-    for rows in changes:
-        snapshot.add(_nullable(rows, schema), rows.deletes)
-    for kept in snapshot.rows():
-        yield Rows(kept.columns, None, [])
-
-
-def decode_in_parts(decoder: RowDecoder, batch: RawBatch) -> Iterator[tuple[RawBatch, Rows]]:
-    """The rows of a batch, in as many parts as are needed for no part to become too large."""
+    memory = options.snapshot_bytes or worker_bytes() // 2
+    snapshot, last = Snapshot(key, memory), range_.begin
     try:
-        rows = decoder.decode(batch)
-    except TooManyMessagesError as error:
-        for at in range(0, len(batch), error.most):
-            yield from decode_in_parts(decoder, batch.part(at, at + error.most))
-    else:
-        yield batch, rows
+        for batch, rows in changes:
+            last = batch.offsets[-1] if len(batch) else last
+            snapshot.add(_nullable(rows, schema), rows.deletes)
+        kept = snapshot.rows()
+    except TooLargeError as error:
+        raise too_large(range_, last + 1, error.size, memory) from None
+    for each in kept:
+        yield Rows(each.columns, None, [])
 
 
 def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:

@@ -148,8 +148,12 @@ def test_a_large_table(spark: SparkSession, broker: Broker) -> None:
     few = load(spark, "v BIGINT, id BIGINT", {**given, "scan.parallelism": 2})
     assert few.rdd.getNumPartitions() == 2
     assert {row["id"]: row["v"] for row in few.collect()} == expected
-    text = refused(load(spark, "id BIGINT", {**given, "minPartitions": 7}).collect)
-    assert "OptionError: 'minPartitions' is not allowed with 'read.mode' = 'snapshot'" in text
+    shared = load(spark, "v BIGINT, id BIGINT", {**given, "minPartitions": 7})
+    assert shared.rdd.getNumPartitions() == 7
+    assert {row["id"]: row["v"] for row in shared.collect()} == expected
+    assert shared.count() == len(expected)
+    small = load(spark, "v BIGINT, id BIGINT", {**given, "scan.snapshot.memory": "32 kb"})
+    assert "OptionError: The table in topic" in refused(small.collect)
 
 
 def test_topics_in_every_spelling(spark: SparkSession, broker: Broker) -> None:

@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     column_list,
     duration,
     json_topic_list,
+    memory_or_auto,
     numbered_call,
     one_of,
     positive_duration,
@@ -109,7 +110,11 @@ _BATCHES = Section(
     "Reading: micro-batch limits and Spark partitions",
     (
         Option("minPartitions", whole_number(1), None,
-               "split Kafka partitions into at least this many Spark partitions (not for snapshots)"),
+               "split Kafka partitions into at least this many Spark partitions; in a snapshot tasks then share the "
+               "keys of a Kafka partition"),
+        Option("scan.snapshot.memory", memory_or_auto, None,
+               "how much memory one task of a snapshot may use (`512 mb`, `2 gb`); `auto` = half of what a Python worker "
+               "has. A larger table is an error that says how many `minPartitions` it takes", "`auto`"),
         Option("scan.parallelism", whole_number(1), None,
                "at most this many Spark partitions: a task then reads several Kafka partitions, one "
                "after another"),

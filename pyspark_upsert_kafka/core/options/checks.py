@@ -49,18 +49,13 @@ def check_position(values: Mapping[str, Any], table: TableOptions, which: str, m
 
 
 def check_snapshot(values: Mapping[str, Any]) -> None:
-    """A snapshot begins at the beginning, is not split, and has no rows of errors."""
+    """A snapshot begins at the beginning, and has no rows of errors."""
     start = values["scan.startup.mode"]
     if start != "earliest-offset":
         raise OptionError(
             f"'scan.startup.mode' = '{start}' is not allowed with 'read.mode' = 'snapshot': the "
             "table is what all changes since the earliest offset add up to. Use 'read.mode' = "
             "'changelog' to read from elsewhere."
-        )
-    if values["minPartitions"] is not None:
-        raise OptionError(
-            "'minPartitions' is not allowed with 'read.mode' = 'snapshot': the changes of a key must "
-            "be read by one task."
         )
     if values["error-handling.mode"] == "column":
         raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")

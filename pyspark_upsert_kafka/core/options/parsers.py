@@ -91,6 +91,37 @@ def positive_duration(value: str) -> float:
     return seconds
 
 
+_MEMORY_UNITS: dict[str, int] = {
+    label: 2 ** (10 * power)
+    for power, labels in enumerate(
+        ("b bytes", "k kb kibibytes", "m mb mebibytes", "g gb gibibytes", "t tb tebibytes")
+    )
+    for label in labels.split()
+}
+"""Those of Flink's ``org.apache.flink.configuration.MemorySize``."""
+
+
+def memory_size(value: str) -> int:
+    """An amount of memory as Flink writes one (``512 mb``, ``1g``, a bare number = bytes), in bytes.
+
+    >>> memory_size("512 mb"), memory_size("1024")
+    (536870912, 1024)
+    """
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-z]*)\s*", value.lower())
+    unit = _MEMORY_UNITS.get(match[2] or "b") if match else None
+    if match is None or unit is None or int(match[1]) == 0:
+        raise ValueError("expected an amount of memory such as '512 mb' or '1g'")
+    return int(match[1]) * unit
+
+
+def memory_or_auto(value: str) -> int | None:
+    """The same, or ``auto``, which is None."""
+    try:
+        return None if value.strip().lower() == "auto" else memory_size(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or 'auto'") from None
+
+
 def regular_expression(value: str) -> re.Pattern[str]:
     """A regular expression over whole topic names."""
     try:

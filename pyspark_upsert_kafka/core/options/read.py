@@ -57,6 +57,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         discovery_interval_s=values["scan.topic-partition-discovery.interval"],
         min_partitions=values["minPartitions"],
         max_partitions=values["scan.parallelism"],
+        snapshot_bytes=values["scan.snapshot.memory"],
         limits=_limits(values) if stream else Limits(),
         fail_on_data_loss=values["failOnDataLoss"],
         error_mode=values["error-handling.mode"],

@@ -128,6 +128,7 @@ class ReadOptions:
         discovery_interval_s: How often new partitions and topics are looked for; 0 = never.
         min_partitions: So many Spark partitions at least; None = one for each Kafka partition.
         max_partitions: So many Spark partitions at most; None = as many as there are ranges.
+        snapshot_bytes: So much memory one task of a snapshot may use; None = as the worker has it.
         limits: How much a micro-batch reads.
         fail_on_data_loss: Whether lost offsets are an error.
         error_mode: What becomes of a message that cannot be read.
@@ -144,6 +145,7 @@ class ReadOptions:
     discovery_interval_s: float
     min_partitions: int | None
     max_partitions: int | None
+    snapshot_bytes: int | None
     limits: Limits
     fail_on_data_loss: bool
     error_mode: ErrorMode

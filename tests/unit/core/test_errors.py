@@ -127,6 +127,7 @@ TREE = {
 CAUGHT_WITHIN = {
     "AttemptError",
     "OtherStandardError",
+    "TooLargeError",
     "TooManyMessagesError",
     "UnreadableError",
 }

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.core.planning import (
     idle_pause_s,
     known_ids,
     rate_limited,
+    shared,
     split,
     spread,
     view_lifetime_s,
@@ -278,6 +279,23 @@ def test_limited_batches_come_to_an_end(partitions, limit):
 def test_splitting_ranges(ranges, pieces, cut):
     """The largest is cut first, evenly, in order; an offset is never cut."""
     assert [(r.partition, r.begin, r.end) for r in split(ranges, pieces)] == cut
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "shares"),
+    [
+        ([], 3, []),
+        ([10, 10], None, [(0, 0, 1), (1, 0, 1)]),
+        ([30, 10], 4, [(0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 1)]),
+    ],
+)
+def test_sharing_the_keys_of_ranges(sizes, tasks, shares):
+    """As many tasks as `split` would make, each over all offsets of its range."""
+    ranges = [Range("t", number, 10, 10 + size) for number, size in enumerate(sizes)]
+    found = shared(ranges, tasks)
+
+    assert [(r.partition, r.share.index, r.share.count) for r in found] == shares
+    assert all(replace(r, share=None) in ranges and r.share.tasks == len(found) for r in found)
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,10 @@ class FakeClient:
         topics: tuple[str, ...],
         guarantee: DeliveryGuarantee,
         *,
-        details: bool = True,
+        with_metadata: bool = True,
     ) -> FakeClient:
         """Itself."""
-        assert details, "letters have headers"
+        assert with_metadata, "letters have headers"
         self.log.append(f"open {topics} {guarantee.value}")
         return self
 

@@ -95,6 +95,7 @@ BATCH = ReadOptions(
     discovery_interval_s=300.0,
     min_partitions=None,
     max_partitions=None,
+    snapshot_bytes=None,
     limits=Limits(),
     fail_on_data_loss=True,
     error_mode="fail",
@@ -260,6 +261,8 @@ OF_GROUP = replace(
             },
         ),
         ({"minPartitions": "8"}, {"min_partitions": 8}),
+        ({"scan.snapshot.memory": "512 mb"}, {"snapshot_bytes": 2**29}),
+        ({"scan.snapshot.memory": "AUTO"}, {"snapshot_bytes": None}),
         ({"scan.parallelism": "2"}, {"max_partitions": 2}),
         (
             {"minPartitions": "8", "scan.parallelism": "8"},
@@ -402,6 +405,7 @@ VALID = {
     },
     "scan.topic-partition-discovery.interval": {"scan.topic-partition-discovery.interval": "1s"},
     "minPartitions": {"minPartitions": "1"},
+    "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
     "scan.parallelism": {"scan.parallelism": "1"},
     "maxOffsetsPerTrigger": {"maxOffsetsPerTrigger": "1"},
     "minOffsetsPerTrigger": {"minOffsetsPerTrigger": "1"},
@@ -686,6 +690,14 @@ ANY = (batch, stream, write, sink)
             "Invalid value for option 'scan.parallelism'",
         ),
         (
+            {"scan.snapshot.memory": "much"},
+            "Invalid value for option 'scan.snapshot.memory': expected an amount of memory such as '512 mb' or '1g', or 'auto'",
+        ),
+        (
+            {"scan.snapshot.memory": "0 mb"},
+            "Invalid value for option 'scan.snapshot.memory': expected an amount of memory",
+        ),
+        (
             {"scan.watermark.alignment.max-drift": "soon"},
             "Invalid value for option 'scan.watermark.alignment.max-drift': expected a duration such as",
         ),
@@ -751,11 +763,6 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
             batch,
             {"scan.startup.mode": "latest-offset"},
             "'scan.startup.mode' = 'latest-offset' is not allowed with 'read.mode' = 'snapshot': ",
-        ),
-        (
-            batch,
-            {"minPartitions": "2"},
-            "'minPartitions' is not allowed with 'read.mode' = 'snapshot': ",
         ),
         (
             batch,

@@ -36,6 +36,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.topic-partition-discovery.interval", "10 s", 10, 5 * 60),
     ("properties.isolation.level", "read_uncommitted", "read_uncommitted", "read_committed"),
     ("minPartitions", "4", 4, None),
+    ("scan.snapshot.memory", "1 gb", 2**30, None),
     ("scan.parallelism", "4", 4, None),
     ("maxOffsetsPerTrigger", "4", 4, None),
     ("minOffsetsPerTrigger", "4", 4, None),

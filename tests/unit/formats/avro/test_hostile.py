@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
-from pyspark_upsert_kafka.source.task import decode_in_parts
+from pyspark_upsert_kafka.source.task import in_parts
 from tests.unit.formats.avro.codecs import columns_of, datum_decoder, datum_encoder
 from tests.unit.formats.avro.corpus import written
 from tests.unit.formats.json.codecs import batch
@@ -355,5 +355,5 @@ def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():
                 raise TooManyMessagesError(2)
             return part.offsets, part.bad_headers
 
-    seen = [rows for _, rows in decode_in_parts(TwoAtOnce(), batch_)]
+    seen = [rows for _, rows in in_parts(batch_, TwoAtOnce().decode)]
     assert seen == [([3, 4], {}), ([6, 7], {}), ([9], {0: "bad"})]

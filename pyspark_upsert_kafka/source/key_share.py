@@ -1,0 +1,84 @@
+"""The share of a range's keys that one task of a snapshot keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.offsets import Share
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source.decoded_side import decode_side
+from pyspark_upsert_kafka.source.selection import Mask, Selection
+from pyspark_upsert_kafka.source.sides import key_side
+
+_SEED = 7
+"""Any number, the same in all tasks."""
+
+
+class KeyShares:
+    """Takes out of batches the messages whose keys are of a share: equal keys are in one, however they are spelt.
+
+    Of messages without a key that can be read the first share takes care.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        side = key_side(table, options)
+        if side is None:
+            raise ValueError("Keys are shared in snapshots only, and a snapshot has keys.")
+        format_, spec = side
+        self._decoder = format_.decoder(spec)
+
+    def of(self, batch: RawBatch, share: Share) -> RawBatch:
+        """The messages of a share."""
+        keys = decode_side(batch.keys, self._decoder, "key")
+        shares = np.zeros(len(batch), dtype=np.uint64)
+        has_row = keys.index >= 0
+        shares[has_row] = (hashes(keys.rows) % share.count)[keys.index[has_row]]
+        mask: Mask = shares == share.index
+        return batch.where(mask)
+
+
+def refuse_other_keys(
+    name: str, column: pa.Array, from_key: pa.Array, selection: Selection
+) -> None:
+    """The value's copy of a key column wins over the key's, so keys that are shared must be the same in both.
+
+    Raises:
+        OptionError: They differ in a message: its row has a key that another task may keep.
+    """
+    both = pc.and_(column.is_valid(), from_key.is_valid())
+    differs = pc.and_(both, pc.invert(_equal(column, from_key)))
+    at = pc.index(differs, True).as_py()
+    if at >= 0:
+        batch, index = selection.batch, at if selection.indexes is None else selection.indexes[at]
+        raise OptionError(
+            f"'minPartitions' shares the keys of a snapshot among tasks, but in topic {batch.topic!r}, partition "
+            f"{batch.partition}, offset {batch.offsets[index]} column {name!r} is another in the value than in the key. "
+            "Leave 'minPartitions' out, or read the key alone with 'value.fields-include' = 'EXCEPT_KEY' if "
+            "the values have no key columns of their own."
+        )
+
+
+def _equal(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
+    """Whether they are the same key: NaN is, and -0.0 is 0.0."""
+    equal = pc.fill_null(pc.equal(column, other), False)
+    if not pa.types.is_floating(column.type):
+        return equal
+    return pc.or_(equal, pc.and_(pc.is_nan(column), pc.is_nan(other)))
+
+
+def hashes(keys: pa.RecordBatch) -> np.ndarray:
+    """A hash of each row, the same in every process that has the same polars."""
+    columns = [pl.from_arrow(canonical_floats(column)) for column in keys.columns]
+    frame = pl.DataFrame(columns, schema=[str(at) for at in range(len(columns))])
+    return frame.hash_rows(_SEED).to_numpy()
