@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.memory import KEPT_CODECS, MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.task_identity import TaskIdentity
@@ -31,7 +33,8 @@ def write_rows(
         BrokerError: No broker answers, or a topic does not exist.
     """
     warn_of_speculation(task, options)
-    encoder = RowEncoder(table, options, session_time_zone())
+    # The call is another one in each micro-batch.
+    encoder = _row_encoder(table, replace(options, call=None), session_time_zone())
     preimages = preimages_in(options.order or "in-task")
     with delivering(task, options, with_metadata=sets_metadata(table)) as delivery:
         for part in chain.from_iterable(map(_parts, batches)):
@@ -40,6 +43,12 @@ def write_rows(
         if rest is not None:
             delivery.send(rest)
     return WriterCommitMessage()
+
+
+@lru_cache(maxsize=KEPT_CODECS)
+def _row_encoder(table: Table, options: WriteOptions, time_zone: str) -> RowEncoder:
+    """Kept for the next task of the worker, which in a stream is one of the same table."""
+    return RowEncoder(table, options, time_zone)
 
 
 def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

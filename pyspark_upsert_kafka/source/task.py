@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.memory import KEPT_CODECS
 from pyspark_upsert_kafka.core.metadata import METADATA, Detail
 from pyspark_upsert_kafka.core.offsets import Range, Share
 from pyspark_upsert_kafka.core.options import ReadOptions
@@ -78,15 +79,23 @@ class RangeDecoder:
 
     @cached_property
     def _all_rows(self) -> RowDecoder:
-        return RowDecoder(self._table, self._options, session_time_zone())
+        return _row_decoder(self._table, self._options, session_time_zone(), shares_keys=False)
 
     @cached_property
     def _shared_rows(self) -> RowDecoder:
-        return RowDecoder(self._table, self._options, session_time_zone(), shares_keys=True)
+        return _row_decoder(self._table, self._options, session_time_zone(), shares_keys=True)
 
     @cached_property
     def _shares(self) -> KeyShares:
         return KeyShares(self._table, self._options)
+
+
+@lru_cache(maxsize=KEPT_CODECS)
+def _row_decoder(
+    table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool
+) -> RowDecoder:
+    """Kept for the next task of the worker, which in a stream is one of the same table."""
+    return RowDecoder(table, options, time_zone, shares_keys=shares_keys)
 
 
 def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple[RawBatch, T]]:

@@ -119,6 +119,15 @@ def test_each_batch_gives_its_rows(read: Callable[..., Any]) -> None:
     assert (client.asked["committed"], client.asked["fail_on_data_loss"]) == (True, True)
 
 
+def test_a_worker_compiles_the_codecs_of_a_table_once(read: Callable[..., Any]) -> None:
+    """Its next task finds them; those of other columns or options are others."""
+    task._row_decoder.cache_clear()
+    for given in ({}, {}, {"value.json.ignore-parse-errors": "true"}, {}):
+        read(fake_batch(GOOD), **given)
+
+    assert task._row_decoder.cache_info().misses == 2
+
+
 def test_a_snapshot_comes_at_the_end(read: Callable[..., Any]) -> None:
     """A snapshot reduces all batches and shows NOT NULL columns as they are promised."""
     columns = (StructField("id", LongType(), False), StructField("name", StringType(), False))

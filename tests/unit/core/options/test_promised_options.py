@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from pyspark_upsert_kafka.core.options import OPTIONS
+from pyspark_upsert_kafka.core.options import OPTIONS, read_options, write_options
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.formats.raw.charset import UTF_8, charset
 from pyspark_upsert_kafka.registry.access import addresses
+from tests.table_options import table_options
 
 CONNECTOR = [  # name, a text, its value, the default
     ("connector", "upsert-kafka", "upsert-kafka", None),
@@ -136,3 +137,21 @@ def test_every_option_is_written_down():
 
     assert [name for name, *_ in CONNECTOR] == [*OPTIONS]
     assert {name: [option for option, *_ in of] for name, of in OF_FORMATS.items()} == declared
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_options_can_be_the_key_of_a_cache(name):
+    """A worker keeps what it has compiled for them."""
+    needed = {
+        "protobuf": {"descriptor-file": "/d", "message-name": "m"},
+        "avro-confluent": {"url": "http://localhost"},
+    }.get(name, {})
+    own = {
+        f"{side}.{name}.{option}": text
+        for side in ("key", "value")
+        for option, text in needed.items()
+    }
+    given = table_options(key__format=name, value__format=name, **own)
+
+    assert len({read_options(given, format_options, stream=True) for _ in range(2)}) == 1
+    assert len({write_options(given, format_options) for _ in range(2)}) == 1
