@@ -113,10 +113,31 @@ class Format:
     columns: SchemaColumns | None = None
     check: Callable[[CodecSpec], object] | None = None
 
-    def check_decoder(self, spec: CodecSpec) -> None:
-        """Raises the SchemaError or OptionError that compiling the decoder would raise."""
-        (self.check or self.decoder)(spec)
 
-    def check_encoder(self, spec: CodecSpec) -> None:
+@dataclass(frozen=True)
+class Side:
+    """A side of a table, key or value, with its format.
+
+    Args:
+        format: The format.
+        spec: What its codecs are compiled from.
+    """
+
+    format: Format
+    spec: CodecSpec
+
+    def decoder(self) -> Decoder:
+        """Compiles the decoder. Raises SchemaError or OptionError."""
+        return self.format.decoder(self.spec)
+
+    def encoder(self) -> Encoder:
+        """Compiles the encoder. Raises SchemaError or OptionError."""
+        return self.format.encoder(self.spec)
+
+    def check_decoder(self) -> None:
+        """Raises the SchemaError or OptionError that compiling the decoder would raise."""
+        (self.format.check or self.format.decoder)(self.spec)
+
+    def check_encoder(self) -> None:
         """Raises the SchemaError or OptionError that compiling the encoder would raise."""
-        (self.check or self.encoder)(spec)
+        (self.format.check or self.format.encoder)(self.spec)

@@ -8,7 +8,6 @@ the key or the value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,6 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats.codec import Encoder
 from pyspark_upsert_kafka.formats.conform import conform
 from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.metadata import WrittenMetadata
@@ -45,8 +43,8 @@ class RowEncoder:
     def __init__(self, table: Table, options: WriteOptions, time_zone: str) -> None:
         self._key_columns = table.key_names
         self._value_columns = [field.name for field in table.value]
-        self._key = _encoder(table, options, "key")
-        self._value = _encoder(table, options, "value")
+        self._key = written_side(table, options, "key").encoder()
+        self._value = written_side(table, options, "value").encoder()
         self._key_names = table.key_message.names
         self._schema = arrow_schema(table.schema)
         self._change_column = table.metadata_column(CHANGE_TYPE)
@@ -118,8 +116,3 @@ class RowEncoder:
         upserts = kinds == Change.UPSERT
         encoded = self._value.encode(values.filter(pa.array(upserts)))
         return encoded.take(pa.array(np.cumsum(upserts) - 1, mask=~upserts))
-
-
-def _encoder(table: Table, options: WriteOptions, side: Literal["key", "value"]) -> Encoder:
-    format_, spec = written_side(table, options, side)
-    return format_.encoder(spec)

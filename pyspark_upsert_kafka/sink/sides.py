@@ -9,12 +9,10 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Side
 
 
-def written_side(
-    table: Table, options: WriteOptions, side: Literal["key", "value"]
-) -> tuple[Format, CodecSpec]:
+def written_side(table: Table, options: WriteOptions, side: Literal["key", "value"]) -> Side:
     """The format and the columns of a side."""
     given = options.table
     choice = given.key_format if side == "key" else given.value_format
@@ -26,7 +24,7 @@ def written_side(
     spec = CodecSpec(
         schema.toNullable(), side, dict(choice.options), given.topics.names, table.required(side)
     )
-    return format_named(choice.name, side), spec
+    return Side(format_named(choice.name, side), spec)
 
 
 def check_sides(table: Table, options: WriteOptions) -> None:
@@ -36,9 +34,6 @@ def check_sides(table: Table, options: WriteOptions) -> None:
         SchemaError: A format cannot carry a column.
         OptionError: Two options contradict each other.
     """
-    for format_, spec in (
-        written_side(table, options, "key"),
-        written_side(table, options, "value"),
-    ):
-        format_.check_encoder(spec)
+    written_side(table, options, "key").check_encoder()
+    written_side(table, options, "value").check_encoder()
     arrow_schema(table.schema)

@@ -35,8 +35,7 @@ class KeyShares:
         side = key_side(table, options)
         if side is None:
             raise ValueError("Keys are shared in snapshots only, and a snapshot has keys.")
-        format_, spec = side
-        self._decoder = format_.decoder(spec)
+        self._decoder = side.decoder()
 
     def of(self, batch: RawBatch, share: Share) -> RawBatch:
         """The messages of a share."""

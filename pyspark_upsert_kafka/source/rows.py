@@ -20,7 +20,6 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import HEADERS
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Format
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side, nulls_of
@@ -69,8 +68,8 @@ class RowDecoder:
         self._keep_bad = options.error_mode == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         key = key_side(table, options)
-        self._key = None if key is None else _decoder(*key)
-        self._value = _decoder(*value_side(table, options))
+        self._key = None if key is None else key.decoder()
+        self._value = value_side(table, options).decoder()
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
         self._in_value = {field.name for field in table.value}
@@ -134,10 +133,6 @@ class RowDecoder:
         if self._shares_keys:
             refuse_other_keys(name, column, from_key, selection)
         return pc.coalesce(column, from_key)
-
-
-def _decoder(format_: Format, spec: CodecSpec) -> Decoder:
-    return format_.decoder(spec)
 
 
 def _tombstones(values: Sequence[bytes | None]) -> Mask | None:

@@ -10,16 +10,16 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Side
 
 
-def key_side(table: Table, options: ReadOptions) -> tuple[Format, CodecSpec] | None:
+def key_side(table: Table, options: ReadOptions) -> Side | None:
     """The key's format and columns; None = the key is not read."""
     choice = options.table.key_format
     return None if choice is None else _side(choice, table.key_message, "key", table, options)
 
 
-def value_side(table: Table, options: ReadOptions) -> tuple[Format, CodecSpec]:
+def value_side(table: Table, options: ReadOptions) -> Side:
     """The value's format and columns; a key column may be missing there, since the key has it."""
     schema = StructType(
         [
@@ -39,8 +39,7 @@ def check_sides(table: Table, options: ReadOptions) -> None:
     """
     for side in (key_side(table, options), value_side(table, options)):
         if side is not None:
-            format_, spec = side
-            format_.check_decoder(spec)
+            side.check_decoder()
     # After the formats: of a type that Spark cannot take from Python, their error says more.
     arrow_schema(table.schema)
 
@@ -51,7 +50,7 @@ def _side(
     side: Literal["key", "value"],
     table: Table,
     options: ReadOptions,
-) -> tuple[Format, CodecSpec]:
+) -> Side:
     topics = options.table.topics.names
     spec = CodecSpec(schema, side, dict(choice.options), topics, table.required(side))
-    return format_named(choice.name, side), spec
+    return Side(format_named(choice.name, side), spec)
