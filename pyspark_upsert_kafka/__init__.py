@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
+    from pyspark_upsert_kafka.core.ddl import watermark_of
     from pyspark_upsert_kafka.kafka.local import (
         LocalAcl,
         LocalCertificates,
@@ -53,6 +54,7 @@ __all__ = [
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "upsert_sink",
+    "watermark_of",
 ]
 
 DefaultSource = UpsertKafkaDataSource
@@ -64,6 +66,7 @@ _LAZY = {
     "LocalKafka": "pyspark_upsert_kafka.kafka.local",
     "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
+    "watermark_of": "pyspark_upsert_kafka.core.ddl",
 }
 
 use_this_interpreter()

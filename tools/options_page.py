@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pyspark_upsert_kafka.core.options import NOT_YET, SECTIONS, Option
+from pyspark_upsert_kafka.core.options import SECTIONS, Option
 from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 
@@ -51,13 +51,6 @@ _FORMAT = """
 Give each option for the side it is meant for: `key.{name}.<option>`, `value.{name}.<option>`.
 """
 
-_LATER = """
-## Planned, and refused until then
-
-| option | instead |
-|---|---|
-"""
-
 
 def options_page() -> str:
     """The text of docs/options.md."""
@@ -68,7 +61,6 @@ def options_page() -> str:
     parts.append(_METADATA.format(keys=", ".join(f"`{k}`" for k in METADATA_KEYS if k != "none")))
     for name in FORMATS:
         parts += [_FORMAT.format(name=name), "\n", *_table(format_options(name, "value"))]
-    parts += [_LATER, *_later()]
     return "".join(parts)
 
 
@@ -85,16 +77,6 @@ def _default(option: Option) -> str:
         return ""
     text = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
     return f"`{text}`"
-
-
-def _later() -> Iterator[str]:
-    """One row for each option, however many of its values are to come."""
-    values: dict[tuple[str, str], list[str]] = {}
-    for (name, value), instead in NOT_YET.items():
-        values.setdefault((name, instead), []).extend([f"`{value}`"] if value else [])
-    for (name, instead), named in values.items():
-        option = f"`{name}`" + (f" = {', '.join(named)}" if named else "")
-        yield f"| {option} | {_cell(instead)} |\n"
 
 
 def _cell(text: str) -> str:

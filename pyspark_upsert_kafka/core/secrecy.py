@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 _SECRET = re.compile(
     r"password|passphrase|secret|token|jaas|user[-.]?info|credential"
     r"|ssl\.key(?!\.location|store\.(?:location|type|certificate))|keystore\.key"
-    r"|private\.key|(?:api|access)[-.]?key"
+    r"|private\.key|(?:api|access)[-.]?key|^ddl$"
 )
 _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGNORECASE)
 """The defaults of ``spark.redaction.regex`` and ``spark.sql.redaction.options.regex``, which Spark holds
@@ -90,6 +90,15 @@ def literal_secrets(given: Mapping[str, str]) -> list[str]:
         "'spark.sql.redaction.options.regex' (see docs/security.md)."
     )
     return [text]
+
+
+def has_literal_secret(given: Mapping[str, str]) -> bool:
+    """Whether one of the options holds a secret itself, not a reference to it.
+
+    >>> has_literal_secret({"properties.sasl.password": "${env:P}"}), has_literal_secret({"a.password": "p"})
+    (False, True)
+    """
+    return any(_is_literal_secret(name, value) for name, value in given.items())
 
 
 def _is_literal_secret(name: str, value: str) -> bool:

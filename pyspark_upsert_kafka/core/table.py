@@ -11,8 +11,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from pyspark.sql.types import AtomicType, StructField, StructType, VariantType
+from pyspark.sql.types import AtomicType, StructField, StructType, TimestampNTZType, VariantType
 
+from pyspark_upsert_kafka.core.declared import (
+    as_declared,
+    in_declared_order,
+    local_times,
+    without_virtual,
+)
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import (
     CHANGE_TYPE,
@@ -21,6 +27,7 @@ from pyspark_upsert_kafka.core.metadata import (
     MetadataColumn,
     metadata_columns,
 )
+from pyspark_upsert_kafka.core.not_null import check_not_null
 from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
 
 
@@ -35,6 +42,10 @@ class Table:
         value: Columns of the message value, in its order.
         metadata: Columns that show or set metadata of the message.
         key_prefix: What to strip from key columns for their names in the message key.
+        is_keyed: Whether the key is a primary key; an append source reads columns of it at most.
+        declared: The columns that a DDL declares; None = there is none.
+        local_times: Columns without a zone in the messages that are TIMESTAMP in the schema, in the session's
+            zone: Spark has no watermarks of others.
     """
 
     schema: StructType
@@ -43,11 +54,19 @@ class Table:
     value: tuple[StructField, ...]
     metadata: tuple[MetadataColumn, ...]
     key_prefix: str = ""
+    is_keyed: bool = True
+    declared: StructType | None = None
+    local_times: frozenset[str] = frozenset()
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """The primary-key columns, as the table names them."""
         return tuple(field.name for field in self.key)
+
+    @property
+    def declared_not_null(self) -> frozenset[str]:
+        """Columns that a DDL declares NOT NULL."""
+        return frozenset(field.name for field in self.declared or () if not field.nullable)
 
     @property
     def key_message(self) -> StructType:
@@ -69,11 +88,15 @@ class Table:
     def required(self, side: Literal["key", "value"]) -> frozenset[str]:
         """Columns that are never null, under their names in the message key or value.
 
-        They are those of the primary key, or in a table without one those that are declared NOT NULL.
+        They are those of the primary key, or in a table without one those that are NOT NULL, and those that a
+        DDL declares so: where it does, Flink writes them as such.
         """
-        if not self.key:
-            return frozenset(field.name for field in self.value if not field.nullable)
-        return frozenset(self.key_message.names if side == "key" else self.key_names)
+        if not self.is_keyed:
+            columns = self.key_message if side == "key" else self.value
+            return frozenset(field.name for field in columns if not field.nullable)
+        if side == "key":
+            return frozenset(self.key_message.names)
+        return self.declared_not_null.union(self.key_names)
 
     def metadata_column(self, key: str) -> MetadataColumn | None:
         """The first column for that metadata key."""
@@ -87,7 +110,8 @@ def table_to_read(schema: StructType, options: ReadOptions) -> Table:
         SchemaError: Columns, key or types do not fit.
         OptionError: An option contradicts the columns.
     """
-    table = _table(schema, options.table, reading=True)
+    is_keyed = options.mode != "append"
+    table = _table(schema, options.table, reading=True, is_keyed=is_keyed)
     changes = table.metadata_column(CHANGE_TYPE)
     if options.mode == "append" and changes is not None:
         raise SchemaError(
@@ -103,7 +127,7 @@ def table_to_read(schema: StructType, options: ReadOptions) -> Table:
             "'error-handling.mode' = 'column' needs the column '_error STRUCT<stage: STRING, "
             "message: STRING, key: BINARY, value: BINARY>' in the schema."
         )
-    _check_not_null(table, options)
+    check_not_null(table, options)
     return table
 
 
@@ -114,7 +138,7 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
         SchemaError: Columns, key or types do not fit.
         OptionError: An option contradicts the columns.
     """
-    table = _table(schema, options.table, reading=False)
+    table = _table(as_declared(schema, options.table), options.table, reading=False)
     topics = options.table.topics.names
     counts = Counter(column.key for column in table.metadata if METADATA[column.key].writable)
     if len(topics) == 1:
@@ -135,7 +159,9 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
     return table
 
 
-def _table(schema: StructType, options: TableOptions, *, reading: bool) -> Table:
+def _table(
+    schema: StructType, options: TableOptions, *, reading: bool, is_keyed: bool = True
+) -> Table:
     doubled = [
         name for name, count in Counter(n.lower() for n in schema.names).items() if count > 1
     ]
@@ -144,14 +170,30 @@ def _table(schema: StructType, options: TableOptions, *, reading: bool) -> Table
             f"The schema has the column {doubled[0]!r} more than once (the case of letters makes no "
             "difference)."
         )
-    metadata = metadata_columns(schema, options.metadata, reading=reading)
+    metadata = metadata_columns(schema, _named(schema, options), reading=reading)
     names = {column.name for column in metadata}
     physical = tuple(field for field in schema if field.name not in names)
+    if options.declared is not None and not reading:
+        metadata = without_virtual(metadata, options.declared)
+        physical = in_declared_order(physical, options)
+    local = local_times(physical, options.declared)
+    physical = tuple(
+        StructField(each.name, TimestampNTZType(), each.nullable) if each.name in local else each
+        for each in physical
+    )
     key = tuple(_key_column(name, physical, options.key_prefix) for name in options.primary_key)
     value = physical if options.value_holds_key else tuple(f for f in physical if f not in key)
     if not physical:
         raise SchemaError("The schema has no physical column, only metadata.")
-    return Table(schema, physical, key, value, metadata, options.key_prefix)
+    prefix, declared = options.key_prefix, options.declared
+    return Table(schema, physical, key, value, metadata, prefix, is_keyed, declared, local)
+
+
+def _named(schema: StructType, options: TableOptions) -> tuple[tuple[str, str], ...]:
+    """The options ``metadata.<column>``, but for those of a DDL whose column the schema leaves out."""
+    names = {name.lower() for name in schema.names}
+    declared = {name.lower() for name in options.declared.names} if options.declared else set()
+    return tuple(each for each in options.metadata if each[0] in names or each[0] not in declared)
 
 
 def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> StructField:
@@ -180,27 +222,3 @@ def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> St
             "'key.fields-prefix' strips in the message key."
         )
     return field
-
-
-def _check_not_null(table: Table, options: ReadOptions) -> None:
-    """NOT NULL is a promise that Spark relies on; allow it only where it can be kept."""
-    metadata = {column.name: column.key for column in table.metadata}
-    for field in table.schema:
-        if field.nullable:
-            continue
-        if options.error_mode == "column":
-            raise SchemaError(
-                f"Column {field.name!r} is NOT NULL, but with 'error-handling.mode' = 'column' a row "
-                "with an error shows NULL in it. Make it nullable."
-            )
-        if options.mode == "changelog" and field not in table.key:
-            raise SchemaError(
-                f"Column {field.name!r} is NOT NULL; in a changelog only primary-key columns may be, "
-                "since a delete has nothing else to show. Make it nullable."
-            )
-        key = metadata.get(field.name)
-        if key is not None and METADATA[key].nullable:
-            raise SchemaError(
-                f"Column {field.name!r} is NOT NULL, but not every message has the metadata "
-                f"{key!r}. Make it nullable."
-            )

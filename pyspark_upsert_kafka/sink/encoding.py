@@ -22,6 +22,9 @@ from pyspark_upsert_kafka.formats.conform import conform
 from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.metadata import WrittenMetadata
 from pyspark_upsert_kafka.sink.sides import written_side
+from pyspark_upsert_kafka.time_zone import local_time
+
+_IS_NOT_NULL = "it is NOT NULL, however, a null value is being written into it"
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,18 @@ class RowEncoder:
     def __init__(self, table: Table, options: WriteOptions, time_zone: str) -> None:
         self._key_columns = table.key_names
         self._value_columns = [field.name for field in table.value]
+        self._not_null = [name for name in self._value_columns if name in table.declared_not_null]
         self._key = written_side(table, options, "key").encoder()
         self._value = written_side(table, options, "value").encoder()
         self._key_names = table.key_message.names
         self._schema = arrow_schema(table.schema)
+        self._missing = [
+            each
+            for each in arrow_schema(table.value_message)
+            if each.name not in table.schema.names
+        ]
         self._change_column = table.metadata_column(CHANGE_TYPE)
+        self._local_times, self._time_zone = table.local_times, time_zone
         self._metadata = WrittenMetadata(table, options.table.topics.names, time_zone)
 
     def encode(self, rows: pa.RecordBatch) -> Changes:
@@ -56,7 +66,7 @@ class RowEncoder:
         Raises:
             EncodeError: A value cannot be written; nothing of these rows is.
         """
-        rows = self._conformed(rows)
+        rows = self._with_missing(self._in_local_time(self._conformed(rows)))
         kinds = self._kinds(rows)
         messages = Messages(
             topics=self._metadata.topics(rows),
@@ -80,6 +90,20 @@ class RowEncoder:
         conformed = [conform(column, kind) for column, kind in columns]
         return pa.RecordBatch.from_arrays(conformed, schema=self._schema)
 
+    def _in_local_time(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with what a clock in the session's zone shows where messages have no zone."""
+        for name in self._local_times:
+            at = rows.schema.get_field_index(name)
+            local = local_time(rows.column(at), self._time_zone)
+            rows = rows.set_column(at, name, local)
+        return rows
+
+    def _with_missing(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with NULL in each column that the table declares and they have not."""
+        for column in self._missing:
+            rows = rows.append_column(column, pa.nulls(rows.num_rows, column.type))
+        return rows
+
     def _kinds(self, rows: pa.RecordBatch) -> np.ndarray | None:
         """The kind of each row's change; None = all are upserts."""
         if self._change_column is None:
@@ -101,18 +125,20 @@ class RowEncoder:
         columns = [rows.column(name) for name in self._key_columns]
         for name, column in zip(self._key_columns, columns, strict=True):
             if column.null_count:
-                raise EncodeError(
-                    name,
-                    "it is NOT NULL, however, a null value is being written into it. It is part of the "
-                    "primary key",
-                )
+                raise EncodeError(name, _IS_NOT_NULL + ". It is part of the primary key")
         key = [canonical_floats(column) for column in columns]
         return self._key.encode(pa.RecordBatch.from_arrays(key, self._key_names))
 
     def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> pa.LargeBinaryArray:
         values = rows.select(self._value_columns)
         if kinds is None:
-            return self._value.encode(values)
+            return self._encoded(values)
         upserts = kinds == Change.UPSERT
-        encoded = self._value.encode(values.filter(pa.array(upserts)))
+        encoded = self._encoded(values.filter(pa.array(upserts)))
         return encoded.take(pa.array(np.cumsum(upserts) - 1, mask=~upserts))
+
+    def _encoded(self, values: pa.RecordBatch) -> pa.LargeBinaryArray:
+        for name in self._not_null:
+            if values.column(name).null_count:
+                raise EncodeError(name, _IS_NOT_NULL + ". The DDL declares it so")
+        return self._value.encode(values)

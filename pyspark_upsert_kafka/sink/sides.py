@@ -20,10 +20,11 @@ def written_side(table: Table, options: WriteOptions, side: Literal["key", "valu
     if choice is None:
         raise OptionError(f"'{side}.format' is missing.")
     # Whether Spark knows a column to hold no nulls is an accident of the query that made it, and the
-    # same rows must become the same bytes: only the primary key is sure, and only it counts.
-    spec = CodecSpec(
-        schema.toNullable(), side, dict(choice.options), given.topics.names, table.required(side)
-    )
+    # same rows must become the same bytes: only the primary key is sure, and what a DDL declares.
+    if table.declared is None:
+        schema = schema.toNullable()
+    topics = given.topics.names
+    spec = CodecSpec(schema, side, dict(choice.options), topics, table.required(side))
     return Side(format_named(choice.name, side), spec)
 
 

@@ -12,10 +12,12 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options import (
     CALL,
+    DDL,
     FROM_UPSERT_SINK,
     INTERNAL,
     WriteOptions,
     check_write_options,
+    given_options,
     write_options,
 )
 from pyspark_upsert_kafka.core.secrecy import masked
@@ -63,7 +65,7 @@ class UpsertSink:
         in_order.write.format("upsert-kafka").mode("append").options(**passed_on).save()
 
     def __repr__(self) -> str:
-        return f"upsert_sink({masked(self.raw)})"
+        return f"upsert_sink({masked({name: self.raw[name] for name in self.raw if name not in INTERNAL})})"
 
 
 def _refuse_speculation(setting: str | None) -> None:
@@ -114,7 +116,8 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
     for name in INTERNAL & raw.keys():
         raise OptionError(f"Option '{name}' is for upsert_sink itself: leave it out.")
     warn_once(*check_write_options(raw, format_options))
-    return UpsertSink(raw)
+    # A DDL is read here and not in each batch anew, and may hold options that are upsert_sink's own.
+    return UpsertSink(dict(given_options(raw)) if DDL.name in raw else raw)
 
 
 def _text(name: str, value: Any) -> str:

@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.source.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.selection import Mask, Selection, select
 from pyspark_upsert_kafka.source.sides import key_side, value_side
+from pyspark_upsert_kafka.time_zone import utc_timestamps
 
 _NO_KEY = "the message has no key, so it identifies no row"
 _NO_VALUE = "the value is null; in an append source every message is a row"
@@ -66,6 +67,7 @@ class RowDecoder:
         self._table = table
         self._shares_keys = shares_keys
         self._keep_bad = options.error_mode == "column"
+        self._is_append = options.mode == "append"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         key = key_side(table, options)
         self._key = None if key is None else key.decoder()
@@ -87,7 +89,7 @@ class RowDecoder:
             TooManyMessagesError: The rows would be too large together; fewer can be decoded.
         """
         keys, values = self._decode_sides(batch)
-        deletes = None if keys is None else _tombstones(batch.values)
+        deletes = None if self._is_append else _tombstones(batch.values)
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
         # In this order: of a message with two errors, that of the key is reported.
         found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
@@ -99,8 +101,10 @@ class RowDecoder:
 
     def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, DecodedSide]:
         values = decode_side(batch.values, self._value, "value")
+        if self._is_append:
+            values = values.with_nulls_bad(batch.values, "value", _NO_VALUE)
         if self._key is None:
-            return None, values.with_nulls_bad(batch.values, "value", _NO_VALUE)
+            return None, values
         keys = decode_side(batch.keys, self._key, "key")
         return keys.with_nulls_bad(batch.keys, "null-key", _NO_KEY), values
 
@@ -119,6 +123,8 @@ class RowDecoder:
         in_key = self._in_key.get(field.name)
         if keys is not None and in_key is not None:
             column = self._key_column(field.name, column, keys, selection)
+        if field.name in self._table.local_times:
+            column = utc_timestamps(column, self._time_zone).cast(field.type)
         return _null_where_bad(column, selection) if self._keep_bad and selection.bad else column
 
     def _key_column(

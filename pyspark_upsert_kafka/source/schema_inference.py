@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import (
+    DataType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA, metadata_columns
 from pyspark_upsert_kafka.core.options import (
+    DDL,
+    EVENT_TIME,
     OPTIONS,
     FormatChoice,
     ReadOptions,
     TableOptions,
+    given_options,
     read_options,
 )
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
@@ -36,6 +47,8 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
         BrokerError: The schema registry does not answer, or refuses.
     """
     given = {name.lower(): value for name, value in raw.items()}
+    if DDL.name in given:
+        return declared_schema(given_options(raw))
     name = OPTIONS["value.format"].read(given)
     if name not in FORMATS or format_named(name, "value").columns is None:
         raise SchemaError(_NO_SCHEMA)
@@ -47,8 +60,44 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
     key = _key_columns(options.table, value)
     of_key = {field.name.lower() for field in key}
     columns = [*key, *(field for field in value if field.name.lower() not in of_key)]
+    return _as_read(columns, options)
+
+
+def declared_schema(given: Mapping[str, str]) -> StructType:
+    """The columns of a table that a statement defines, as a reader shows them.
+
+    Args:
+        given: The options, with those of the statement among them.
+
+    Raises:
+        OptionError: An option is wrong.
+        SchemaError: A metadata column has a type that cannot hold it.
+    """
+    stream = OPTIONS["read.mode"].read(given) != "snapshot"
+    options = read_options(given, format_options, stream=stream)
+    declared = options.table.declared or StructType()
+    columns = metadata_columns(declared, options.table.metadata, reading=True)
+    missing = {column.name for column in columns if METADATA[column.key].nullable}
+    changes = any(column.key == CHANGE_TYPE for column in columns)
+    fields = [
+        StructField(field.name, _shown_type(field), field.nullable or field.name in missing)
+        for field in declared
+    ]
+    return _as_read(fields, options, shows_changes=changes)
+
+
+def _shown_type(field: StructField) -> DataType:
+    """Its declared type, but for the watermark's column: Spark has watermarks of TIMESTAMP only."""
+    is_local = isinstance(field.dataType, TimestampNTZType) and EVENT_TIME in field.metadata
+    return TimestampType() if is_local else field.dataType
+
+
+def _as_read(
+    columns: list[StructField], options: ReadOptions, *, shows_changes: bool = False
+) -> StructType:
+    """The columns with NULL where a reader cannot promise more, and the change column where one is needed."""
     columns = [_with_nulls(field, options) for field in columns]
-    if options.mode == "changelog" and options.emit_deletes:
+    if options.mode == "changelog" and options.emit_deletes and not shows_changes:
         columns.append(StructField("_change_type", StringType()))
     return StructType(columns)
 

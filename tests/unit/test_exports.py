@@ -30,6 +30,7 @@ PUBLIC = [
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "upsert_sink",
+    "watermark_of",
 ]
 
 

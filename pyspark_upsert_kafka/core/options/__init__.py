@@ -6,14 +6,18 @@ Formats read their own options when a codec is compiled; every default is part o
 
 from pyspark_upsert_kafka.core.options.catalog import (
     CALL,
+    DDL,
+    DDL_COLUMNS,
+    EVENT_TIME,
     FROM_UPSERT_SINK,
     INTERNAL,
-    NOT_YET,
     OPTIONS,
     SECTIONS,
     SPARKS_OWN,
+    VIRTUAL,
 )
-from pyspark_upsert_kafka.core.options.names import FormatOptions
+from pyspark_upsert_kafka.core.options.ddl import options_of
+from pyspark_upsert_kafka.core.options.names import FormatOptions, given_options
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of, text
 from pyspark_upsert_kafka.core.options.read import read_options
@@ -35,12 +39,15 @@ from pyspark_upsert_kafka.core.options.write import check_write_options, write_o
 
 __all__ = [
     "CALL",
+    "DDL",
+    "DDL_COLUMNS",
+    "EVENT_TIME",
     "FROM_UPSERT_SINK",
     "INTERNAL",
-    "NOT_YET",
     "OPTIONS",
     "SECTIONS",
     "SPARKS_OWN",
+    "VIRTUAL",
     "BufferFlush",
     "ErrorMode",
     "FormatChoice",
@@ -58,7 +65,9 @@ __all__ = [
     "any_text",
     "boolean",
     "check_write_options",
+    "given_options",
     "one_of",
+    "options_of",
     "read_options",
     "text",
     "write_options",

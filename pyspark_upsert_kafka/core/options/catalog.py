@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, PHYSICAL
@@ -35,9 +38,20 @@ class Section:
     options: tuple[Option, ...]
 
 
+DDL = Option(
+    "ddl", any_text, None,
+    "a Flink `CREATE TABLE` statement: its columns, key and options are taken over, and an option given beside "
+    "it wins (see [DDL](ddl.md))",
+)  # fmt: skip
+"""Read by `core.ddl`, and never as a value: it may hold secrets, and references that are not for it."""
+
+VIRTUAL, EVENT_TIME = "virtual", "event-time"
+"""In the metadata of a declared column: it is for reading only; it is that of the watermark."""
+
 _TABLE = Section(
     "The table",
     (
+        DDL,
         Option("connector", one_of("upsert-kafka"), None,
                "accepted so that a Flink `WITH (...)` clause can be pasted"),
         Option("topic", topic_list, None,
@@ -183,8 +197,14 @@ CALL = Option(
 )  # fmt: skip
 """Another one."""
 
-INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name})
-"""Names of the options that `upsert_sink` alone gives."""
+DDL_COLUMNS = Option(
+    "ddl.columns", lambda text: StructType.fromJson(json.loads(text)), None,
+    "what takes the place of `ddl` when it was read: the columns that it declares",
+)  # fmt: skip
+"""Another one."""
+
+INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name, DDL_COLUMNS.name})
+"""Names of the options that no user gives."""
 
 PATHS = (
     Option("path", topic_list, (), '`load("t")`, `save("t")`, `start("t")`'),
@@ -200,12 +220,3 @@ METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
 
 METADATA_PREFIX = "metadata."
 """Prefix of the options ``metadata.<column>``."""
-
-NOT_YET: dict[tuple[str, str | None], str] = {
-    ("ddl", None): (
-        "give the columns by .schema(...), PRIMARY KEY by 'primary-key', METADATA FROM by "
-        "'metadata.<column>', and what stands in WITH as options"
-    ),
-}
-"""Options, or values of options, that are planned and that this version does not have: what to do
-instead. A `scan.` option is no trouble to a sink, nor a `sink.` option to a source."""

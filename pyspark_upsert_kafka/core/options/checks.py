@@ -13,13 +13,15 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.values import TableOptions, Topics
 
 
-def check_no_key(given: Mapping[str, str]) -> None:
-    """An append source has no key."""
+def check_no_primary_key(given: Mapping[str, str]) -> None:
+    """An append source has no primary key; it reads columns from keys where it is told which and how."""
+    reads_key = {"key.fields", "key.format"} <= given.keys()
     for name in given:
-        if name == "primary-key" or name.startswith("key."):
+        if name == "primary-key" or (name.startswith("key.") and not reads_key):
             raise OptionError(
                 "'read.mode' = 'append' reads every message as a row of its own and knows no key: "
-                f"leave out '{name}'."
+                f"leave out '{name}'. (To read columns from the message key too, give 'key.format' and "
+                "'key.fields'.)"
             )
 
 

@@ -1,4 +1,4 @@
-"""The names of the options that were given: which are unknown, missing, or not available yet."""
+"""The names of the options that were given: which are unknown or missing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import (
     INTERNAL,
     METADATA_PREFIX,
-    NOT_YET,
     OPTIONS,
     SPARKS_OWN,
 )
+from pyspark_upsert_kafka.core.options.ddl import Given, with_ddl
 from pyspark_upsert_kafka.core.options.hints import hint
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.properties import PREFIX, one_spelling
@@ -21,11 +21,14 @@ FormatOptions = Callable[[str, str], tuple[Option, ...]]
 """Name of a format and side (``key``, ``value``) -> the options that the format declares."""
 
 
-def given_options(raw: Mapping[str, str]) -> dict[str, str]:
+def given_options(raw: Mapping[str, str]) -> Given:
     """The options with their names in lower case, and each client property under one of its names.
 
+    What a statement in option ``ddl`` says stands among them in its place.
+
     Raises:
-        OptionError: There are none, or a property is given under two names with different values.
+        OptionError: There are none, a property is given under two names with different values, or the
+            statement is not understood.
     """
     given = one_spelling({name.lower(): value for name, value in raw.items()})
     if given.keys() <= {"checkpointlocation", "queryname"}:
@@ -35,47 +38,52 @@ def given_options(raw: Mapping[str, str]) -> dict[str, str]:
             "'properties.bootstrap.servers' = '...', 'primary-key' = '...', 'key.format' = 'json', "
             "'value.format' = 'json')."
         )
-    return given
+    return Given(given, raw.places) if isinstance(raw, Given) else with_ddl(given)
 
 
 def declared_values(
-    given: Mapping[str, str], formats: FormatOptions, *, keyed: bool, writing: bool
+    given: Mapping[str, str], formats: FormatOptions, *, keyed: bool
 ) -> dict[str, Any]:
     """The value of every declared option, given or default, by its name as declared.
 
     Raises:
-        OptionError: An option is unknown, missing, malformed or not available yet.
+        OptionError: An option is unknown, missing or malformed.
     """
-    check_available(given, of_no_concern="scan." if writing else "sink.")
     check_known(given, formats)
     check_required(given, keyed=keyed)
-    return {name: option.read(given) for name, option in OPTIONS.items()}
-
-
-def check_available(given: Mapping[str, str], *, of_no_concern: str) -> None:
-    """Raises OptionError for what is planned only, but for names with the prefix of the other side."""
-    for (name, planned), instead in NOT_YET.items():
-        value = given.get(name, "").strip().lower()
-        if name.startswith(of_no_concern) or name not in given or planned not in (None, value):
-            continue
-        what = f"Option '{name}'" if planned is None else f"'{name}' = '{planned}'"
-        raise OptionError(
-            f"{what} is not available in this version of pyspark_upsert_kafka: {instead}."
-        )
+    return {name: value_of(option, given) for name, option in OPTIONS.items()}
 
 
 def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
     """Raises OptionError with every unknown name, what each can mean, and the names that are known."""
     supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
-    known = {*supported, *SPARKS_OWN, *INTERNAL, *(name for name, _ in NOT_YET)}
+    known = {*supported, *SPARKS_OWN, *INTERNAL}
     unknown = [name for name in sorted(given) if name not in known and not _is_free(name, given)]
     if unknown:
         raise OptionError(
             "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
-            + "\n".join(name + hint(name, supported) for name in unknown)
+            + "\n".join(name + _where(name, given) + hint(name, supported) for name in unknown)
             + "\n\nSupported options:\n\n"
             + "\n".join(sorted([*supported.values(), "properties.*", "metadata.<column>"]))
         )
+
+
+def value_of(option: Option, given: Mapping[str, str], prefix: str = "") -> Any:
+    """The value of an option, given or default.
+
+    Raises:
+        OptionError: The text is not a value of this option; it names the place if that is in a statement.
+    """
+    try:
+        return option.read(given, prefix)
+    except OptionError as error:
+        raise OptionError(f"{error}{_where((prefix + option.name).lower(), given)}") from None
+
+
+def _where(name: str, given: Mapping[str, str]) -> str:
+    """Where the option stands, if it is in a statement."""
+    place = given.places.get(name) if isinstance(given, Given) else None
+    return f" (SQL, line {place.line}, column {place.column})" if place else ""
 
 
 def _format_option_names(given: Mapping[str, str], formats: FormatOptions) -> Iterable[str]:

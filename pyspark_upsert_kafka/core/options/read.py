@@ -11,10 +11,11 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
     check_dead_letter_topic,
     check_limits,
-    check_no_key,
+    check_no_primary_key,
     check_position,
     check_snapshot,
 )
+from pyspark_upsert_kafka.core.options.ddl import secret_warnings
 from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values, given_options
 from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import (
@@ -24,7 +25,6 @@ from pyspark_upsert_kafka.core.options.values import (
     ReadOptions,
     TableOptions,
 )
-from pyspark_upsert_kafka.core.secrecy import literal_secrets
 
 
 def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool) -> ReadOptions:
@@ -40,10 +40,10 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     """
     given = given_options(raw)
     mode = _mode(given, stream=stream)
-    keyed = mode != "append"
-    if not keyed:
-        check_no_key(given)
-    values = declared_values(given, formats, keyed=keyed, writing=False)
+    if mode == "append":
+        check_no_primary_key(given)
+    keyed = mode != "append" or "key.fields" in given
+    values = declared_values(given, formats, keyed=keyed)
     table = table_options(given, values, formats, keyed=keyed)
     end = _end(values, stream=stream)
     _check(values, table, mode, end, stream=stream)
@@ -63,7 +63,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         error_mode=values["error-handling.mode"],
         dead_letter_topic=values["error-handling.log.target"] if logs_errors else None,
         read_committed=values["properties.isolation.level"] == "read_committed",
-        warnings=tuple(literal_secrets(raw)),
+        warnings=tuple(secret_warnings(raw)),
     )
 
 

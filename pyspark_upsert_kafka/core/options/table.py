@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS, METADATA_PREFIX, PATHS
-from pyspark_upsert_kafka.core.options.names import FormatOptions
+from pyspark_upsert_kafka.core.options.catalog import (
+    DDL_COLUMNS,
+    METADATA_KEYS,
+    METADATA_PREFIX,
+    PATHS,
+)
+from pyspark_upsert_kafka.core.options.names import FormatOptions, value_of
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import one_of
 from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics
@@ -23,7 +28,7 @@ def table_options(
         given: The options as given, names in lower case.
         values: The value of every declared option.
         formats: Looks up what options a format declares.
-        keyed: Whether the table has a primary key.
+        keyed: Whether keys of messages are read or written.
 
     Raises:
         OptionError: An option is missing, malformed or contradicts another.
@@ -47,6 +52,7 @@ def table_options(
             given, group_start=values["scan.startup.mode"] == "group-offsets"
         ),
         client=values["kafka.client"],
+        declared=DDL_COLUMNS.read(given),
     )
 
 
@@ -93,12 +99,13 @@ def _metadata(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         if name.startswith(METADATA_PREFIX)
     ]
     return tuple(
-        (option.name.removeprefix(METADATA_PREFIX), option.read(given)) for option in options
+        (option.name.removeprefix(METADATA_PREFIX), value_of(option, given)) for option in options
     )
 
 
 def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:
     prefix = f"{side}.{name}."
     return FormatChoice(
-        name, tuple((option.name, option.read(given, prefix)) for option in formats(name, side))
+        name,
+        tuple((option.name, value_of(option, given, prefix)) for option in formats(name, side)),
     )

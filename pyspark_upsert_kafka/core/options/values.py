@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pyspark.sql.types import StructType
+
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.properties import Properties
@@ -55,14 +57,17 @@ class TableOptions:
 
     Args:
         topics: Where its changes are.
-        primary_key: Key columns in the order of the message key; empty for an append source.
+        primary_key: Key columns in the order of the message key; of an append source those that are read from
+            it, mostly none.
         key_prefix: Prefix of the key columns, stripped in the message key.
         value_holds_key: Whether the value holds the key columns too (``ALL``).
         metadata: Metadata key by column name in lower case (``metadata.<column>``).
-        key_format: Format of the key; None for an append source.
+        key_format: Format of the key; None for an append source that reads no key.
         value_format: Format of the value.
         properties: The client's properties.
         client: Which Kafka client.
+        declared: The columns that option ``ddl`` declares, with what else it says of them in their metadata;
+            None = there is no ``ddl``.
     """
 
     topics: Topics
@@ -74,6 +79,7 @@ class TableOptions:
     value_format: FormatChoice
     properties: Properties
     client: str
+    declared: StructType | None = None
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_limits,
     check_position,
 )
+from pyspark_upsert_kafka.core.options.ddl import secret_warnings
 from pyspark_upsert_kafka.core.options.names import (
     FormatOptions,
-    check_available,
     check_known,
     check_required,
     declared_values,
@@ -46,7 +46,8 @@ def write_options(
         OptionError: An option is unknown, missing, malformed or contradicts another.
     """
     given = given_options(raw)
-    values = declared_values(given, formats, keyed=True, writing=True)
+    _refuse_append(given)
+    values = declared_values(given, formats, keyed=True)
     table = table_options(given, values, formats, keyed=True)
     call = None if update_mode else _call(given, values, table)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
@@ -61,7 +62,7 @@ def write_options(
         order=None if update_mode else FROM_UPSERT_SINK.read(given),
         transactional_id_prefix=values["sink.transactional-id-prefix"],
         call=call,
-        warnings=(*literal_secrets(raw), *weak_confirmation(confirmed, str(table.topics))),
+        warnings=(*secret_warnings(raw), *weak_confirmation(confirmed, str(table.topics))),
     )
 
 
@@ -75,13 +76,20 @@ def _call(given: Mapping[str, str], values: Mapping[str, Any], table: TableOptio
     return Call(prefix, query, number, batch, tasks, table.topics.names)
 
 
+def _refuse_append(given: Mapping[str, str]) -> None:
+    """Before anything is said of a key that is missing."""
+    if OPTIONS["read.mode"].read(given) == "append":
+        raise OptionError(
+            "'read.mode' = 'append' is for reading; a sink needs a primary key. (In a DDL, 'connector' = 'kafka' "
+            "means it; a table to write has 'connector' = 'upsert-kafka'.)"
+        )
+
+
 def _check(
     values: Mapping[str, Any], table: TableOptions, *, update_mode: bool, of_a_call: bool
 ) -> None:
     if table.topics.pattern is not None:
         raise OptionError("'topic-pattern' is for reading; a sink needs 'topic'.")
-    if values["read.mode"] == "append":
-        raise OptionError("'read.mode' = 'append' is for reading; a sink needs a primary key.")
     if update_mode:
         check_exactly_once(values)
     elif not of_a_call:
@@ -119,7 +127,7 @@ def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple
     if later <= _PLACEHOLDERS.keys():
         return write_options(given, formats, update_mode=True).warnings
     # What contradicts something that is not known here is told later.
-    check_available(given, of_no_concern="scan.")
+    _refuse_append(given)
     unknown_formats = {"key.format", "value.format"} & later
     check_known({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
     check_required({**dict.fromkeys(later, "later"), **given}, keyed=True)

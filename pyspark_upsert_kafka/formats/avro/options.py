@@ -87,10 +87,9 @@ def _finer(side: str) -> str:
 
 
 def schema_of_columns(spec: CodecSpec, *, legacy_timestamps: bool) -> Mapping[str, object]:
-    """The schema derived from the columns of a side; no column of a key is ever null.
+    """The schema derived from the columns of a side.
 
     Raises:
         SchemaError: Avro has no type for a column.
     """
-    required = frozenset(spec.schema.names) if spec.side == "key" else spec.required
-    return derived_schema(spec.schema, required, legacy_timestamps=legacy_timestamps)
+    return derived_schema(spec.schema, spec.required, legacy_timestamps=legacy_timestamps)

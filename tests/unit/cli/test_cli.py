@@ -28,7 +28,7 @@ def test_help_names_every_command_and_what_it_does(capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
 
     assert ended.value.code == 0
-    for command in ("demo", "local-kafka", "show"):
+    for command in ("ddl", "demo", "local-kafka", "show"):
         assert command in said
 
 

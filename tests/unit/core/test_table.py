@@ -91,7 +91,7 @@ def changelog(*fields, **options):
 
 def append(*fields, **options):
     """The table of an append source."""
-    return changelog(*fields, **APPEND, **options)
+    return changelog(*fields, **{**APPEND, **options})
 
 
 def written(*fields, **options):
@@ -177,7 +177,17 @@ def test_an_append_source_has_no_key():
         key=(),
         value=(NAME, ID),
         metadata=(MetadataColumn("_offset", "offset", LONG),),
+        is_keyed=False,
     )
+
+
+def test_columns_of_the_key_in_an_append_source():
+    """They may be NULL where they are not NOT NULL: they are no primary key."""
+    shop = not_null("shop")
+    table = append(shop, ID, NAME, **{"key.fields": "shop;id", "key.format": "json"})
+
+    assert table.key == (shop, ID)
+    assert table.required("key") == table.required("value") == {"shop"}
 
 
 def test_a_reserved_name_can_be_an_ordinary_column():

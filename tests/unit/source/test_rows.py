@@ -468,3 +468,36 @@ def test_key_columns_of_every_simple_type() -> None:
     assert found[0][:-1] == found[1][:-1] == found[2][:-1]
     assert None not in found[0][:-2]
     assert isinstance(pa.array([found[0][0]]), pa.BooleanArray)
+
+
+APPEND_KEYED = {
+    "mode": "append", "key": None, "key.fields": "k_id", "prefix": "k_", "include": "EXCEPT_KEY",
+}  # fmt: skip
+
+
+def test_an_append_source_with_columns_of_the_key() -> None:
+    """Every message is a row; its key's columns are read, and a message without key or value is bad."""
+    schema = columns("k_id#", "name")
+    batch = fake_batch(
+        (b'{"id":1}', b'{"name":"a"}'), (b'{"id":1}', None), (None, b'{"name":"b"}'), (b'{"id":null}', b"{}")
+    )  # fmt: skip
+
+    assert decoded(batch, schema, **APPEND_KEYED) == [(1, "a"), (None, None)]
+    assert bad(batch, schema, **APPEND_KEYED) == [(1, "value"), (2, "null-key")]
+
+
+def test_a_local_time_with_a_watermark() -> None:
+    """A time without a zone is shown as TIMESTAMP, as the session's clock shows it, where a DDL has a watermark on it."""
+    ddl = """
+        CREATE TABLE views (at TIMESTAMP(3), WATERMARK FOR at AS at)
+        WITH ('connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'nowhere:9092', 'format' = 'json')
+    """
+    schema = StructType([StructField("at", TimestampType())])
+    options = read_options({"ddl": ddl}, format_options, stream=True)
+    berlin = RowDecoder(table_to_read(schema, options), options, "Europe/Berlin")
+    batch = fake_batch((None, b'{"at":"2026-07-01 12:00:00"}'), (None, b"{}"))
+
+    (found,) = berlin.decode(batch).columns
+
+    assert found.cast("int64").to_pylist() == [1782900000_000_000, None]
+    assert found.type == arrow_schema(schema).types[0]

@@ -12,7 +12,6 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options import (
-    NOT_YET,
     OPTIONS,
     SECTIONS,
     SPARKS_OWN,
@@ -364,6 +363,9 @@ def test_options_of_a_write(given, fields):
 # One declaration, accepted on both sides
 
 VALID = {
+    "ddl": {
+        "ddl": "CREATE TABLE t (id INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka')"
+    },
     "connector": {"connector": "upsert-kafka"},
     "topic": {"topic": "t"},
     "topic-pattern": {"topic": None, "topic-pattern": "t.*"},
@@ -1067,13 +1069,12 @@ def test_all_unknown_names_are_told_at_once():
     text_ = str(error.value)
     assert text_.startswith(
         "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
-        "topics (Did you mean 'topic'?)\nzzz\n\nSupported options:\n\nconnector\n"
+        "topics (Did you mean 'topic'?)\nzzz\n\nSupported options:\n\nconnector\nddl\n"
     )
     supported = text_.split("Supported options:\n\n")[1].split("\n")
     assert {*OPTIONS, "properties.*", "metadata.<column>", "key.json.ignore-parse-errors"} <= {
         *supported
     }
-    assert "ddl" not in supported
 
 
 @pytest.mark.parametrize("given", [{}, {"checkpointLocation": "/tmp/c", "queryName": "q"}])
@@ -1086,32 +1087,7 @@ def test_without_options_the_error_shows_with(planned, given):
         planned({}, **given)
 
 
-# What is not there yet
-
-
-@pytest.mark.parametrize(("name", "value"), NOT_YET)
-def test_what_is_not_there_yet_is_said(name, value):
-    """What is planned and this version does not have gets a sentence, and what to do instead."""
-    given = {**VALID.get(name, {}), name: value or "anything"}
-    what = f"Option '{name}'" if value is None else f"'{name}' = '{value}'"
-    planned = stream if name.startswith("scan.") else write
-
-    with pytest.raises(OptionError) as error:
-        planned(**given)
-
-    assert str(error.value) == (
-        f"{what} is not available in this version of pyspark_upsert_kafka: {NOT_YET[name, value]}."
-    )
-
-
-@pytest.mark.parametrize(("name", "value"), NOT_YET)
-def test_what_is_not_there_yet_troubles_only_its_side(name, value):
-    """A source passes over what a sink cannot do yet, and the other way round."""
-    given = {name: value or "anything"}
-    if name.startswith("scan."):
-        assert write(**given) == WRITE
-    elif name.startswith("sink."):
-        assert stream(**given) == STREAM
+# Formats
 
 
 def test_an_unknown_format_is_told_with_the_nearest():

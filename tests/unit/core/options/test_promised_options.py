@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.registry.access import addresses
 from tests.table_options import table_options
 
 CONNECTOR = [  # name, a text, its value, the default
+    ("ddl", "CREATE TABLE", "CREATE TABLE", None),
     ("connector", "upsert-kafka", "upsert-kafka", None),
     ("topic", "a;b", ("a", "b"), None),
     ("topic-pattern", "a.*", re.compile("a.*"), None),

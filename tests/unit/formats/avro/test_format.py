@@ -34,6 +34,7 @@ def spec(schema=TABLE, side="value", required=(), **given):
         "timestamp_mapping.legacy" if name == "legacy" else name: given[name] for name in given
     }
     values = {option.name: option.read(texts) for option in FORMAT.options}
+    required = schema.names if side == "key" else required
     return CodecSpec(schema, side, values, required=frozenset(required))
 
 

@@ -1,0 +1,131 @@
+"""What a ``CREATE TABLE`` statement means here: columns, options and watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from pyspark.sql.types import (
+    DataType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.core.ddl.cursor import Tokens
+from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
+from pyspark_upsert_kafka.core.ddl.statement import CreateTable, Name
+from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.core.ddl.with_clause import options_of
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table as a statement defines it.
+
+    Args:
+        name: Its name, without catalog and database.
+        columns: All columns, with NOT NULL where the statement has it.
+        virtual: Names of the columns that are for reading only.
+        options: The connector's options by name; some may be secret.
+        places: Where an option, by its name here, stands in the statement.
+        watermark: Column and delay for ``withWatermark``; None = it has none.
+    """
+
+    name: str
+    columns: StructType
+    virtual: frozenset[str]
+    options: Mapping[str, str] = field(repr=False)
+    places: Mapping[str, Place] = field(repr=False)
+    watermark: tuple[str, str] | None = None
+
+
+@lru_cache(maxsize=16)  # upsert_sink and the hooks of a query ask for the same statement many times
+def table_definition(ddl: str) -> TableDefinition:
+    """The definition in a text that holds one statement, with or without a semicolon.
+
+    Raises:
+        OptionError: Something is not understood, or not supported; it names line and column.
+
+    >>> defined = table_definition('''
+    ...     CREATE TABLE views (page STRING, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL)
+    ...     WITH ('connector' = 'kafka', 'topic' = 'views', 'format' = 'json')
+    ... ''')
+    >>> defined.options["value.format"], defined.options["metadata.at"], defined.virtual
+    ('json', 'timestamp', frozenset({'at'}))
+    """
+    first, *others = create_tables(Tokens(ddl))
+    if others:
+        raise others[0].place.error("expected one statement and nothing after it.")
+    return definition_of(first)
+
+
+def create_tables(tokens: Tokens) -> Iterator[CreateTable]:
+    """The statements of a script that holds nothing but ``CREATE TABLE``, at least one.
+
+    Raises:
+        OptionError: A statement is another one, or not understood.
+    """
+    yield read_create_table(tokens)
+    while tokens.accept_mark(";") and tokens.peek().kind != "end":
+        yield read_create_table(tokens)
+    if tokens.peek().kind != "end":
+        tokens.refuse("expected ';' or the end of the statement")
+
+
+def definition_of(statement: CreateTable) -> TableDefinition:
+    """What a statement means.
+
+    Raises:
+        OptionError: Its parts contradict each other, or mean nothing here.
+    """
+    _check_columns(statement)
+    options, places = options_of(statement)
+    watermark = statement.watermark
+    names = {column.name.text.lower(): column.name.text for column in statement.columns}
+    return TableDefinition(
+        statement.name[-1],
+        StructType([StructField(c.name.text, c.type, c.nullable) for c in statement.columns]),
+        frozenset(column.name.text for column in statement.columns if column.virtual),
+        options,
+        places,
+        (names[watermark.column.text.lower()], watermark.delay) if watermark else None,
+    )
+
+
+def _check_columns(statement: CreateTable) -> None:
+    """Each name is there once, and the key and the watermark name columns."""
+    physical: set[str] = set()
+    known: dict[str, DataType] = {}
+    for column in statement.columns:
+        name = column.name.text.lower()
+        if name in known:
+            raise column.name.place.error(
+                f"column '{column.name.text}' is there more than once (the case of letters makes no "
+                "difference in Spark)."
+            )
+        known[name] = column.type
+        if column.metadata is None:
+            physical.add(name)
+    if not physical:
+        raise statement.place.error(
+            f"table '{statement.name[-1]}' has no column that is in its messages."
+        )
+    for key in statement.primary_key:
+        if key.text.lower() not in physical:
+            raise key.place.error(f"the primary key's '{key.text}' is no column of the messages.")
+    if statement.watermark is not None:
+        _check_watermark(statement.watermark.column, known)
+
+
+def _check_watermark(column: Name, known: Mapping[str, DataType]) -> None:
+    kind = known.get(column.text.lower())
+    if kind is None:
+        raise column.place.error(f"the watermark's '{column.text}' is no column.")
+    if not isinstance(kind, (TimestampType, TimestampNTZType)):
+        raise column.place.error(
+            f"the watermark's column '{column.text}' is {kind.simpleString().upper()}; it must be a TIMESTAMP or "
+            "TIMESTAMP_LTZ."
+        )

@@ -1,0 +1,169 @@
+"""Reads a ``CREATE TABLE`` statement of Flink's SQL; what is not understood is refused with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark_upsert_kafka.core.ddl.cursor import Tokens
+from pyspark_upsert_kafka.core.ddl.statement import Column, CreateTable, Name, Watermark, WithOption
+from pyspark_upsert_kafka.core.ddl.tokens import Token
+from pyspark_upsert_kafka.core.ddl.types import read_type
+from pyspark_upsert_kafka.core.ddl.watermark_clause import read_watermark
+
+_ENFORCED = (
+    "Flink doesn't support ENFORCED mode for PRIMARY KEY constraint, and neither does this connector: "
+    "write PRIMARY KEY (...) NOT ENFORCED."
+)
+_CLAUSES = {
+    "PARTITIONED": "a Kafka table has no PARTITIONED BY: the message key decides on the partition. Leave it out.",
+    "DISTRIBUTED": "a Kafka table has no DISTRIBUTED BY: the message key decides on the partition. Leave it out.",
+    "LIKE": "LIKE is not supported, since the other table is not known here: write its columns and options out.",
+    "AS": "CREATE TABLE ... AS SELECT is not supported: create the table, and write the rows with .write.",
+}
+
+
+def read_create_table(tokens: Tokens) -> CreateTable:
+    """Reads a statement, up to its end and without a semicolon.
+
+    Raises:
+        OptionError: Something is not understood, or not supported; it names line and column.
+    """
+    begin = tokens.peek()
+    if not begin.is_word("CREATE"):
+        tokens.refuse("expected CREATE TABLE")
+    tokens.next()
+    if tokens.accept("OR"):
+        tokens.expect("REPLACE")
+    tokens.accept("TEMPORARY")
+    tokens.expect("TABLE")
+    tokens.accept("IF", "NOT", "EXISTS")
+    name = _table_name(tokens)
+    parts = _Parts()
+    if not tokens.peek().is_mark("("):
+        _refuse_clause(tokens)
+        tokens.refuse("expected '(' and the table's columns")
+    for _ in tokens.separated():
+        _element(tokens, parts)
+    _comment(tokens)
+    _refuse_clause(tokens)
+    tokens.expect("WITH")
+    options = tuple(_option(tokens) for _ in tokens.separated())
+    _refuse_clause(tokens)
+    return CreateTable(
+        name, begin.place, tuple(parts.columns), tuple(parts.primary_key), parts.watermark, options
+    )
+
+
+@dataclass
+class _Parts:
+    """What the brackets after the table's name hold, as far as they are read."""
+
+    columns: list[Column] = field(default_factory=list)
+    primary_key: list[Name] = field(default_factory=list)
+    watermark: Watermark | None = None
+
+
+def _table_name(tokens: Tokens) -> tuple[str, ...]:
+    parts = [tokens.name("the table's name").text]
+    while tokens.accept_mark("."):
+        parts.append(tokens.name("the table's name").text)
+    return tuple(parts)
+
+
+def _element(tokens: Tokens, parts: _Parts) -> None:
+    """A column, a constraint or the watermark."""
+    begin = tokens.peek()
+    if tokens.accept("WATERMARK", "FOR"):
+        if parts.watermark is not None:
+            raise begin.place.error("a table has one WATERMARK only.")
+        parts.watermark = read_watermark(tokens)
+    elif _is_constraint(tokens):
+        if tokens.accept("CONSTRAINT"):
+            tokens.name("the constraint's name")
+        if tokens.accept("UNIQUE"):
+            raise begin.place.error(
+                "UNIQUE is not supported: a table in Kafka is unique by its PRIMARY KEY only."
+            )
+        place = tokens.peek()
+        tokens.expect("PRIMARY", "KEY")
+        _set_key(parts, place, [_name(tokens, "a column's name") for _ in tokens.separated()])
+        _not_enforced(tokens, place)
+    else:
+        _column(tokens, parts)
+
+
+def _is_constraint(tokens: Tokens) -> bool:
+    first, second = tokens.peek(), tokens.peek(1)
+    if first.is_word("CONSTRAINT"):
+        return tokens.peek(2).is_word("PRIMARY", "UNIQUE")
+    return (first.is_word("PRIMARY") and second.is_word("KEY")) or (
+        first.is_word("UNIQUE") and second.is_mark("(")
+    )
+
+
+def _set_key(parts: _Parts, begin: Token, columns: list[Name]) -> None:
+    if parts.primary_key:
+        raise begin.place.error("a table has one PRIMARY KEY only.")
+    parts.primary_key = columns
+
+
+def _not_enforced(tokens: Tokens, begin: Token) -> None:
+    if not tokens.accept("NOT", "ENFORCED"):
+        raise begin.place.error(_ENFORCED)
+
+
+def _column(tokens: Tokens, parts: _Parts) -> None:
+    name = _name(tokens, "a column's name")
+    if tokens.peek().is_word("AS"):
+        raise name.place.error(
+            f"column '{name.text}' is computed, which is not supported: leave it out here, and add it to the "
+            "DataFrame with withColumn or selectExpr."
+        )
+    kind, nullable = read_type(tokens)
+    metadata, virtual = None, False
+    if tokens.accept("METADATA"):
+        metadata = _name_of_text(tokens.text("a metadata key")) if tokens.accept("FROM") else name
+        virtual = tokens.accept("VIRTUAL")
+    begin = tokens.peek()
+    if begin.is_word("CONSTRAINT") or (begin.is_word("PRIMARY") and tokens.peek(1).is_word("KEY")):
+        if tokens.accept("CONSTRAINT"):
+            tokens.name("the constraint's name")
+        tokens.expect("PRIMARY", "KEY")
+        _set_key(parts, begin, [name])
+        _not_enforced(tokens, begin)
+    _comment(tokens)
+    parts.columns.append(Column(name, kind, nullable, metadata, virtual))
+
+
+def _option(tokens: Tokens) -> WithOption:
+    name = _name_of_text(_quoted(tokens, "an option's name"))
+    tokens.expect_mark("=")
+    return WithOption(name, _quoted(tokens, "the option's value").text)
+
+
+def _quoted(tokens: Tokens, what: str) -> Token:
+    """A text; nothing of the clause is shown in an error, since it may be a secret without its quotes."""
+    if tokens.peek().kind != "text":
+        raise tokens.peek().place.error(f"expected {what} in single quotes.")
+    return tokens.next()
+
+
+def _comment(tokens: Tokens) -> None:
+    if tokens.accept("COMMENT"):
+        tokens.text("the comment")
+
+
+def _refuse_clause(tokens: Tokens) -> None:
+    """Refuses a clause that Flink knows and a table in Kafka has not."""
+    token = tokens.peek()
+    for word, sentence in _CLAUSES.items():
+        if token.is_word(word):
+            raise token.place.error(sentence)
+
+
+def _name(tokens: Tokens, what: str) -> Name:
+    return _name_of_text(tokens.name(what))
+
+
+def _name_of_text(token: Token) -> Name:
+    return Name(token.text, token.place)

@@ -1,0 +1,98 @@
+"""Option ``ddl``: the options in a ``CREATE TABLE`` statement, and those given beside it, which win."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
+from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, VIRTUAL
+from pyspark_upsert_kafka.core.properties import one_spelling
+from pyspark_upsert_kafka.core.secrecy import has_literal_secret, literal_secrets
+
+_TOPICS = frozenset({"topic", "topic-pattern", "path", "paths"})
+_KEYS = frozenset({"primary-key", "key.fields"})
+
+
+class Given(dict[str, str]):
+    """The options that were given, names in lower case.
+
+    Args:
+        options: The options.
+        places: Where those stand that are in a statement.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str], places: Mapping[str, Place] = MappingProxyType({})
+    ) -> None:
+        super().__init__(options)
+        self.places = places
+
+
+def with_ddl(given: Mapping[str, str]) -> Given:
+    """The options with those of the statement among them, in its place.
+
+    Args:
+        given: The options, names in lower case and each property under one of its names.
+
+    Raises:
+        OptionError: The statement is not understood, or not supported; it names line and column.
+    """
+    if DDL.name not in given:
+        return Given(given)
+    beside = {name: value for name, value in given.items() if name != DDL.name}
+    return options_of(table_definition(given[DDL.name]), beside)
+
+
+def options_of(
+    definition: TableDefinition, beside: Mapping[str, str] = MappingProxyType({})
+) -> Given:
+    """The options of a table that a statement defines, with those given beside it."""
+    inside = one_spelling(definition.options)
+    replaced = {*beside, *_replaced(inside, beside)}
+    kept = {name: value for name, value in inside.items() if name not in replaced}
+    places = {name: place for name, place in definition.places.items() if name in kept}
+    return Given({**kept, **beside, DDL_COLUMNS.name: _columns_as_text(definition)}, places)
+
+
+def secret_warnings(given: Mapping[str, str]) -> list[str]:
+    """What is to be told of literal secrets that Spark would show; the statement is one if it holds one."""
+    shown = dict(given)
+    for name in given:
+        if name.lower() == DDL.name and not has_literal_secret(
+            table_definition(shown[name]).options
+        ):
+            del shown[name]
+    return literal_secrets(shown)
+
+
+def _replaced(inside: Mapping[str, str], beside: Mapping[str, str]) -> Iterator[str]:
+    """Names of options in the statement that mean nothing any more, given what stands beside it."""
+    for spellings in (_TOPICS, _KEYS):
+        if not spellings.isdisjoint(beside):
+            yield from spellings
+    for position in ("scan.startup.", "scan.bounded."):
+        if _differs(f"{position}mode", inside, beside):
+            yield from (name for name in inside if name.startswith(position))
+    for side in ("key", "value"):
+        if _differs(f"{side}.format", inside, beside):
+            prefix = f"{side}.{inside[f'{side}.format']}."
+            yield from (name for name in inside if name.startswith(prefix))
+
+
+def _differs(name: str, inside: Mapping[str, str], beside: Mapping[str, str]) -> bool:
+    return name in inside and name in beside and inside[name] != beside[name]
+
+
+def _columns_as_text(definition: TableDefinition) -> str:
+    """The columns as they are passed on; one that is virtual, or the watermark's, says so."""
+    event_time = definition.watermark[0] if definition.watermark else None
+    fields = []
+    for field in definition.columns:
+        marks = {VIRTUAL: field.name in definition.virtual, EVENT_TIME: field.name == event_time}
+        set_ = {mark: True for mark, is_set in marks.items() if is_set}
+        fields.append(StructField(field.name, field.dataType, field.nullable, set_))
+    return StructType(fields).json()
