@@ -26,17 +26,6 @@ def view_lifetime_s(partitions: int) -> float:
     return max(0.2, partitions * 0.002)
 
 
-def idle_pause_s(partitions: int) -> float:
-    """How long an answer "nothing new" is delayed, since Spark asks again at once.
-
-    Each time it hands over all positions as JSON: 94 times a second is much for a thousand of them.
-
-    >>> idle_pause_s(10), idle_pause_s(1000)
-    (0.002, 0.2)
-    """
-    return min(1.0, partitions * 0.0002)
-
-
 def with_new_partitions(offset: StreamOffset, view: ClusterView) -> StreamOffset:
     """The offset with every partition that it did not know: it begins at its earliest offset."""
     new = {tp: bounds.earliest for tp, bounds in view.bounds.items() if tp not in offset.positions}

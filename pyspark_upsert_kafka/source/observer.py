@@ -19,6 +19,9 @@ from pyspark_upsert_kafka.source.start import start_offset
 
 _NEVER = float("-inf")
 
+_LONGEST_WAIT_S = 1.0
+"""Spark's question is not held longer, so that a query over very many partitions can be stopped."""
+
 WHOLE_VIEW_LIVES = 10
 """While nothing changes, every tenth request looks up the whole view, the others the latest offsets only."""
 
@@ -52,6 +55,17 @@ class Observer:
         return view is not None and (
             time.monotonic() - self._viewed_at < view_lifetime_s(len(view.bounds))
         )
+
+    def looked_since(self, moment: float) -> bool:
+        """Whether the last view is of a time after a moment of ``time.monotonic()``."""
+        return self._viewed_at >= moment
+
+    def wait_until_stale(self) -> bool:
+        """Waits until the last view is no longer used; False = that would take too long, and it is still used."""
+        if self.last_view is not None:
+            left = self._viewed_at + view_lifetime_s(len(self.last_view.bounds)) - time.monotonic()
+            time.sleep(max(0.0, min(left, _LONGEST_WAIT_S)))
+        return not self.is_fresh
 
     @property
     def discovery_is_due(self) -> bool:

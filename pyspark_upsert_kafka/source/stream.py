@@ -30,7 +30,6 @@ from pyspark_upsert_kafka.core.options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.planning import (
     advanced,
     backlog,
-    idle_pause_s,
     split,
     spread,
     with_new_partitions,
@@ -96,6 +95,18 @@ class StreamReader(DataSourceStreamReader):
 
         Spark compares offsets as text: the same positions spelled differently would start a batch.
         """
+        asked_at = time.monotonic()
+        end = self._end(start, limits)
+        # "Nothing new" is said of a view after the question, for ``processAllAvailable``; and as Spark asks again
+        # at once, waiting for the next view costs nothing.
+        while end is start and self._target is None and not self._observer.looked_since(asked_at):
+            if not self._observer.wait_until_stale():
+                return start
+            end = self._end(start, limits)
+        return end
+
+    def _end(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        """The same, of a view that may be a moment old."""
         if self._is_idle_at(start):
             return start
         warn_once(*self._options.warnings)
@@ -130,18 +141,13 @@ class StreamReader(DataSourceStreamReader):
             return now.positions
 
     def _is_idle_at(self, start: dict[str, Any]) -> bool:
-        """Whether there was nothing new at this start and nothing has changed since.
-
-        An idle query asks some 94 times a second.
-        """
+        """Whether there was nothing new at this start and nothing has changed since."""
         if self._idle_at is None or start != self._idle_at:
             return False
         observer = self._observer
-        if not observer.is_fresh:
-            return not (self._waits or observer.discovery_is_due) and observer.is_unchanged()
-        view = observer.last_view
-        time.sleep(idle_pause_s(0 if view is None else len(view.bounds)))
-        return True
+        if observer.is_fresh:
+            return True
+        return not (self._waits or observer.discovery_is_due) and observer.is_unchanged()
 
     def _idle(self, start: dict[str, Any], *, waits: bool = False) -> dict[str, Any]:
         """Remembers that there is nothing new at this start, or (``waits``) less than ``minOffsetsPerTrigger``."""

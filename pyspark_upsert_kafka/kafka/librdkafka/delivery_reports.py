@@ -27,8 +27,9 @@ class DeliveryReports:
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
     ) -> None:
         """Takes note of a message that was not delivered."""
-        reason = self._reason(error)
-        self.undelivered.add(DeliveryError(topic, partition, key, reason), error.code())
+        undelivered = DeliveryError(topic, partition, key, self._reason(error))
+        with_batch = error.code() == ck.KafkaError._INVALID_DIFFERENT_RECORD  # noqa: SLF001 - confluent-kafka's spelling
+        self.undelivered.add(undelivered, error.code(), refused_with_batch=with_batch)
 
     def raise_refused(self, topic: str, key: bytes | None, error: ck.KafkaError) -> None:
         """Raises a DeliveryError for a message that the client did not take."""

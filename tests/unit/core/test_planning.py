@@ -14,7 +14,6 @@ from pyspark_upsert_kafka.core.offsets import Range, StreamOffset, TopicPartitio
 from pyspark_upsert_kafka.core.planning import (
     advanced,
     backlog,
-    idle_pause_s,
     known_ids,
     rate_limited,
     shared,
@@ -57,12 +56,6 @@ def offset(positions, **more):
 def test_many_partitions_are_looked_at_less_often(partitions, seconds):
     """A look costs by the partition, so that its share of the time stays the same."""
     assert view_lifetime_s(partitions) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(("partitions", "seconds"), [(0, 0), (4, 0.0008), (1000, 0.2), (9999, 1.0)])
-def test_many_partitions_are_asked_about_less_often(partitions, seconds):
-    """Spark asks again at once, and hands all positions over each time."""
-    assert idle_pause_s(partitions) == pytest.approx(seconds)
 
 
 # New partitions
