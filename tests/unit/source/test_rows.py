@@ -501,3 +501,19 @@ def test_a_local_time_with_a_watermark() -> None:
 
     assert found.cast("int64").to_pylist() == [1782900000_000_000, None]
     assert found.type == arrow_schema(schema).types[0]
+
+
+def test_not_null_in_a_ddl_tells_how_avro_was_written() -> None:
+    """What a DDL declares NOT NULL has no union in Flink's Avro, though a changelog shows it as nullable."""
+    ddl = """
+        CREATE TABLE t (id BIGINT, name STRING NOT NULL, city STRING, PRIMARY KEY (id) NOT ENFORCED)
+        WITH ('connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'nowhere:9092',
+          'key.format' = 'json', 'value.format' = 'avro')
+    """
+    schema = columns("id#", "name", "city", CHANGE)
+    options = read_options({"ddl": ddl}, format_options, stream=True)
+    batch = fake_batch((b'{"id":1}', b"\x02" + b"\x02a" + b"\x02\x02b"), (b'{"id":1}', None))
+
+    found = RowDecoder(table_to_read(schema, options), options, "UTC").decode(batch)
+
+    assert rows_of(found, schema) == [(1, "a", "b", "upsert"), (1, None, None, "delete")]

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS shop.web.`Behaviour` (
   'properties.bootstrap.servers' = 'kafka:9092',
   'properties.group.id' = 'reports',
   'scan.startup.mode' = 'latest-offset',
-  /* fields stand in
+  /* no comment /* begins in a comment: fields stand in
      the order of the columns */
   'format' = 'csv',
   'csv.field-delimiter' = ';',
