@@ -2,8 +2,8 @@
 
 A marker is an offset that the transaction itself commits, for a group with the name of its transactional id
 (``<prefix>-<query>-<call>-<task>``), on partition 0 of the sink's first topic. The offset is the number of
-the micro-batch and one more; its metadata says how many tasks the batch has, and which call of `upsert_sink`
-wrote to which topics. Before any task starts, the driver commits the same under ``<prefix>-<query>-<call>-plan``.
+the micro-batch and one more; its metadata says how many tasks the batch has, what it holds, and which call of
+`upsert_sink` wrote to which topics. Before any task starts, the driver commits the same under ``<prefix>-<query>-<call>-plan``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
+
+_NOTHING_WRITTEN = (
+    "Nothing of this batch was written now. Go on from the newest checkpoint; to write the batches once more on "
+    "purpose, give another 'sink.transactional-id-prefix'."
+)
 
 _LONGEST_TOPICS = 1000
 """Brokers take 4096 bytes of metadata (``offset.metadata.max.bytes``)."""
@@ -47,6 +52,7 @@ class Call:
         batch: Number of the micro-batch.
         tasks: How many tasks write it.
         topics: Topics of the sink.
+        content: A digest of what the batch holds, the same when it runs again.
     """
 
     prefix: str
@@ -55,11 +61,12 @@ class Call:
     batch: int
     tasks: int
     topics: tuple[str, ...]
+    content: str
 
     def transactional_id(self, task: int) -> str:
         """The transactional id of a task, and the group of its marker.
 
-        >>> Call("sink", "7d0c", 0, 12, 8, ("t",)).transactional_id(3)
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").transactional_id(3)
         'sink-7d0c-0-3'
         """
         return f"{self._name}-{task}"
@@ -68,7 +75,7 @@ class Call:
     def plan_id(self) -> str:
         """The transactional id of the driver, and the group of its marker.
 
-        >>> Call("sink", "7d0c", 0, 12, 8, ("t",)).plan_id
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").plan_id
         'sink-7d0c-0-plan'
         """
         return f"{self._name}-plan"
@@ -77,10 +84,12 @@ class Call:
     def marker(self) -> GroupOffset:
         """What each transaction of this call commits.
 
-        >>> Call("sink", "7d0c", 0, 12, 8, ("t", "s")).marker
-        GroupOffset(topic='s', partition=0, offset=13, metadata='{"tasks": 8, "call": 0, "topic": "s;t"}')
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t", "s"), "1f3b").marker.metadata
+        '{"tasks": 8, "call": 0, "content": "1f3b", "topic": "s;t"}'
         """
-        about = {"tasks": self.tasks, "call": self.number, "topic": _topics(self.topics)}
+        about = {
+            "tasks": self.tasks, "call": self.number, "content": self.content, "topic": _topics(self.topics),
+        }  # fmt: skip
         return GroupOffset(min(self.topics), 0, self.batch + 1, json.dumps(about))
 
     @property
@@ -111,16 +120,15 @@ def preparation(call: Call, found: GroupOffset | None) -> Preparation:
         found: The marker; None = there is none.
 
     Raises:
-        CheckpointError: A newer batch was begun already.
+        CheckpointError: A newer batch was begun already, or this one with other rows.
         OptionError: The batch was begun with another number of tasks, or calls before wrote to other topics.
     """
     if found is None:
         return Preparation(commits_plan=True, warnings=_no_marker(call) if call.batch else ())
-    batch, tasks = _read(call, found)
-    if batch == call.batch:
-        _check_tasks(call, tasks)
+    before = _read(call, found)
+    if before.batch == call.batch:
         return Preparation(commits_plan=False)
-    return Preparation(commits_plan=True, fenced=range(call.tasks, max(tasks, call.tasks)))
+    return Preparation(commits_plan=True, fenced=range(call.tasks, max(before.tasks, call.tasks)))
 
 
 def is_written(call: Call, found: GroupOffset | None) -> bool:
@@ -131,23 +139,28 @@ def is_written(call: Call, found: GroupOffset | None) -> bool:
         found: The marker; None = there is none.
 
     Raises:
-        CheckpointError: The task has written a newer batch already.
+        CheckpointError: The task has written a newer batch already, or this one with other rows.
         OptionError: It has written the batch as one of another number of tasks, or calls before wrote to
             other topics.
     """
-    if found is None:
-        return False
-    batch, tasks = _read(call, found)
-    if batch == call.batch:
-        _check_tasks(call, tasks)
-    return batch == call.batch
+    return found is not None and _read(call, found).batch == call.batch
 
 
-def _read(call: Call, found: GroupOffset) -> tuple[int, int]:
-    """Batch and number of tasks of a marker, which is of the same call and not of a newer batch."""
+@dataclass(frozen=True)
+class _Written:
+    """What a marker says of the batch that was written."""
+
+    batch: int
+    tasks: int
+    content: str
+
+
+def _read(call: Call, found: GroupOffset) -> _Written:
+    """What a marker says: it is of the same call, of no newer batch, and of the same batch if it has its number."""
     try:
         about = json.loads(found.metadata)
-        tasks, topics = int(about["tasks"]), str(about["topic"])
+        topics = str(about["topic"])
+        written = _Written(found.offset - 1, int(about["tasks"]), str(about["content"]))
     except (ValueError, TypeError, KeyError):
         raise CheckpointError(
             f"A consumer group that 'sink.transactional-id-prefix' = '{call.prefix}' names has committed an "
@@ -158,28 +171,45 @@ def _read(call: Call, found: GroupOffset) -> tuple[int, int]:
         raise OptionError(
             f"Call {call.number} of upsert_sink with 'sink.transactional-id-prefix' = '{call.prefix}' wrote to "
             f"topic '{topics}' before, and is to write to '{_topics(call.topics)}' now, so its markers say "
-            "nothing about what is written there. Give each sink a prefix of its own, and a new one to a sink "
-            "whose topics change. Nothing of this call was written."
+            "nothing about what is written there. Nothing of this call was written. Finish the batch as it was begun, "
+            "with the same sinks in the same order; then give each sink a prefix of its own, and a new one to a "
+            "sink whose topics change. (A new prefix for a batch that is half written writes all of it again.)"
         )
-    batch = found.offset - 1
-    if batch > call.batch:
+    if written.batch > call.batch:
         raise CheckpointError(
-            f"Batch {batch} of query {call.query} was written to topic '{topics}' already, and batch "
+            f"Batch {written.batch} of query {call.query} was written to topic '{topics}' already, and batch "
             f"{call.batch} is to be written now: the checkpoint was set back, or a newer run of the query "
-            "goes on elsewhere. Nothing of this batch was written. Go on from the newest checkpoint; to write "
-            "the batches once more on purpose, give another 'sink.transactional-id-prefix'."
+            f"goes on elsewhere. {_NOTHING_WRITTEN}"
         )
-    return batch, tasks
+    if written.batch == call.batch:
+        _check_same(call, written)
+    return written
 
 
-def _check_tasks(call: Call, tasks: int) -> None:
-    if tasks != call.tasks:
+def _check_same(call: Call, written: _Written) -> None:
+    """A batch that runs again is the same batch."""
+    if written.content != call.content:
+        raise CheckpointError(
+            f"Batch {call.batch} of query {call.query} was begun before as another one: the checkpoint was set back, "
+            "so that Spark planned the batch anew, or 'primary-key' or the type of its columns was changed before "
+            f"the batch was done. {_NOTHING_WRITTEN}"
+        )
+    if written.tasks != call.tasks:
         raise OptionError(
-            f"Batch {call.batch} of query {call.query} was begun with 'sink.parallelism' = '{tasks}' and is to "
+            f"Batch {call.batch} of query {call.query} was begun with 'sink.parallelism' = '{written.tasks}' and is to "
             f"be written again with '{call.tasks}', which would write again what some tasks have written "
-            f"already. Set 'sink.parallelism' to '{tasks}' until this batch is done; a later batch may have "
+            f"already. Set 'sink.parallelism' to '{written.tasks}' until this batch is done; a later batch may have "
             "another number. Nothing of this batch was written now."
         )
+
+
+def digest(*parts: str) -> str:
+    """A short text that differs when one of the parts does.
+
+    >>> digest("a", "b") == digest("ab"), len(digest("a"))
+    (False, 16)
+    """
+    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _no_marker(call: Call) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sink.spark_task import BATCH_ID, QUERY_ID
@@ -23,11 +23,13 @@ class RunningBatch:
         query: Id of the query, which survives restarts.
         run: Id of this run of it.
         batch: Number of the micro-batch.
+        plan: What the checkpoint says of it: the same when it runs again.
     """
 
     query: str
     run: str
     batch: int
+    plan: str
 
 
 def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
@@ -54,15 +56,25 @@ def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
             f"upsert_sink was called with batch {batch_id} while batch {batch} runs: {_WHAT} needs the number "
             "that foreachBatch hands over."
         )
-    return RunningBatch(query, _run_of(rows, query), batch_id)
+    execution = _execution(rows, query)
+    return RunningBatch(
+        query, str(execution.runId().toString()), batch_id, _plan(execution, batch_id)
+    )
 
 
-def _run_of(rows: DataFrame, query: str) -> str:
-    """Id of the run of a query, as Spark has it, whatever job group is set."""
+def _plan(execution: Any, batch: int) -> str:
+    """What the checkpoint says of a batch: it stays when the batch runs again, and is another when it is planned anew."""
+    planned = execution.offsetLog().get(batch).get()
+    # Offsets alone may be the same: those of a source of files count its own log.
+    metadata = planned.productElement(1)  # its name differs from version to version
+    return f"{planned.toString()} {metadata.get().batchTimestampMs()}"
+
+
+def _execution(rows: DataFrame, query: str) -> Any:
+    """The running query, as Spark has it, whatever job group is set."""
     session = rows.sparkSession
     id_ = session.sparkContext._jvm.java.util.UUID.fromString(query)  # type: ignore[union-attr]  # noqa: SLF001
-    execution = session._jsparkSession.sharedState().activeStreamingQueries().get(id_)  # noqa: SLF001
-    return str(execution.runId().toString())
+    return session._jsparkSession.sharedState().activeStreamingQueries().get(id_)  # noqa: SLF001
 
 
 class CallNumbers:

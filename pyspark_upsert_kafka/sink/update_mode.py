@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.markers import Call
+from pyspark_upsert_kafka.core.markers import Call, digest
 from pyspark_upsert_kafka.core.options import (
     CALL,
     DDL,
@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.core.options import (
     write_options,
 )
 from pyspark_upsert_kafka.core.secrecy import masked
+from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.core.warning import is_on, speculation, warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
@@ -81,9 +82,11 @@ def _prepared(rows: DataFrame, batch_id: int, options: WriteOptions) -> str:
     running = running_batch(rows, batch_id)
     prefix, tasks = str(options.transactional_id_prefix), int(options.parallelism or 0)
     number = _call_numbers.next(prefix, running, threading.get_ident())
-    topics = options.table.topics.names
-    prepare(Call(prefix, running.query, number, batch_id, tasks, topics), transactions(options))
-    return f"{running.query}/{number}/{batch_id}/{tasks}"
+    key = table_to_write(rows.schema, options).key
+    content = digest(running.plan, *(f"{field.name} {field.dataType}" for field in key))
+    call = Call(prefix, running.query, number, batch_id, tasks, options.table.topics.names, content)
+    prepare(call, transactions(options))
+    return f"{running.query}/{number}/{batch_id}/{tasks}/{content}"
 
 
 def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> UpsertSink:

@@ -137,7 +137,7 @@ from tests.kafka.conftest import messages
 servers, topic, query = sys.argv[1:]
 client = load_client("librdkafka")
 opened = partial(client.transactional_sender, Properties({"bootstrap.servers": servers}), (topic,))
-delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,)), 1, opened)
+delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,), "1f3b"), 1, opened)
 delivery.send(messages(topic, (b"late", b"1")))
 os.kill(os.getpid(), signal.SIGSTOP)
 delivery.send(messages(topic, (b"late", b"2")))
@@ -155,7 +155,7 @@ def test_a_zombie_writes_nothing(broker):
     client = load_client("librdkafka")
     properties = Properties({"bootstrap.servers": broker.servers})
     opened = partial(client.transactional_sender, properties, (topic,))
-    delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,)), 1, opened)
+    delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,), "1f3b"), 1, opened)
     delivery.send(messages(topic, *numbered(3)))
     delivery.commit()
 
@@ -255,7 +255,7 @@ def test_kafka_python_is_refused():
 def test_calls_of_a_sink_and_their_markers(broker, transactions):
     """A call's marker comes back from the broker as what the call made of it."""
     topic = broker.topic()
-    call = Call("sink", str(uuid.uuid4()), 0, 2**31, 3, (topic,))
+    call = Call("sink", str(uuid.uuid4()), 0, 2**31, 3, (topic,), "1f3b")
     with closing(transactions.open(topic, call.plan_id)) as plan:
         plan.begin()
         plan.commit(call.marker)

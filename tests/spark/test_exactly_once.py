@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -93,6 +94,25 @@ def test_a_batch_that_runs_again_writes_nothing_twice(broker: Broker, batches: B
 
     assert "'sink.parallelism' = '3'" in text
     assert "with '2'" in text
+    assert messages(broker, topic) == batches.written()
+
+
+def test_a_checkpoint_set_back_by_one_batch_is_refused(
+    broker: Broker, batches: Batches, tmp_path: Path
+) -> None:
+    """Spark plans the batch anew, with other rows: its number alone would have them passed over."""
+    topic, before, second = broker.topic(2), tmp_path / "before", batches.files / "001.json"
+    second.rename(tmp_path / "later")
+    batches.run(sink(broker, topic))
+    copytree(batches.checkpoint, before)
+    (tmp_path / "later").rename(second)
+    batches.run(sink(broker, topic))
+    rmtree(batches.checkpoint)
+    before.rename(batches.checkpoint)
+    second.unlink()
+    put(batches.files, 2, (1, "third", "+I"))
+
+    assert "CheckpointError: Batch 1 of query" in refused(lambda: batches.run(sink(broker, topic)))
     assert messages(broker, topic) == batches.written()
 
 

@@ -169,15 +169,15 @@ def json_topic_list(value: str) -> tuple[str, ...]:
     return topic_list(";".join(map(str, names)))
 
 
-def numbered_call(value: str) -> tuple[str, int, int, int]:
-    """``query/call/batch/tasks``.
+def numbered_call(value: str) -> tuple[str, int, int, int, str]:
+    """``query/call/batch/tasks/content``.
 
-    >>> numbered_call("7d0c/0/12/8")
-    ('7d0c', 0, 12, 8)
+    >>> numbered_call("7d0c/0/12/8/1f3b")
+    ('7d0c', 0, 12, 8, '1f3b')
     """
-    query, *numbers = value.split("/")
+    query, *numbers, content = value.split("/")
     number, batch, tasks = map(int, numbers)
-    return query, number, batch, tasks
+    return query, number, batch, tasks, content
 
 
 def column_list(separator: str) -> Parser:

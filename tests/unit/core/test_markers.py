@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.markers import (
 )
 
 QUERY = "7d0cf6a1-0000-4000-8000-000000000000"
-CALL = Call("sink", QUERY, 0, 12, 4, ("t",))
+CALL = Call("sink", QUERY, 0, 12, 4, ("t",), "1f3b")
 
 
 def marker(batch: int, tasks: int = 4, **more: object) -> GroupOffset:
@@ -49,7 +49,9 @@ def test_a_marker_says_what_was_written():
     """Offset = batch + 1, on partition 0 of the first topic, with the number of tasks, call and topics."""
     call = replace(CALL, number=2, topics=("b", "a"))
 
-    assert call.marker == GroupOffset("a", 0, 13, '{"tasks": 4, "call": 2, "topic": "a;b"}')
+    assert call.marker == GroupOffset(
+        "a", 0, 13, '{"tasks": 4, "call": 2, "content": "1f3b", "topic": "a;b"}'
+    )
 
 
 def test_the_order_of_topics_makes_no_difference():
@@ -123,6 +125,12 @@ def test_no_marker_is_no_question_for_the_first_batch_only():
             OptionError,
             ["'sink.parallelism' = '8'", "'4'", "to '8' until this batch is done"],
         ),
+        (
+            marker(12, content="77"),
+            CheckpointError,
+            ["Batch 12", "another one", "set back", "'primary-key'"],
+        ),
+        (marker(12, content="77", tasks=8), CheckpointError, ["another one"]),
         (marker(12, topics=("u",)), OptionError, ["topic 'u' before", "'t' now"]),
         (marker(3, topics=("t", "u")), OptionError, ["'t;u'", "prefix of its own"]),
         (
@@ -131,7 +139,11 @@ def test_no_marker_is_no_question_for_the_first_batch_only():
             ["no marker of this sink", "another prefix"],
         ),
         (GroupOffset("t", 0, 13, "[]"), CheckpointError, ["no marker of this sink"]),
-        (GroupOffset("t", 0, 13, '{"tasks": null, "topic": 1}'), CheckpointError, ["no marker"]),
+        (
+            GroupOffset("t", 0, 13, '{"tasks": null, "content": "", "topic": 1}'),
+            CheckpointError,
+            ["no marker"],
+        ),
     ],
 )
 def test_what_does_not_go_on_from_the_marker_is_refused(decide, found, error, parts):
@@ -148,7 +160,7 @@ def test_what_does_not_go_on_from_the_marker_is_refused(decide, found, error, pa
 )  # fmt: skip
 def test_a_call_knows_its_own_marker(batch, tasks, number, topics):
     """What a call commits says to the same call that it is written, and to the next batch that it is not."""
-    call = Call("p", QUERY, number, batch, tasks, tuple(topics))
+    call = Call("p", QUERY, number, batch, tasks, tuple(topics), "1f3b")
 
     assert is_written(call, call.marker)
     assert not preparation(call, call.marker).commits_plan

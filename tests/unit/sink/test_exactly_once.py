@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
 from tests.unit.sink.fake_transactions import FakeKafka
 
-CALL = Call("sink", "query", 0, 5, 2, ("t",))
+CALL = Call("sink", "query", 0, 5, 2, ("t",), "1f3b")
 
 
 def message(value: bytes) -> Messages:

@@ -48,7 +48,7 @@ class ExactlyOnce(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.kafka = FakeKafka()
-        self.call = Call("sink", "query", 0, 0, 0, ("t",))
+        self.call = Call("sink", "query", 0, 0, 0, ("t",), "1f3b")
         self.attempts: list[Attempt] = []
         self.done: set[int] = set()
         self.calls: list[Call] = []

@@ -10,7 +10,7 @@ import pytest
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, RunningBatch, running_batch
 
-BATCH = RunningBatch("query", "run", 7)
+BATCH = RunningBatch("query", "run", 7, "[7]")
 
 
 def test_calls_are_numbered_within_a_batch():
