@@ -19,7 +19,7 @@ from stages import noop
 from topics import PARTITIONS
 from usage import KINDS, Usage
 
-from pyspark_upsert_kafka import upsert_sink
+from pyspark_upsert_kafka import normalize_changelog, upsert_sink
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ def _cpu(parts: dict[str, float] | None) -> str:
 def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Result:
     if case.exactly_once:
         job = _writing_by_upsert_sink(bench, files)
+    elif case.normalized_keys:
+        job = _normalizing(bench, case.normalized_keys)
     else:
         job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
     sides = (True, False) if case.peer else (True,)
@@ -126,6 +128,19 @@ def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
         begin = time.monotonic()
         noop(frame)
         return time.monotonic() - begin
+
+    return job
+
+
+def _normalizing(bench: Bench, keys: int) -> Callable[[bool], float]:
+    """Micro-batches of 250,000 changes; the first ones fill the state, and its start is counted too."""
+    topic = bench.filled(bench.count, keys)
+
+    def job(ours: bool) -> float:  # noqa: ARG001 - there is no other side
+        reader = bench.spark.readStream.format("upsert-kafka").options(**bench.options(topic))
+        changes = reader.schema(f"{SCHEMA}, _partition INT, _offset BIGINT, _change_type STRING")
+        limited = changes.option("maxOffsetsPerTrigger", 250_000).load()
+        return _streamed(bench, normalize_changelog(limited, ["id"]), "noop", {})
 
     return job
 

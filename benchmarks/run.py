@@ -27,7 +27,7 @@ def main() -> int:
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run(
             [python, "-m", "pip", "install", "--quiet", "--editable",
-             f"{PROJECT}[protobuf]", f"pyspark=={PYSPARK}", "psutil>=6.0"],
+             f"{PROJECT}[protobuf,changelog]", f"pyspark=={PYSPARK}", "psutil>=6.0"],
             check=True,
         )  # fmt: skip
         ready.touch()

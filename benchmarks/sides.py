@@ -25,6 +25,7 @@ class Case:
         key: Whether Spark's side decodes the key too.
         tuned: Whether Spark's sink has the settings of `TUNED` instead of its defaults.
         exactly_once: Whether both sides are `upsert_sink`, and the other one writes at least once.
+        normalized_keys: Over how many keys are the changes that go through `normalize_changelog`; 0 = they do not.
     """
 
     name: str
@@ -35,11 +36,12 @@ class Case:
     key: bool = False
     tuned: bool = False
     exactly_once: bool = False
+    normalized_keys: int = 0
 
     @property
     def peer(self) -> bool:
-        """Whether Spark has functions for the format."""
-        return self.format in PEERS
+        """Whether Spark has functions for the format, and for the job."""
+        return self.format in PEERS and not self.normalized_keys
 
 
 def read_ours(
@@ -116,6 +118,8 @@ CASES = (
     replace(_READ, name="read batch: changelog / from_json(value) only", mode="changelog"),
     replace(_READ, name="read stream: every message (append) / from_json(value)", streams=True),
     replace(_READ, name="read stream: changelog / from_json(value) only", streams=True, mode="changelog"),
+    replace(_READ, name="read stream: normalize_changelog, 50,000 keys", streams=True, mode="changelog", normalized_keys=50_000),
+    replace(_READ, name="read stream: normalize_changelog, 1,000,000 keys", streams=True, mode="changelog", normalized_keys=1_000_000),
     replace(_WRITE, name="write batch / to_json + kafka sink"),
     replace(_WRITE, name="write batch / to_json + kafka sink, tuned", tuned=True),
     replace(_WRITE, name="write stream / to_json + kafka sink", streams=True),
@@ -152,6 +156,9 @@ JARS = (
 """Spark's Kafka and Avro connectors and what they need beside Spark's own jars, on Maven Central."""
 
 
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
 def session() -> SparkSession:
     """A session on two cores with Spark's Kafka and Avro connectors."""
     spark = (
@@ -164,6 +171,7 @@ def session() -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -25,6 +25,8 @@ from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
+    from pyspark_upsert_kafka.changelog.last_changes import last_changes
+    from pyspark_upsert_kafka.changelog.normalize import normalize_changelog
     from pyspark_upsert_kafka.core.ddl import watermark_of
     from pyspark_upsert_kafka.kafka.local import (
         LocalAcl,
@@ -53,6 +55,8 @@ __all__ = [
     "UnknownTopicError",
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
+    "last_changes",
+    "normalize_changelog",
     "upsert_sink",
     "watermark_of",
 ]
@@ -65,6 +69,8 @@ _LAZY = {
     "LocalCertificates": "pyspark_upsert_kafka.kafka.local",
     "LocalKafka": "pyspark_upsert_kafka.kafka.local",
     "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
+    "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
+    "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
     "watermark_of": "pyspark_upsert_kafka.core.ddl",
 }

@@ -16,8 +16,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
-from pyspark_upsert_kafka import upsert_sink
+from pyspark_upsert_kafka import normalize_changelog, upsert_sink
 from tests.spark.streams import KNOWS_LIMITS
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SLOWLY = "concat('slept', reflect('java.lang.Thread', 'sleep', 1L)) <> ''"
 """A condition that is true, after a millisecond."""
@@ -35,13 +37,15 @@ def start(
     copied: str,
     counted: str,
     exact: str,
+    lengths: str,
     checkpoints: str,
 ) -> list[StreamingQuery]:
-    """Copies the changes of a table, counts those of each key, and copies them exactly once, up to the end."""
+    """Copies the changes of a table, counts those of each key, copies them exactly once, and counts its rows, up to the end."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     limits = {"maxOffsetsPerTrigger": "700"} if KNOWS_LIMITS else {}
     changes = (
         spark.readStream.format("upsert-kafka")
-        .schema("id BIGINT, name STRING, _change_type STRING, _offset BIGINT")
+        .schema("id BIGINT, name STRING, _change_type STRING, _partition INT, _offset BIGINT")
         .options(**table(servers, source), **limits)
         .load()
         .where(SLOWLY)
@@ -57,10 +61,20 @@ def start(
             "sequence-by": "_offset",
         },
     )
+    sign = f.when(f.col("_change_type").isin("insert", "update_postimage"), 1).otherwise(-1)
+    by_length = (
+        normalize_changelog(changes, ["id"], 4)
+        .groupBy(f.length("name").cast("bigint").alias("id"))
+        .agg(f.sum(sign).alias("rows"))
+        .withColumn("_change_type", f.when(f.col("rows") > 0, "upsert").otherwise("delete"))
+    )
     writers = {
         "copy": changes.writeStream.format("upsert-kafka").options(**table(servers, copied)),
         "count": counts.writeStream.outputMode("update").foreachBatch(sink),
         "exact": changes.writeStream.foreachBatch(exactly_once),
+        "length": by_length.writeStream.outputMode("update").foreachBatch(
+            upsert_sink(table(servers, lengths))
+        ),
     }
     return [
         writer.option("checkpointLocation", f"{checkpoints}/{name}")

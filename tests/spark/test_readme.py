@@ -88,12 +88,13 @@ class World:
 
 @pytest.fixture
 def tidy(spark: SparkSession) -> Iterator[None]:
-    """Ends what the snippets of a page leave running or defined."""
+    """Ends what the snippets of a page leave running, defined or set."""
     yield
     for query in spark.streams.active:
         query.stop()
     for table in spark.catalog.listTables():
         spark.sql(f"DROP {'VIEW' if table.isTemporary else 'TABLE'} {table.name}")
+    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
 
 
 @pytest.mark.timeout(900)

@@ -36,7 +36,7 @@ def kill_in_a_batch(program: list[str], broker: Broker, targets: list[str], fold
     Not before all queries have planned a batch: what Spark does with half a checkpoint is Spark's.
     """
     log = folder / "program.log"
-    planned = [folder / name / "offsets" / "0" for name in ("copy", "count", "exact")]
+    planned = [folder / name / "offsets" / "0" for name in ("copy", "count", "exact", "length")]
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "looks"})
     while True:
         with log.open("wb") as said:
@@ -63,17 +63,17 @@ def kill_in_a_batch(program: list[str], broker: Broker, targets: list[str], fold
 def test_killed_programs_leave_the_right_tables(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    """A copy, counts and an exact copy by upsert_sink, killed while all write, and started again elsewhere.
+    """A copy, counts, an exact copy and counts of rows by length, killed while all write, and started again elsewhere.
 
-    In the end each key's last change is that of the source; no change is counted twice or left out; and in the exact
-    copy each change is once, those of a key in their order.
+    In the end each key's last change is that of the source; no change is counted twice or left out; in the exact
+    copy each change is once, those of a key in their order; and rows that changed or went away are counted no more.
     """
-    source, copied, counted, exact = (broker.topic(2) for _ in range(4))
+    source, copied, counted, exact, lengths = (broker.topic(2) for _ in range(5))
     changes = (message(n % 700, None if n % 7 == 0 else f"v{n}") for n in range(ROWS))
     broker.produce(source, *changes)
-    arguments = (broker.servers, source, copied, counted, exact, str(tmp_path))
+    arguments = (broker.servers, source, copied, counted, exact, lengths, str(tmp_path))
     program = [sys.executable, "-m", "tests.spark.pipelines", *arguments]
-    kill_in_a_batch(program, broker, [copied, counted, exact], tmp_path)
+    kill_in_a_batch(program, broker, [copied, counted, exact, lengths], tmp_path)
     for query in start(spark, *arguments):
         run_to_end(query)
     counts = Counter(json.loads(key or b"")["id"] for key, _ in broker.pairs(source))
@@ -83,6 +83,9 @@ def test_killed_programs_leave_the_right_tables(
         b'{"id":%d}' % id_: {"id": id_, "changes": count} for id_, count in counts.items()
     }
     assert all_values(broker, exact) == all_values(broker, source)
+    names = [row["name"] for row in last_values(broker, source).values() if row]
+    rows = {key: row["rows"] for key, row in last_values(broker, lengths).items() if row}
+    assert rows == {b'{"id":%d}' % n: count for n, count in Counter(map(len, names)).items()}
 
 
 def all_values(broker: Broker, topic: str) -> dict[bytes | None, list[bytes | None]]:

@@ -29,6 +29,8 @@ PUBLIC = [
     "UnknownTopicError",
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
+    "last_changes",
+    "normalize_changelog",
     "upsert_sink",
     "watermark_of",
 ]

@@ -1,0 +1,57 @@
+"""The last change of each key in a batch of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark_upsert_kafka.changelog.columns import change_columns
+from pyspark_upsert_kafka.core.errors import SchemaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
+    """The last change of each key, deletes included: what a ``MERGE`` into another table wants.
+
+    A ``MERGE`` refuses two changes of one row, and a batch of changes may hold many.
+
+    Args:
+        df: A batch of changes as `foreachBatch` hands it over, or as it is read with ``read.mode`` =
+            ``changelog``: with ``_change_type``, and with ``_partition`` and ``_offset``, which
+            order the changes of a key.
+        keys: The columns of the key.
+
+    Returns:
+        The same columns, with at most one row per key.
+
+    Raises:
+        SchemaError: A column is missing, a key is no column, or the DataFrame is a stream.
+
+    Example::
+
+        def merge(changes: DataFrame, batch_id: int) -> None:
+            last_changes(changes, ["user_id"]).createOrReplaceTempView("changes")
+            changes.sparkSession.sql("MERGE INTO users USING changes ON ...")
+
+        stream.writeStream.foreachBatch(merge).start()
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    columns = change_columns(df.schema, keys, "last_changes")
+    if df.isStreaming:
+        raise SchemaError(
+            "last_changes takes a batch, and this DataFrame is a stream: call it in a foreachBatch."
+        )
+    newest_first = Window.partitionBy(*map(_quoted, columns.keys)).orderBy(
+        f.desc(columns.partition), f.desc(columns.offset)
+    )
+    place = "_place_of_change"
+    numbered = df.withColumn(place, f.row_number().over(newest_first))
+    return numbered.where(f.col(place) == 1).drop(place)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

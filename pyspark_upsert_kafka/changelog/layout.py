@@ -1,0 +1,60 @@
+"""What the state of a normalized changelog was written with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from pyspark_upsert_kafka.core.errors import CheckpointError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the state is written with, and what a query that goes on with it must have.
+
+    Args:
+        buckets: Over how many buckets the keys are spread.
+        keys: The columns of the key.
+        columns: The columns of the rows, and their types.
+    """
+
+    buckets: int
+    keys: Sequence[str]
+    columns: Mapping[str, str]
+
+    def to_json(self) -> str:
+        """It as the state keeps it."""
+        return json.dumps({"version": 1, **asdict(self)})
+
+    def check(self, kept: str) -> None:
+        """Refuses to go on with a state that was written with another layout.
+
+        Columns may have been added: rows from before have NULL there.
+
+        Raises:
+            CheckpointError: Naming the number of buckets, or the first column that is wrong.
+        """
+        old = json.loads(kept)
+        start_anew = "Go on as before, or start a new checkpoint."
+        if old["version"] != 1:
+            raise CheckpointError(
+                f"normalize_changelog: the checkpoint was written by a later version of this package. {start_anew}"
+            )
+        if old["buckets"] != self.buckets:
+            raise CheckpointError(
+                f"normalize_changelog: the checkpoint has buckets={old['buckets']}, and this query has "
+                f"buckets={self.buckets}: each key would be looked for in another bucket. {start_anew}"
+            )
+        if old["keys"] != list(self.keys):
+            raise CheckpointError(
+                f"normalize_changelog: the checkpoint has the keys {', '.join(old['keys'])}, and this query "
+                f"has {', '.join(self.keys)}. {start_anew}"
+            )
+        for name, kind in old["columns"].items():
+            if self.columns.get(name) != kind:
+                now = f"has the type {self.columns[name]}" if name in self.columns else "is gone"
+                raise CheckpointError(
+                    f"normalize_changelog: column {name!r} has the type {kind} in the checkpoint, and now it {now}. "
+                    f"Columns may be added, and nothing else. {start_anew}"
+                )

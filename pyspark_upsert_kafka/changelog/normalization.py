@@ -1,0 +1,146 @@
+"""Upserts and deletes become changes of whole rows, a table of last rows at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.equality import equal_values
+from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.errors import SchemaError
+
+_INSERT, _PREIMAGE, _POSTIMAGE, _DELETE = range(4)
+_NAMES = ("insert", "update_preimage", "update_postimage", "delete")
+
+
+class Normalized(NamedTuple):
+    """What changes made of the last rows, and which changes of whole rows they were."""
+
+    last: pa.Table
+    changes: pa.Table
+
+
+def normalized(last: pa.Table, changes: pa.Table, columns: ChangeColumns) -> Normalized:
+    """The last row per key after some changes, and the changes as those of whole rows.
+
+    An upsert of a key without a row is an ``insert``, one of an equal row is nothing, any other is
+    ``update_preimage`` with the row as it was and ``update_postimage`` with the new one. A delete shows the row as it
+    was; one of a key without a row is nothing. Metadata is that of the message that made the change.
+
+    Args:
+        last: One row per key, with the columns ``columns.row``.
+        changes: Upserts and deletes in any order, with all columns.
+        columns: Which column is what.
+
+    Raises:
+        SchemaError: A change is neither an upsert nor a delete.
+    """
+    changes = _in_order(changes, columns).combine_chunks()
+    deletes = _deletes(changes, columns)
+    old = last.num_rows
+    rows = pa.concat_tables([last, changes.select(list(columns.row))]).combine_chunks()
+    before, is_last = _chains(rows.select(list(columns.keys)))
+
+    is_delete = np.concatenate([np.zeros(old, bool), deletes])
+    kept = rows.filter(pa.array(is_last & ~is_delete))
+    # Of each change, the row of its key before it, or -1.
+    before = before[old:]
+    before = np.where(is_delete[before], -1, before)
+    return Normalized(kept, _output(changes, rows, before, deletes, columns))
+
+
+def _in_order(changes: pa.Table, columns: ChangeColumns) -> pa.Table:
+    partition, offset = (changes[name].to_numpy() for name in (columns.partition, columns.offset))
+    order = np.lexsort((offset, partition))
+    return changes if (order[1:] > order[:-1]).all() else changes.take(order)
+
+
+def _deletes(changes: pa.Table, columns: ChangeColumns) -> np.ndarray:
+    """For each change whether it is a delete; any other is an upsert."""
+    kinds = changes[columns.change_type]
+    deletes, upserts = (pc.equal(kinds, kind) for kind in ("delete", "upsert"))
+    known = pc.fill_null(pc.or_(deletes, upserts), False)
+    if not pc.all(known, min_count=0).as_py():
+        at = pc.index(known, False).as_py()
+        kind, partition, offset = (
+            changes[name][at].as_py()
+            for name in (columns.change_type, columns.partition, columns.offset)
+        )
+        shown = "NULL" if kind is None else repr(kind)
+        raise SchemaError(
+            f"normalize_changelog takes rows whose {columns.change_type!r} is 'upsert' or 'delete', and that of "
+            f"partition {partition}, offset {offset} is {shown}. Rows of bad messages have NULL there: put "
+            "them aside first, with df.where('_error IS NULL')."
+        )
+    return np.array(deletes.to_numpy(), dtype=bool)
+
+
+def _chains(keys: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """For each row the one before it that has its key, or -1; and whether it is the last of its key."""
+    import polars as pl
+
+    count = keys.num_rows
+    # Named by their place: a key column may have any name.
+    frame = pl.DataFrame(
+        {str(at): pl.from_arrow(canonical_floats(column)) for at, column in enumerate(keys.columns)}
+    )
+    by_key = frame.with_row_index("row").group_by(frame.columns).agg("row")["row"]
+    ends = by_key.list.len().to_numpy().astype(np.int64).cumsum()
+    rows = by_key.explode().to_numpy().astype(np.int64)
+    before = np.full(count, -1)
+    before[rows[1:]] = rows[:-1]
+    is_last = np.zeros(count, bool)
+    if count:
+        before[rows[np.concatenate([[0], ends[:-1]])]] = -1
+        is_last[rows[ends - 1]] = True
+    return before, is_last
+
+
+def _output(
+    changes: pa.Table,
+    rows: pa.Table,
+    before: np.ndarray,
+    deletes: np.ndarray,
+    columns: ChangeColumns,
+) -> pa.Table:
+    """The changes of whole rows, in the order of the changes that made them."""
+    old, known = rows.num_rows - changes.num_rows, before >= 0
+    updates = known & ~deletes
+    updates[updates] = ~_unchanged(rows, before, np.flatnonzero(updates), old, columns)
+    inserts = ~known & ~deletes
+    parts = np.where(updates, 2, inserts | (known & deletes))
+    change = np.repeat(np.arange(len(parts)), parts)
+    second = np.zeros(len(change), bool)
+    second[1:] = change[1:] == change[:-1]
+    new = second | inserts[change]
+    row = np.where(new, old + change, before[change])
+    kind = np.select(
+        [second, inserts[change], deletes[change]], [_POSTIMAGE, _INSERT, _DELETE], _PREIMAGE
+    )
+    schema = changes.schema
+    names = pa.array(_NAMES, schema.field(columns.change_type).type)
+    made = {columns.change_type: names.take(pa.array(kind))}
+    made |= {name: rows[name].take(row) for name in columns.row}
+    made |= {name: changes[name].take(change) for name in columns.metadata}
+    return pa.table([made[name] for name in columns.all], schema=schema)
+
+
+def _unchanged(
+    rows: pa.Table, before: np.ndarray, at: np.ndarray, old: int, columns: ChangeColumns
+) -> np.ndarray:
+    """Of the changes at these places, which leave the row as it was."""
+    same = np.ones(len(at), bool)
+    earlier, later = pa.array(before[at]), pa.array(old + at)
+    for name in columns.row:
+        if name not in columns.keys:
+            column = rows[name]
+            same &= equal_values(_array(column.take(earlier)), _array(column.take(later)))
+    return same
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

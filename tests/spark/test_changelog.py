@@ -1,0 +1,266 @@
+"""`normalize_changelog` and `last_changes` on Spark: types, micro-batches, restarts, other checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pyspark_upsert_kafka import OptionError, SchemaError, last_changes, normalize_changelog
+from tests.conftest import Broker
+from tests.spark.conftest import rows, run_to_end
+from tests.spark.streams import Batches, message, read
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SCHEMA = "id BIGINT, name STRING, _partition INT, _offset BIGINT, _change_type STRING"
+
+keeps_state = pytest.mark.skipif(
+    not hasattr(DataFrame, "lateralJoin"), reason="state needs PySpark 4.1"
+)
+
+
+@pytest.fixture(autouse=True)
+def rocksdb(spark: SparkSession) -> Iterator[None]:
+    """State in RocksDB, which Spark's state for Python needs."""
+    spark.conf.set(PROVIDER, ROCKSDB)
+    yield
+    spark.conf.unset(PROVIDER)
+
+
+class Files:
+    """A changelog in files, each a micro-batch; the cheapest stream there is."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark, self._folder, self._offset = spark, folder, 0
+        folder.mkdir()
+
+    def add(self, *changes: tuple[int, str | None] | dict[str, Any]) -> None:
+        """A micro-batch of changes, all in partition 0; no name = a delete."""
+        lines = []
+        for change in changes:
+            row = (
+                change
+                if isinstance(change, dict)
+                else dict(zip(("id", "name"), change, strict=True))
+            )
+            kind = "delete" if row.get("name") is None else "upsert"
+            of_message = {"_partition": 0, "_offset": self._offset, "_change_type": kind}
+            lines.append(json.dumps({**of_message, **row}))
+            self._offset += 1
+        number = len(list(self._folder.iterdir()))
+        file = self._folder / f"{number}.json"
+        file.write_text("\n".join(lines))
+        os.utime(file, (number, number))  # Spark takes the oldest first
+
+    def stream(self, schema: str = SCHEMA) -> DataFrame:
+        """The changes as a stream."""
+        reader = self._spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        return reader.json(str(self._folder))
+
+
+@pytest.fixture
+def files(spark: SparkSession, tmp_path: Path) -> Files:
+    """An empty changelog."""
+    return Files(spark, tmp_path / "changelog")
+
+
+def kinds(batches: Batches) -> dict[int, list[tuple[Any, ...]]]:
+    """Kind, id and name of each batch's rows that has any."""
+    return {
+        number: [(row[4], row[0], row[1]) for row in found]
+        for number, found in batches.rows.items()
+        if found
+    }
+
+
+@keeps_state
+def test_a_batch_that_fails_and_a_restart_change_nothing(files: Files, tmp_path: Path) -> None:
+    """A micro-batch that runs again finds the rows as they were before it, in a new query too."""
+    files.add((1, "a"), (2, "a"), (2, None))
+    files.add((1, "b"), (2, "c"))
+    files.add((1, "b"), (2, None), (3, None))
+    sink = Batches(tmp_path / "checkpoint", fails={1, 2})
+
+    for _ in range(2):
+        with pytest.raises(Exception, match="fails as it was told to"):
+            run_to_end(sink.start(normalize_changelog(files.stream(), ["id"])))
+    run_to_end(sink.start(normalize_changelog(files.stream(), ["id"])))
+
+    assert {number: sorted(made) for number, made in kinds(sink).items()} == {
+        0: [("delete", 2, "a"), ("insert", 1, "a"), ("insert", 2, "a")],
+        1: [("insert", 2, "c"), ("update_postimage", 1, "b"), ("update_preimage", 1, "a")],
+        2: [("delete", 2, "c")],
+    }
+
+
+@keeps_state
+def test_columns_of_the_checkpoint(files: Files, tmp_path: Path) -> None:
+    """A column may be added; one that is gone, or other buckets, are refused in the first micro-batch with any rows."""
+    files.add((1, "a"))
+    sink = Batches(tmp_path / "checkpoint")
+    run_to_end(sink.start(normalize_changelog(files.stream(), ["id"], 4)))
+    wider = SCHEMA.replace("name STRING", "name STRING, age DECIMAL(10, 2)")
+
+    files.add({"id": 1, "name": "a", "age": 7})
+    run_to_end(sink.start(normalize_changelog(files.stream(wider), ["id"], 4)))
+    found = [(row[5], row[2] and str(row[2])) for row in sink.rows[1]]
+    assert found == [("update_preimage", None), ("update_postimage", "7.00")]
+
+    files.add((2, "another bucket"))
+    for frame, buckets, message_ in (
+        (files.stream(), 4, "column 'age' has the type decimal.* and now it is gone"),
+        (files.stream(wider), 8, "the checkpoint has buckets=4, and this query has buckets=8"),
+    ):
+        with pytest.raises(Exception, match=f"CheckpointError: normalize_changelog: {message_}"):
+            run_to_end(sink.start(normalize_changelog(frame, ["id"], buckets)))
+
+
+@keeps_state
+def test_a_topic_in_micro_batches(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Whole rows of a topic of two partitions, read in many micro-batches; applied, they are its snapshot."""
+    topic = broker.topic(2)
+    changes = (message(n % 37, None if n % 5 == 0 else f"v{n % 3}") for n in range(300))
+    broker.produce(topic, *changes)
+    stream = read(spark, broker, topic, SCHEMA, maxOffsetsPerTrigger=90)
+    sink = Batches(tmp_path)
+    run_to_end(sink.start(normalize_changelog(stream, ["id"], 4)))
+    snapshot = read_table(spark, broker, topic)
+
+    applied: dict[int, str] = {}
+    for number in sorted(sink.rows):
+        for id_, name, _, _, kind, _ in sink.rows[number]:
+            if kind in ("update_preimage", "delete"):
+                assert applied.pop(id_) == name
+            else:
+                assert id_ not in applied
+                applied[id_] = name
+    assert len(sink.rows) > 3
+    assert applied == snapshot
+
+
+def read_table(spark: SparkSession, broker: Broker, topic: str) -> dict[int, str]:
+    """Names by id, as a batch read has them."""
+    from tests.conftest import options
+
+    reader = spark.read.format("upsert-kafka").schema("id BIGINT, name STRING")
+    return {row.id: row.name for row in reader.options(**options(broker, topic)).load().collect()}
+
+
+TYPES = """
+named_struct('at', TIMESTAMP '2026-01-01 12:00:00', 'list', array(1, NULL)) AS nested,
+map('a', 1.5BD, 'b', NULL) AS map, parse_json('{"a": [1, "x"]}') AS variant,
+CAST('12345678901234567890.123' AS DECIMAL(38, 3)) AS decimal, 9007199254740993 AS big,
+CAST('NaN' AS DOUBLE) AS nan, X'00FF' AS bytes, DATE '2026-01-01' AS day, TIMESTAMP_NTZ '2026-01-01 12:00:00' AS ntz,
+INTERVAL '1' DAY AS interval, CAST(NULL AS INT) AS nothing, CAST(NULL AS VOID) AS void
+"""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_rows_of_every_type_come_through_a_batch(spark: SparkSession, zone: str) -> None:
+    """A batch is taken too; equal rows are equal in every type, and a delete shows the row as it was written."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        changes = spark.sql(
+            f"""SELECT CAST(key AS DOUBLE) AS key, {TYPES}, _change_type, 0 AS _partition, _offset
+            FROM VALUES ('NaN', 'upsert', 0L), ('-0.0', 'upsert', 1L), ('NaN', 'upsert', 2L),
+                ('0.0', 'upsert', 3L), ('0.0', 'delete', 4L), (NULL, 'upsert', 5L)
+                AS changes(key, _change_type, _offset)"""
+        ).repartition(3)
+        whole = normalize_changelog(changes, "key", 8).withColumn("variant", f.to_json("variant"))
+
+        expected = changes.withColumn("variant", f.to_json("variant")).where(
+            "_offset IN (0, 1, 3, 5)"
+        )
+        made = {3: ("delete", 4)}
+        wanted = []
+        for row in expected.collect():
+            kind, offset = made.get(row["_offset"], ("insert", row["_offset"]))
+            wanted.append(
+                repr(tuple({**row.asDict(), "_change_type": kind, "_offset": offset}.values()))
+            )
+        assert sorted(repr(tuple(row)) for row in whole.collect()) == sorted(wanted)
+        assert whole.schema == changes.withColumn("variant", f.to_json("variant")).schema
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_the_last_change_of_each_key(spark: SparkSession) -> None:
+    """One row per key, deletes included, by partition and offset."""
+    changes = spark.createDataFrame(
+        [
+            (1, "a", 0, 5, "upsert"),
+            (1, "b", 0, 7, "upsert"),
+            (1, "c", 0, 6, "upsert"),
+            (2, "a", 1, 1, "upsert"),
+            (2, None, 1, 2, "delete"),
+            (None, "n", 1, 3, "upsert"),
+        ],
+        SCHEMA,
+    ).repartition(3)
+
+    assert rows(last_changes(changes, ["ID"])) == [
+        (1, "b", 0, 7, "upsert"),
+        (2, None, 1, 2, "delete"),
+        (None, "n", 1, 3, "upsert"),
+    ]
+    assert last_changes(changes, "id").schema == changes.schema
+
+
+def test_what_is_refused_before_anything_runs(spark: SparkSession, files: Files) -> None:
+    """Each mistake that can be seen in the program is told when the function is called."""
+    stream = files.stream()
+    with pytest.raises(SchemaError, match=r"last_changes takes a batch.*in a foreachBatch"):
+        last_changes(stream, ["id"])
+    with pytest.raises(SchemaError, match="normalize_changelog needs the column '_offset'"):
+        normalize_changelog(stream.drop("_offset"), ["id"])
+    for buckets in (0, 2**15 + 1, True, 1.5):
+        with pytest.raises(OptionError, match="buckets must be 1 to 32768, and is"):
+            normalize_changelog(stream, ["id"], buckets)  # type: ignore[arg-type]
+    spark.conf.unset(PROVIDER)
+    with pytest.raises(OptionError, match=r"in RocksDB.*spark.conf.set\('spark.*', '.*RocksDB"):
+        normalize_changelog(stream, ["id"])
+
+
+def test_a_change_that_is_neither_upsert_nor_delete(spark: SparkSession) -> None:
+    """It is told with its place, and nothing is guessed."""
+    changes = spark.sql("SELECT 1 AS id, 'insert' AS _change_type, 3 AS _partition, 8L AS _offset")
+
+    with pytest.raises(Exception, match=r"SchemaError: .*partition 3, offset 8 is 'insert'"):
+        normalize_changelog(changes, ["id"]).collect()
+
+
+@keeps_state
+def test_sums_go_down_and_survive_a_restart(
+    spark: SparkSession, files: Files, tmp_path: Path
+) -> None:
+    """Signed counts on top of it, in update mode: with a failure between, they are those of the table as it is."""
+    files.add((1, "Asia"), (2, "Asia"), (3, "Europe"))
+    files.add((1, "Africa"), (3, None), (2, "Asia"))
+    files.add((3, "Asia"), (1, "Asia"))
+    sign = f.when(f.col("_change_type").isin("insert", "update_postimage"), 1).otherwise(-1)
+    sink = Batches(tmp_path / "checkpoint", fails={1})
+
+    def run() -> None:
+        whole = normalize_changelog(files.stream(), ["id"], 4)
+        counts = whole.groupBy("name").agg(f.sum(sign).alias("users"))
+        writer = counts.writeStream.outputMode("update").foreachBatch(sink)
+        writer = writer.option("checkpointLocation", str(sink.checkpoint))
+        run_to_end(writer.trigger(availableNow=True).start())
+
+    with pytest.raises(Exception, match="fails as it was told to"):
+        run()
+    run()
+
+    found = {number: {(row[0], row[1]) for row in made} for number, made in sink.rows.items()}
+    assert found == {
+        0: {("Asia", 2), ("Europe", 1)},
+        1: {("Asia", 1), ("Europe", 0), ("Africa", 1)},
+        2: {("Asia", 3), ("Africa", 0)},
+    }

@@ -1,0 +1,135 @@
+"""What a bucket keeps from micro-batch to micro-batch, and with which it does not go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_upsert_kafka.changelog import buckets
+from pyspark_upsert_kafka.changelog.buckets import Bucket
+from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.layout import Layout
+from pyspark_upsert_kafka.changelog.packing import NO_KEYS, by_bucket, packed, unpacked
+from pyspark_upsert_kafka.core.errors import CheckpointError
+
+METADATA = [
+    ("_change_type", pa.string()),
+    ("_partition", pa.int32()),
+    ("_offset", pa.int64()),
+]
+LAYOUT = Layout(4, ("id",), {"id": "bigint", "seen": "timestamp"})
+
+
+def bucket(*row: str, layout: Layout = LAYOUT, number: int = 3) -> Bucket:
+    """A bucket of a table with these columns, by default ``id`` and ``seen``."""
+    row = row or ("id", "seen")
+    metadata = ("_change_type", "_partition", "_offset")
+    columns = ChangeColumns((*row, *metadata), ("id",), row, metadata[1:], *metadata)
+    return Bucket(number, columns, layout)
+
+
+def changes(*rows: dict[str, Any], zone: str = "UTC", **more: pa.DataType) -> bytes:
+    """Packed upserts of partition 0, whose offsets are their places."""
+    fields = [("id", pa.int64()), ("seen", pa.timestamp("us", zone)), *more.items(), *METADATA]
+    of_message = {"_change_type": "upsert", "_partition": 0}
+    return packed(
+        pa.Table.from_pylist(
+            [{**of_message, "_offset": at, **row} for at, row in enumerate(rows)], pa.schema(fields)
+        )
+    )
+
+
+def kinds(whole: Any) -> list[str]:
+    """The kinds of change in packed output."""
+    return [kind for part in whole for kind in unpacked(part)["_change_type"].to_pylist()]
+
+
+def test_a_bucket_goes_on_where_it_was() -> None:
+    """What one micro-batch leaves, the next one finds; of several packed values, the offsets say the order."""
+    last, whole = bucket().apply(None, [changes({"id": 1, "seen": 5}), changes()])
+    assert kinds(whole) == ["insert"]
+
+    later, earlier = ({"id": 1, "seen": at, "_offset": at} for at in (7, 6))
+    last, whole = bucket().apply(last, [changes(later), changes(earlier)])
+
+    assert kinds(whole) == ["update_preimage", "update_postimage"] * 2
+    assert unpacked(last)["seen"].cast(pa.int64()).to_pylist() == [7]
+
+
+def test_a_column_that_was_added() -> None:
+    """Rows from before have NULL in it, and it is kept from then on."""
+    last, _ = bucket().apply(None, [changes({"id": 1}, {"id": 2})])
+    wider = replace(LAYOUT, columns={**LAYOUT.columns, "name": "string"})
+    now = bucket("id", "seen", "name", layout=wider)
+
+    row = {"id": 1, "name": "a", "_offset": 9}
+    last, whole = now.apply(last, [changes(row, {"id": 2}, name=pa.string())])
+
+    (part,) = whole
+    assert unpacked(part)["name"].to_pylist() == [None, "a"]
+    assert (
+        unpacked(last).select(["id", "name"]).to_pylist()
+        == [
+            {"id": 1, "name": "a"},
+            {"id": 2, "name": None},
+        ][::-1]
+    )
+
+
+def test_another_time_zone_of_the_session() -> None:
+    """A timestamp is the same moment in each."""
+    last, _ = bucket().apply(None, [changes({"id": 1, "seen": 5})])
+
+    _, whole = bucket().apply(last, [changes({"id": 1, "seen": 5}, zone="Asia/Tokyo")])
+
+    assert kinds(whole) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"buckets": 8}, "the checkpoint has buckets=4, and this query has buckets=8"),
+        ({"keys": ("id", "seen")}, "the checkpoint has the keys id, and this query has id, seen"),
+        ({"columns": {"id": "bigint"}}, "column 'seen' has the type timestamp in the checkpoint, and now it is gone"),
+        ({"columns": {"id": "string", "seen": "timestamp"}}, "column 'id' has the type bigint in the checkpoint, and now it has the type string"),
+    ],
+)  # fmt: skip
+def test_a_state_of_another_layout(other: dict[str, Any], message: str) -> None:
+    """A query that would look in the wrong bucket, or lose a column, is refused: by buckets without keys too."""
+    for number in (3, NO_KEYS):
+        last, _ = bucket(number=number).apply(None, [changes()])
+        with pytest.raises(CheckpointError, match=message):
+            bucket(layout=replace(LAYOUT, **other), number=number).apply(last, [changes()])
+
+
+def test_a_state_of_a_later_version() -> None:
+    """What a later version has written is not guessed about."""
+    with pytest.raises(CheckpointError, match="a later version of this package"):
+        LAYOUT.check(LAYOUT.to_json().replace('"version": 1', '"version": 2'))
+
+
+def test_a_bucket_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends in a sentence that says how many buckets it takes, not in a worker that is killed."""
+    monkeypatch.setattr(buckets, "MAX_BUCKET_BYTES", 1000)
+    many = changes(*({"id": at, "seen": at} for at in range(100)))
+
+    with pytest.raises(CheckpointError, match=r"bucket 3 of 4 has 1,6\d\d bytes.*with buckets=16"):
+        bucket().apply(None, [many])
+
+
+def test_rows_are_packed_bucket_by_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row is in its bucket, in order; a bucket without keys comes along whenever there are rows."""
+    monkeypatch.setattr("pyspark_upsert_kafka.changelog.packing.MAX_HELD_BYTES", 100)
+    rows = pa.record_batch([["a", "b", "c", "d"], [5, 2, 5, 2]], ["name", "bucket"])
+
+    def found(*batches: pa.RecordBatch) -> list[tuple[int, list[str]]]:
+        return [(at, unpacked(part)["name"].to_pylist()) for at, part in by_bucket(batches)]
+
+    once = [(NO_KEYS, []), (2, ["b", "d"]), (5, ["a", "c"])]
+    assert found(rows) == once
+    assert found(rows, rows) == [(NO_KEYS, []), (2, ["b", "d"] * 2), (5, ["a", "c"] * 2)]
+    assert found(rows, rows, rows)[:3] == found(rows, rows)
+    assert found() == []
