@@ -353,6 +353,10 @@ def test_a_transaction_and_the_rights_that_it_needs(secured):
 
     with pytest.raises(BrokerError, match=rf"(?i){id_}.*transactional id authoriz.*every"):
         write(*of_topic, *of_group)
+    with pytest.raises(
+        DeliveryError, match=rf"(?i)topic '{topic}'.*topic authoriz.*Write on its topics"
+    ):
+        write(of_topic[1], *of_group, *of_id)
     with pytest.raises(BrokerError, match=rf"(?i)group.*{id_}.*authoriz.*no ACL for the group"):
         write(*of_topic, *of_id)
 

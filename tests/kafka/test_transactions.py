@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import TransactionalSender
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
 from tests.conftest import Broker
-from tests.kafka.conftest import eventually, messages, numbered
+from tests.kafka.conftest import eventually, hung, messages, numbered
 
 
 class Transactions:
@@ -200,10 +200,13 @@ def test_the_group_is_named_as_the_transactional_id(broker, transactions):
     transactions.write(topic, 7)
 
     asked = [ConsumerGroupTopicPartitions(transactions.id)]
-    found = broker.admin.list_consumer_group_offsets(asked)[transactions.id].result()
 
-    (offset,) = found.topic_partitions
-    assert (offset.topic, offset.partition, offset.offset) == (topic, 0, 7)
+    def offsets() -> list[tuple[str, int, int]]:
+        found = broker.admin.list_consumer_group_offsets(asked)[transactions.id].result()
+        return [(each.topic, each.partition, each.offset) for each in found.topic_partitions]
+
+    # A commit is confirmed before it has reached the group.
+    assert eventually(lambda: offsets() == [(topic, 0, 7)])
 
 
 def test_a_message_that_is_refused_leaves_nothing(broker, transactions):
@@ -262,3 +265,21 @@ def test_calls_of_a_sink_and_their_markers(broker, transactions):
 
     with closing(transactions.open(topic, call.plan_id)) as plan:
         assert plan.committed(topic) == call.marker
+
+
+def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broker):
+    """Librdkafka would wait for as long as the broker hangs; whether it is committed the next attempt finds out."""
+    topic, id_ = stoppable_broker.topic(), f"sink-{uuid.uuid4()}"
+    times = {"request.timeout.ms": "1000", "default.api.timeout.ms": "2500"}
+    given = Properties({"bootstrap.servers": stoppable_broker.servers, **times})
+    client = load_client("librdkafka")
+    sender = with_a_message_sent(client.transactional_sender(given, (topic,), id_), topic)
+    with hung(stoppable):
+        with pytest.raises(BrokerError, match=r"(?s)marker|commit"):
+            sender.commit(GroupOffset(topic, 0, 1, "{}"))
+        sender.close()
+
+    patient = Properties({"bootstrap.servers": stoppable_broker.servers})
+    with closing(client.transactional_sender(patient, (topic,), id_)) as again:
+        marker = again.committed(topic)
+    assert len(stoppable_broker.pairs(topic)) == (0 if marker is None else 1)

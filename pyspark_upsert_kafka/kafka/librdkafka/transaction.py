@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
 from pyspark_upsert_kafka.core.markers import GroupOffset
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka import timeouts
@@ -27,6 +31,15 @@ from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.transaction_errors import explained
 
 T = TypeVar("T")
+
+_LATE_S = 1.0
+"""So much later than it was told to, a call of the client may return."""
+
+_INVALID_STATE_CODE = 48
+"""INVALID_TXN_STATE in Kafka's protocol: says nothing but that something failed before."""
+
+_DROPPED = "Local: Purged"
+"""How librdkafka's reasons begin for messages that it has dropped since their transaction failed."""
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
@@ -66,7 +79,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         super().__init__(Lease(opened, (), time.monotonic()))
         self._properties, self._id = properties, transactional_id
         self._group = TransactionGroup(properties, transactional_id)
-        self._in_transaction = False
+        self._in_transaction = self._is_stuck = False
 
     def take_over(self) -> None:
         """Fences off whatever had the id before, and waits until its transaction is aborted or committed."""
@@ -115,9 +128,10 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         try:
             self._abort()
         finally:
-            self._producer.purge()
-            with suppress(ck.KafkaException):  # once more what was fatal, and is told already
-                self._producer.flush(0)
+            if not self._is_stuck:
+                self._producer.purge()
+                with suppress(ck.KafkaException):  # once more what was fatal, and is told already
+                    self._producer.flush(0)
             del self._producer, self._lease  # librdkafka's threads end with the last reference
 
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
@@ -126,9 +140,11 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
 
     def _abort(self) -> None:
         """Aborts the transaction, if one is open: with it goes what is not sent yet."""
-        if self._in_transaction:
+        if self._in_transaction and not self._is_stuck:
             self._in_transaction = False
-            self._producer.abort_transaction(timeouts.CLOSE_TIMEOUT_S)
+            self._in_time(
+                "abort a transaction", self._producer.abort_transaction, timeouts.CLOSE_TIMEOUT_S
+            )
 
     def _request(self, what: str, request: Callable[[float], object]) -> None:
         """A request of the transaction, sent again while that may help.
@@ -140,7 +156,31 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         Retrying(
             properties["bootstrap.servers"], Timeouts.from_properties(properties), self._reports.errors,
             (ck.KafkaException,), self._failure,
-        ).call(what, request)  # fmt: skip
+        ).call(what, partial(self._in_time, what, request))  # fmt: skip
+
+    def _in_time(self, what: str, request: Callable[[float], object], timeout_s: float) -> None:
+        """Sends a request; librdkafka may wait far longer for its answer than it was told to (its issue 5456).
+
+        Raises:
+            BrokerError: It still waits: the request may yet take effect.
+        """
+        answer: Future[object] = Future()
+
+        def send() -> None:
+            try:
+                answer.set_result(request(timeout_s))
+            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+                answer.set_exception(error)
+
+        threading.Thread(target=send, name=what, daemon=True).start()
+        try:
+            answer.result(timeout_s + _LATE_S)
+        except FutureTimeoutError:
+            self._is_stuck = True
+            raise BrokerError(
+                f"Could not {what} of transactional id {self._id!r}: no broker answered within {timeout_s:g} seconds, and "
+                "it is not known whether the request has arrived. The next attempt finds that out."
+            ) from None
 
     def _failure(self, exception: Exception) -> Failure:
         """What an error means for the next attempt, as librdkafka itself says."""
@@ -157,11 +197,35 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             yield
         except ck.KafkaException as exception:
             raise BrokerError(f"Nothing is written by {self._failure(exception).text}.") from None
-        except DeliveryError:
-            # The first sign that a producer is fenced off is a message that is not delivered.
-            with self._explained():
-                self._abort()
-            raise
+        except DeliveryError as undelivered:
+            raise self._cause_of(undelivered) from None
+
+    def _cause_of(self, undelivered: DeliveryError) -> UpsertKafkaError:
+        """Aborts the transaction, and says why its messages were not delivered.
+
+        The first sign that a producer is fenced off, or may not write, is a message that it has dropped.
+        """
+        failed = self._failed_with()
+        try:
+            self._abort()
+        except ck.KafkaException as exception:
+            if _code(exception.args[0]) != _INVALID_STATE_CODE:
+                return BrokerError(f"Nothing is written by {self._failure(exception).text}.")
+        if failed is None or not undelivered.reason.startswith(_DROPPED):
+            return undelivered
+        reason = explained(self._id, _code(failed), failed.str())
+        return DeliveryError(
+            undelivered.topic, undelivered.partition, undelivered.key, reason, undelivered.failed
+        )
+
+    def _failed_with(self) -> ck.KafkaError | None:
+        """What the transaction failed with; None = it has not failed."""
+        try:
+            self._producer.begin_transaction()  # which it is in, or refuses with what it failed with
+        except ck.KafkaException as exception:
+            error: ck.KafkaError = exception.args[0]
+            return None if error.code() == ck.KafkaError._STATE else error  # noqa: SLF001 - confluent-kafka's spelling
+        return None
 
 
 def _code(error: ck.KafkaError) -> int:
