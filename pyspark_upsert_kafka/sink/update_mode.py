@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, running_batch
 from pyspark_upsert_kafka.sink.row_order import arranged
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _OURS = ("sink.parallelism", "sequence-by")
 
@@ -53,6 +53,7 @@ class UpsertSink:
         """
         # With Spark Connect this runs on the server, which may know what the client's options refer to.
         options = write_options(self.raw, format_options, update_mode=True)
+        _activate(rows.sparkSession)
         setting = rows.sparkSession.conf.get("spark.speculation", "false")
         warn_unless_compacted(options.table)
         in_order, order = arranged(rows, options)
@@ -67,6 +68,14 @@ class UpsertSink:
 
     def __repr__(self) -> str:
         return f"upsert_sink({masked({name: self.raw[name] for name in self.raw if name not in INTERNAL})})"
+
+
+def _activate(session: SparkSession) -> None:
+    """A thread that the user has started knows no session, and Spark finds no Python data source without one."""
+    in_the_jvm = getattr(session, "_jsparkSession", None)  # a session of Spark Connect has none
+    if in_the_jvm is not None:
+        sessions = session._get_j_spark_session_class(session._jvm)  # noqa: SLF001
+        sessions.setActiveSession(in_the_jvm)
 
 
 def _refuse_speculation(setting: str | None) -> None:

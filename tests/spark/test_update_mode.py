@@ -6,6 +6,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,23 @@ def test_an_aggregation_in_update_mode(spark: SparkSession, broker: Broker, tmp_
     table = load(spark, "id BIGINT, count BIGINT", options(broker, topic))
     assert rows(table) == [(0, 21), (1, 21), (2, 20), (3, 20), (4, 20), (7, 3)]
     assert len(broker.messages(topic)) == 5 + 2 + 2
+
+
+def test_sinks_may_be_called_from_threads(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """A thread of the user's own knows no session of Spark."""
+    topics, files = [broker.topic(), broker.topic()], tmp_path / "in"
+    put(files, 0, *[(n, "x", "+I") for n in range(5)])
+    sinks = [upsert_sink(options(broker, topic)) for topic in topics]
+
+    def write(frame: DataFrame, batch: int) -> None:
+        with ThreadPoolExecutor() as threads:
+            assert [*threads.map(lambda sink: sink(frame, batch), sinks)] == [None, None]
+
+    writer = stream(spark, files).writeStream.foreachBatch(write).trigger(availableNow=True)
+    run_to_end(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
+    assert [len(broker.messages(topic)) for topic in topics] == [5, 5]
 
 
 def test_a_task_knows_its_query_batch_and_number(spark: SparkSession, tmp_path: Path) -> None:
