@@ -50,6 +50,7 @@ class Usage:
 
 def _kind(process: psutil.Process) -> str:
     command = " ".join(process.cmdline())
-    if "java" not in process.name():
+    if process.name().startswith("python"):
         return "worker"
+    # A child that the JVM has just forked counts as the JVM: for a moment it has its memory.
     return "broker" if "kafka.Kafka" in command else "JVM"
