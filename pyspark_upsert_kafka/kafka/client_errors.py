@@ -9,6 +9,9 @@ from collections.abc import Callable
 FATAL_AFTER_S = 5.0
 """For so long security errors go on, and nothing gets through, before they are fatal."""
 
+_OFTEN = 4
+"""So often one that may have another cause must come."""
+
 
 SECURITY_HINT = (
     " Check 'properties.security.protocol', the credentials ('properties.sasl.*'), and the "
@@ -38,20 +41,29 @@ class ClientErrors:
         with self._lock:
             self._last = self._security = ""
             self._lasted_s = self._since = 0.0
+            self._times = 0
+            self._is_certain = False
 
-    def add(self, text: str, *, security: bool = False, vague: bool = False) -> None:
+    def add(
+        self, text: str, *, security: bool = False, vague: bool = False, certain: bool = True
+    ) -> None:
         """Takes note of an error.
 
         Args:
             text: In the client's words.
             security: Whether it is about who we are, or whom we trust.
             vague: Whether it says less than an error of security before it, which goes on then.
+            certain: Whether it is about security for sure; a broker that restarts may hang up like one that wants
+                another protocol, but not again and again.
         """
         with self._lock:
             self._last = text
             if security:
                 now = self._clock()
-                self._since = self._since if self._security else now
+                if not self._security:
+                    self._since, self._times, self._is_certain = now, 0, False
+                self._times += 1
+                self._is_certain |= certain
                 self._security = self._security if vague and self._security else text
                 self._lasted_s = now - self._since
                 self._refusals += not vague
@@ -76,7 +88,10 @@ class ClientErrors:
     def fatal_error(self) -> str | None:
         """The security error that went on for too long; None = retrying may help."""
         with self._lock:
-            return self._security if self._lasted_s >= FATAL_AFTER_S else None
+            is_fatal = self._lasted_s >= FATAL_AFTER_S
+            return (
+                self._security if is_fatal and (self._is_certain or self._times >= _OFTEN) else None
+            )
 
     def describe(self) -> str:
         """The last error, and what to check when it is about security: to append to a sentence."""

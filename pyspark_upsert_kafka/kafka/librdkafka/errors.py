@@ -35,6 +35,9 @@ _KINDS = {
 _REFUSED_BY_BROKER = re.compile(r"SSL routines::\S+ alert ")
 """A TLS alert: with TLS 1.3 a broker refuses the client's certificate when the connection seems to be up."""
 
+_OTHER_PROTOCOL = re.compile(r"broker listener\?|security\.protocol")
+"""What librdkafka says of a broker that hangs up as one does that speaks another security protocol."""
+
 _UNVERIFIED = re.compile(r"ssl://(?P<host>[^/]+):(?P<port>\d+)/.*certificate verify failed")
 
 UNREACHABLE = frozenset({
@@ -78,7 +81,9 @@ class ReportedErrors(ClientErrors):
         # That all brokers are down says no more than what was reported of each.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.describe():  # noqa: SLF001
             text = explained(error.code(), error.str()) + self._certificate_error(error.str())
-            self.add(text, security=kind_of(error) is Kind.SECURITY)
+            hung_up = _OTHER_PROTOCOL.search(text) is not None
+            is_refused = kind_of(error) is Kind.SECURITY
+            self.add(text, security=is_refused or hung_up, certain=is_refused and not hung_up)
         if error.code() in UNREACHABLE:
             self.unreachable = error
 

@@ -44,6 +44,25 @@ def test_a_refusal_is_fatal_when_it_goes_on_and_nothing_gets_through(events, is_
     assert errors.fatal_error == (REFUSED if is_fatal else None)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "is_fatal"),
+    [
+        ((0, FATAL_AFTER_S), False),  # a broker that restarts hangs up too
+        ((0, 1, 2, 3), False),
+        ((0, 1, 2, FATAL_AFTER_S), True),
+    ],
+)
+def test_what_may_have_another_cause_must_come_often(seconds, is_fatal):
+    """Who wants another security protocol just hangs up, again and again."""
+    now = [0.0]
+    errors = ClientErrors(clock=lambda: now[0])
+    for now[0] in seconds:
+        errors.add(LOST, security=True, certain=False)
+    assert errors.fatal_error == (LOST if is_fatal else None)
+    errors.add(REFUSED, security=True)
+    assert errors.fatal_error == (REFUSED if FATAL_AFTER_S in seconds else None)
+
+
 def test_errors_are_described():
     """A refusal explains the lost connections that follow from it; a new task has no errors."""
     errors = ClientErrors()
