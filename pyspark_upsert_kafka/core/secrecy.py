@@ -18,6 +18,12 @@ _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGN
 """The defaults of ``spark.redaction.regex`` and ``spark.sql.redaction.options.regex``, which Spark holds
 against names and values."""
 
+_MISPLACED = re.compile(r"LoginModule|password\s*=", re.IGNORECASE)
+"""What a login looks like that stands in a setting of another kind by mistake."""
+
+_LOGIN = re.compile(r"\b(Basic|Bearer) [A-Za-z0-9+/_=.~-]{8,}")
+"""A login as HTTP sends it, in an answer that repeats the request."""
+
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 """User and password in an address."""
 
@@ -52,11 +58,15 @@ def hide_secrets(text: str, settings: Mapping[str, object]) -> str:
 
     >>> hide_secrets("no such key: s3cret", {"sasl_plain_password": "s3cret", "client_id": "key"})
     'no such key: ***'
+    >>> hide_secrets("no such protocol: x password=1", {"security.protocol": "x password=1"})
+    'no such protocol: ***'
+    >>> hide_secrets("refused: Authorization: Basic bWU6czNjcmV0", {})
+    'refused: Authorization: Basic ***'
     """
     for name, value in settings.items():
-        if value and is_secret(name.replace("_", ".")):
+        if value and (is_secret(name.replace("_", ".")) or _MISPLACED.search(str(value))):
             text = text.replace(str(value), "***")
-    return text
+    return _LOGIN.sub(r"\1 ***", text)
 
 
 def shown_by_spark(given: Mapping[str, str]) -> list[str]:

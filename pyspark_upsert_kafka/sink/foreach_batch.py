@@ -107,7 +107,8 @@ class CallNumbers:
                 raise OptionError(
                     f"upsert_sink was called from two threads for batch {running.batch} with "
                     f"'sink.transactional-id-prefix' = '{prefix}': which of the calls is the first would be "
-                    "chance. Give each sink a prefix of its own, or call one after the other."
+                    "chance. Call one after the other; in a query that has written nothing yet, a prefix of its own "
+                    "for each sink will do too."
                 )
             self._last[sink] = (running, thread, number + 1)
             return number + 1

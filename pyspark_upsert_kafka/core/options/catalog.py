@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     boolean,
     column_list,
     duration,
+    id_prefix,
     json_topic_list,
     memory_or_auto,
     numbered_call,
@@ -175,7 +176,7 @@ _WRITING = Section(
         Option("sink.delivery-guarantee", one_of(*(each.value for each in DeliveryGuarantee)),
                "at-least-once",
                "`none`, `at-least-once`, or `exactly-once` (`upsert_sink` only)"),
-        Option("sink.transactional-id-prefix", text, None,
+        Option("sink.transactional-id-prefix", id_prefix, None,
                "`exactly-once`: what the names of its transactions and markers begin with; one for each sink"),
     ),
 )  # fmt: skip

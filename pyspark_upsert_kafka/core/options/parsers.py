@@ -180,6 +180,13 @@ def numbered_call(value: str) -> tuple[str, int, int, int, str]:
     return query, number, batch, tasks, content
 
 
+def id_prefix(value: str) -> str:
+    """What names of transactions and groups begin with: librdkafka takes visible ASCII characters only."""
+    if not re.fullmatch(r"[!-~]{1,200}", value):
+        raise ValueError("expected at most 200 visible ASCII characters, without blanks")
+    return value
+
+
 def column_list(separator: str) -> Parser:
     """Names of columns, each once; the case of letters makes no difference."""
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_upsert_kafka.core.secrecy import hide_secrets
 
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
 
@@ -20,6 +24,21 @@ _MANY = 1000
 
 _CHANGING = re.compile(r"#(?:producer|consumer)-\d+|after \d+ms|\d+ identical error")
 """What differs from one report of the same error to the next."""
+
+
+class WithoutSecrets:
+    """A client's own log: what the client says may quote an answer that repeats its login.
+
+    Args:
+        config: The client's configuration.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = config
+
+    def log(self, level: int, text: str, *arguments: str) -> None:
+        """Logs with the client's secrets starred out; confluent-kafka asks for no other method."""
+        client_log.log(level, text, *(hide_secrets(each, self._config) for each in arguments))
 
 
 class _RateLimit(logging.Filter):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
@@ -12,11 +15,15 @@ from pyspark_upsert_kafka.kafka.undelivered import Undelivered
 
 
 class DeliveryReports:
-    """What a producer reports: messages that were not delivered, and errors of its own."""
+    """What a producer reports: messages that were not delivered, and errors of its own.
 
-    def __init__(self) -> None:
+    Args:
+        config: The producer's configuration.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
         self.undelivered = Undelivered()
-        self.errors = ReportedErrors()
+        self.errors = ReportedErrors(config)
 
     def on_delivery(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         """Takes note of a message that was not delivered: the client's callback."""

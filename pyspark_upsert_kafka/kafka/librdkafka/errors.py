@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from pyspark_upsert_kafka.core.secrecy import hide_secrets
 from pyspark_upsert_kafka.kafka import failures
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.failures import Failure, Kind, explained
@@ -65,22 +66,24 @@ class ReportedErrors(ClientErrors):
     """The errors that a client of librdkafka reports to its ``error_cb``.
 
     Args:
-        trust: The client's configuration, to look at a certificate that it refuses; None = none is looked at.
+        config: The client's configuration: its secrets are not shown, and a certificate that it refuses is looked at;
+            None = neither.
     """
 
     unreachable: KafkaError | None = None
     """The last broker that was out of reach since the attempt began."""
 
-    def __init__(self, trust: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self._trust = trust
+        self._config = config
         self._certificates: dict[str, str] = {}
 
     def on_error(self, error: KafkaError) -> None:
         """Takes note of an error: the client's ``error_cb``."""
         # That all brokers are down says no more than what was reported of each.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.describe():  # noqa: SLF001
-            text = explained(error.code(), error.str()) + self._certificate_error(error.str())
+            said = hide_secrets(error.str(), self._config or {})
+            text = explained(error.code(), said) + self._certificate_error(said)
             hung_up = _OTHER_PROTOCOL.search(text) is not None
             is_refused = kind_of(error) is Kind.SECURITY
             self.add(text, security=is_refused or hung_up, certain=is_refused and not hung_up)
@@ -90,12 +93,12 @@ class ReportedErrors(ClientErrors):
     def _certificate_error(self, text: str) -> str:
         """What is wrong with the certificate that the text says was refused, for which each broker is asked once."""
         refused = _UNVERIFIED.search(text)
-        if refused is None or self._trust is None:
+        if refused is None or self._config is None:
             return ""
         broker = refused[0]
         if broker not in self._certificates:
             found = certificate_error(
-                refused["host"].strip("[]"), int(refused["port"]), self._trust
+                refused["host"].strip("[]"), int(refused["port"]), self._config
             )
             self._certificates[broker] = f" ({found})" if found else ""
         return self._certificates[broker]

@@ -67,7 +67,7 @@ def open_producer(config: Mapping[str, Any], *, in_batches: bool = False) -> Ope
     Raises:
         OptionError: The client does not take a property.
     """
-    reports = DeliveryReports()
+    reports = DeliveryReports(config)
     if in_batches:
         opening = partial(BatchProducer, reports=reports)
         return OpenProducer(open_client(opening, dict(config)), reports)

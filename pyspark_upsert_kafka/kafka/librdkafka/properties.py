@@ -15,13 +15,20 @@ from pyspark_upsert_kafka.core.secrecy import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka import key_stores
 from pyspark_upsert_kafka.kafka.jaas import without_jaas
-from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
+from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
 T = TypeVar("T")
 
 _Translation = Callable[[str, Mapping[str, str]], dict[str, str]]
 """Gives librdkafka's properties for a value, and for all properties that are given."""
+
+_TOKENS = (
+    "sasl.oauthbearer.token.endpoint.url",
+    "enable.sasl.oauthbearer.unsecure.jwt",
+    "sasl.oauthbearer.method",
+)
+"""One of them says where tokens come from."""
 
 _NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
@@ -38,12 +45,22 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     Raises:
         OptionError: A security setting that only a JVM understands, or a reference to nothing.
     """
-    config = {
-        "client.id": f"pyspark-upsert-kafka-{role}",
-        "logger": client_log,
-        **ours,
-    }
-    return {**config, **_translated(without_jaas(properties.resolved()))}
+    given = _translated(without_jaas(properties.resolved()))
+    _check_tokens(given)
+    config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given), **ours}
+    return {**config, **given}
+
+
+def _check_tokens(given: Mapping[str, str]) -> None:
+    """Without somebody who gives tokens, librdkafka waits for one in silence."""
+    is_by_token = (
+        given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper() == "OAUTHBEARER"
+    )
+    if is_by_token and not any(name in given for name in _TOKENS):
+        raise OptionError(
+            f"Option '{PREFIX}sasl.mechanism' = 'OAUTHBEARER' needs '{PREFIX}sasl.oauthbearer.token.endpoint.url', the "
+            "address of the provider that gives tokens."
+        )
 
 
 def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:

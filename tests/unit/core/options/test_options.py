@@ -687,6 +687,13 @@ ANY = (batch, stream, write, sink)
             {"read.mode": "changelog", "minPartitions": "9", "scan.parallelism": "8"},
             "The value of 'minPartitions' (9) must not be larger than 'scan.parallelism' (8): ",
         ),
+        *(
+            (
+                {"sink.transactional-id-prefix": prefix},
+                "Invalid value for option 'sink.transactional-id-prefix': expected at most 200 visible ASCII characters",
+            )
+            for prefix in (" ", "gr\u00fcn", "a b", "x" * 201)
+        ),
         (
             {"scan.parallelism": "0"},
             "Invalid value for option 'scan.parallelism'",

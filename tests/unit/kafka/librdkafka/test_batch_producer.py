@@ -64,4 +64,4 @@ def test_what_it_cannot_take_is_for_confluent_kafka(monkeypatch: pytest.MonkeyPa
 def test_a_wrong_property_is_the_error_of_confluent_kafka() -> None:
     """Whoever opens a producer reads one kind of error, whichever producer it is."""
     with pytest.raises(ck.KafkaException, match=r'No such configuration property: "no\.such"'):
-        BatchProducer({"logger": client_log, "no.such": 1}, DeliveryReports())
+        BatchProducer({"logger": client_log, "no.such": 1}, DeliveryReports({}))

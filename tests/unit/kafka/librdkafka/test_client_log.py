@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaError
 
-from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
+from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets, client_log
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,26 @@ def test_only_what_matters_of_the_log_is_passed_on(caplog, text, is_passed):
     client_log.warning(text)
 
     assert bool(caplog.records) == is_passed
+
+
+SECRETS = {"sasl.oauthbearer.client.secret": "s3cret", "client.id": "app"}
+
+
+def test_secrets_in_the_log_of_a_client_are_starred_out(caplog):
+    """A token endpoint may answer with the request that it got."""
+    WithoutSecrets(SECRETS).log(
+        40, "%s [%s] %s", "OIDC", "app", "got s3cret: Basic YXBwOnMzY3JldA=="
+    )
+
+    assert [record.getMessage() for record in caplog.records] == ["OIDC [app] got ***: Basic ***"]
+
+
+def test_secrets_in_errors_of_a_client_are_starred_out():
+    """The same text is reported as an error."""
+    errors = ReportedErrors(SECRETS)
+    errors.on_error(KafkaError(KafkaError._AUTHENTICATION, "got s3cret: Basic YXBwOnMzY3JldA=="))
+
+    assert "got ***: Basic ***" in errors.describe()
 
 
 def failed(client: str, port: int, ms: int) -> str:

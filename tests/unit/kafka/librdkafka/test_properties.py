@@ -8,7 +8,7 @@ import pytest
 from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.librdkafka import properties as librdkafka
+from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -21,8 +21,17 @@ def config(**ours):
     given = Properties({name.replace("__", "."): value for name, value in ours.items()})
     made = client_config(given, "reader", {})
     assert made.pop("client.id") == "pyspark-upsert-kafka-reader"
-    assert made.pop("logger") is librdkafka.client_log
+    assert isinstance(made.pop("logger"), WithoutSecrets)
     return made
+
+
+def test_tokens_come_from_somewhere():
+    """Else librdkafka waits for one in silence."""
+    with pytest.raises(
+        OptionError,
+        match=r"'OAUTHBEARER' needs 'properties\.sasl\.oauthbearer\.token\.endpoint\.url'",
+    ):
+        config(sasl__mechanism="OAUTHBEARER", security__protocol="SASL_PLAINTEXT")
 
 
 @pytest.mark.parametrize(
