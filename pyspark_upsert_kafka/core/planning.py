@@ -112,8 +112,9 @@ def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     [Share(index=0, count=2, tasks=2), Share(index=1, count=2, tasks=2)]
     """
     counts = _piece_counts(ranges, min_partitions)
+    tasks = sum(counts)
     return [
-        replace(range_, share=Share(index, count, sum(counts)))
+        replace(range_, share=Share(index, count, tasks))
         for range_, count in zip(ranges, counts, strict=True)
         for index in range(count)
     ]
