@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.changelog.columns import change_columns
+from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -45,13 +46,9 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
         raise SchemaError(
             "last_changes takes a batch, and this DataFrame is a stream: call it in a foreachBatch."
         )
-    newest_first = Window.partitionBy(*map(_quoted, columns.keys)).orderBy(
+    newest_first = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
         f.desc(columns.partition), f.desc(columns.offset)
     )
     place = "_place_of_change"
     numbered = df.withColumn(place, f.row_number().over(newest_first))
     return numbered.where(f.col(place) == 1).drop(place)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

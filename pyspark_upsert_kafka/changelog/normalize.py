@@ -10,6 +10,7 @@ from pyspark.sql import GroupedData
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns, change_columns
 from pyspark_upsert_kafka.changelog.layout import Layout
+from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _check_needs(df: DataFrame) -> None:
 def _packed(df: DataFrame, layout: Layout) -> DataFrame:
     from pyspark.sql import functions as f
 
-    key = [df["`" + name.replace("`", "``") + "`"] for name in layout.keys]
+    key = [df[quoted(name)] for name in layout.keys]
     bucket = f.pmod(f.xxhash64(*key), f.lit(layout.buckets)).cast("int")
     return df.select("*", bucket.alias("_bucket")).mapInArrow(_pack, _PACKED)
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
+from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.ddl import TableDefinition
 from pyspark_upsert_kafka.core.secrecy import has_literal_secret
 
@@ -151,7 +152,7 @@ def _backticked(name: str) -> str:
     """A column's name in Spark's SQL, in backticks where it needs them."""
     if re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE | re.ASCII):
         return name
-    return f"`{name.replace('`', '``')}`"
+    return quoted(name)
 
 
 def _type(kind: DataType) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA
 from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, PreimageOrder]:
     """The rows as tasks are to get them, and in which order those find the changes of a key."""
     table = table_to_write(rows.schema, options)
-    key = [_quoted(name) for name in table.key_names]
+    key = [quoted(name) for name in table.key_names]
     has_changes = table.metadata_column(CHANGE_TYPE) is not None
     if options.parallelism is not None:
         rows = rows.repartition(options.parallelism, *(rows[name] for name in key))
@@ -46,9 +47,9 @@ def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:
     changes = table.metadata_column(CHANGE_TYPE)
     kind = []
     if changes is not None:
-        spelt = f.lower(rows[_quoted(changes.name)])
+        spelt = f.lower(rows[quoted(changes.name)])
         kind = [spelt.isin("update_preimage", "-u").desc()]
-    key = [rows[_quoted(name)] for name in table.key_names]
+    key = [rows[quoted(name)] for name in table.key_names]
     try:
         by = _expression(sequence_by, rows)
         _ = rows.select(by).schema  # Spark Connect resolves nothing before it is asked for
@@ -72,8 +73,4 @@ def _expression(sequence_by: str, rows: DataFrame) -> Column:
     from pyspark.sql import functions as f
 
     named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
-    return rows[_quoted(named[0])] if named else f.expr(sequence_by)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return rows[quoted(named[0])] if named else f.expr(sequence_by)
