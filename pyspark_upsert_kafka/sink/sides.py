@@ -5,27 +5,20 @@ from __future__ import annotations
 from typing import Literal
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Side
+from pyspark_upsert_kafka.format_catalog import side_of
+from pyspark_upsert_kafka.formats.codec import Side
 
 
 def written_side(table: Table, options: WriteOptions, side: Literal["key", "value"]) -> Side:
     """The format and the columns of a side."""
-    given = options.table
-    choice = given.key_format if side == "key" else given.value_format
     schema = table.key_message if side == "key" else table.value_message
-    if choice is None:
-        raise OptionError(f"'{side}.format' is missing.")
     # Whether Spark knows a column to hold no nulls is an accident of the query that made it, and the
     # same rows must become the same bytes: only the primary key is sure, and what a DDL declares.
     if table.declared is None:
         schema = schema.toNullable()
-    topics = given.topics.names
-    spec = CodecSpec(schema, side, dict(choice.options), topics, table.required(side))
-    return Side(format_named(choice.name, side), spec)
+    return side_of(options.table, side, schema, table.required(side))
 
 
 def check_sides(table: Table, options: WriteOptions) -> None:

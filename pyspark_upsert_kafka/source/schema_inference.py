@@ -20,14 +20,12 @@ from pyspark_upsert_kafka.core.options import (
     DDL,
     EVENT_TIME,
     OPTIONS,
-    FormatChoice,
     ReadOptions,
     TableOptions,
     given_options,
     read_options,
 )
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
-from pyspark_upsert_kafka.formats.codec import CodecSpec
+from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options, side_of
 
 _NO_SCHEMA = (
     "The table has no schema: a Kafka topic does not say what its columns are. Give one, for "
@@ -54,7 +52,7 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
         raise SchemaError(_NO_SCHEMA)
     stream = OPTIONS["read.mode"].read(given) != "snapshot"
     options = read_options(raw, format_options, stream=stream)
-    value = _schema_columns(options.table.value_format, "value", options.table)
+    value = _schema_columns("value", options.table)
     if value is None:
         raise SchemaError(_NO_SCHEMA)
     key = _key_columns(options.table, value)
@@ -103,16 +101,11 @@ def _as_read(
 
 
 def _schema_columns(
-    choice: FormatChoice,
-    side: Literal["key", "value"],
-    table: TableOptions,
-    only: str | None = None,
+    side: Literal["key", "value"], table: TableOptions, only: str | None = None
 ) -> StructType | None:
     """The columns that the schema of one side gives; None when it has none."""
-    columns = format_named(choice.name, side).columns
-    if columns is None:
-        return None
-    return columns(CodecSpec(StructType(), side, dict(choice.options), table.topics.names), only)
+    found = side_of(table, side, StructType())
+    return None if found.format.columns is None else found.format.columns(found.spec, only)
 
 
 def _key_columns(table: TableOptions, value: StructType) -> list[StructField]:
@@ -144,7 +137,7 @@ def _columns_in_key(table: TableOptions) -> dict[str, StructField]:
         return {}
     names = [name.removeprefix(table.key_prefix) for name in table.primary_key]
     only = names[0] if len(names) == 1 else None
-    columns = _schema_columns(table.key_format, "key", table, only)
+    columns = _schema_columns("key", table, only)
     return {
         (table.key_prefix + field.name).lower(): StructField(
             table.key_prefix + field.name, field.dataType, field.nullable

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
+from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.format_catalog import format_named
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Side
+from pyspark_upsert_kafka.format_catalog import side_of
+from pyspark_upsert_kafka.formats.codec import Side
 
 
 def key_side(table: Table, options: ReadOptions) -> Side | None:
     """The key's format and columns; None = the key is not read."""
-    choice = options.table.key_format
-    return None if choice is None else _side(choice, table.key_message, "key", table, options)
+    if options.table.key_format is None:
+        return None
+    return side_of(options.table, "key", table.key_message, table.required("key"))
 
 
 def value_side(table: Table, options: ReadOptions) -> Side:
@@ -27,7 +26,7 @@ def value_side(table: Table, options: ReadOptions) -> Side:
             for field in table.value
         ]
     )
-    return _side(options.table.value_format, schema, "value", table, options)
+    return side_of(options.table, "value", schema, table.required("value"))
 
 
 def check_sides(table: Table, options: ReadOptions) -> None:
@@ -42,15 +41,3 @@ def check_sides(table: Table, options: ReadOptions) -> None:
             side.check_decoder()
     # After the formats: of a type that Spark cannot take from Python, their error says more.
     arrow_schema(table.schema)
-
-
-def _side(
-    choice: FormatChoice,
-    schema: StructType,
-    side: Literal["key", "value"],
-    table: Table,
-    options: ReadOptions,
-) -> Side:
-    topics = options.table.topics.names
-    spec = CodecSpec(schema, side, dict(choice.options), topics, table.required(side))
-    return Side(format_named(choice.name, side), spec)
