@@ -5,10 +5,10 @@ What a file is its first bytes say, as for Java, which opens a PKCS#12 store und
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.files import content_of
 from pyspark_upsert_kafka.core.properties import PREFIX
 
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
@@ -40,7 +40,7 @@ def is_pem(option: str, file: str) -> bool:
     Raises:
         OptionError: The file is not there, or it is neither.
     """
-    content = _content(option, file)
+    content = content_of(PREFIX + option, file)
     if b"-----BEGIN " in content:
         return True
     if content.startswith(_JKS):
@@ -85,16 +85,6 @@ def key_and_chain(option: str, file: str, password: str | None) -> str:
     return str(key.decode()) + _pem([entry.certificate for entry in chain])
 
 
-def _content(option: str, file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise OptionError(
-            f"Option '{PREFIX}{option}' names the file {file!r}: {error.strerror}. It must be there on the "
-            "driver and on each executor."
-        ) from None
-
-
 def _pkcs12(option: str, file: str, password: str | None) -> Any:
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12
@@ -106,7 +96,7 @@ def _pkcs12(option: str, file: str, password: str | None) -> Any:
         ) from None
     try:
         return pkcs12.load_pkcs12(
-            _content(option, file), None if password is None else password.encode()
+            content_of(PREFIX + option, file), None if password is None else password.encode()
         )
     except ValueError as error:
         raise OptionError(

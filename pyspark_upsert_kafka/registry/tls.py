@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.files import content_of
 from pyspark_upsert_kafka.registry.access import Access
 
 _TRUST, _KEY = "ssl.truststore.location", "ssl.keystore.location"
@@ -46,14 +46,7 @@ def tls_context(access: Access) -> ssl.SSLContext:
 def _pem(access: Access, option: str, value: str) -> str:
     """The name of a file, once it is sure that it is a PEM file."""
     file = access.resolved(option, value)
-    try:
-        content = Path(file).read_bytes()
-    except OSError as error:
-        raise OptionError(
-            f"Option '{access.option_prefix}{option}' names the file {file!r}: {error.strerror}. It must be "
-            "there on the driver and on each executor."
-        ) from None
-    if b"-----BEGIN " not in content:
+    if b"-----BEGIN " not in content_of(access.option_prefix + option, file):
         raise OptionError(
             f"Option '{access.option_prefix}{option}' names the file {file!r}, which is no PEM file; Java's "
             f"key stores (JKS, PKCS#12) are not understood. To make one of them a PEM file: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from pyspark_upsert_kafka.core.options.option import Parser
 
@@ -76,11 +77,17 @@ def duration(value: str) -> float:
     >>> duration("5 min"), duration("250ms"), duration("1500")
     (300.0, 0.25, 1.5)
     """
-    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-zµ]*)\s*", value.lower())
-    unit = _UNITS.get(match[2] or "ms") if match else None
-    if match is None or unit is None:
+    seconds = _amount(value, _UNITS, "ms")
+    if seconds is None:
         raise ValueError("expected a duration such as '5 min', '10s' or '500 ms'")
-    return int(match[1]) * unit
+    return seconds
+
+
+def _amount(value: str, units: Mapping[str, float], default: str) -> float | None:
+    """A whole number and its unit, as one amount; None = the text is no such thing."""
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-zµ]*)\s*", value.lower())
+    unit = units.get(match[2] or default) if match else None
+    return None if match is None or unit is None else int(match[1]) * unit
 
 
 def positive_duration(value: str) -> float:
@@ -107,11 +114,10 @@ def memory_size(value: str) -> int:
     >>> memory_size("512 mb"), memory_size("1024")
     (536870912, 1024)
     """
-    match = re.fullmatch(r"\s*([0-9]{1,18})\s*([a-z]*)\s*", value.lower())
-    unit = _MEMORY_UNITS.get(match[2] or "b") if match else None
-    if match is None or unit is None or int(match[1]) == 0:
+    size = _amount(value, _MEMORY_UNITS, "b")
+    if not size:
         raise ValueError("expected an amount of memory such as '512 mb' or '1g'")
-    return int(match[1]) * unit
+    return int(size)
 
 
 def memory_or_auto(value: str) -> int | None:
