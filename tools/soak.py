@@ -28,6 +28,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from pyspark_upsert_kafka import LocalKafka
 from tools.local_topics import create, producer, table
+from tools.verdict import verdict
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
 CHANGES = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
@@ -260,16 +261,5 @@ def soak() -> str:
         )
 
 
-def main() -> int:
-    """Prints the verdict."""
-    try:
-        said = soak()
-    except Exception as error:  # noqa: BLE001 - whatever ends a soak is its verdict
-        print(f"soak: FAILED {type(error).__name__}: {error}", flush=True)
-        return 1
-    print(f"soak: PASSED {said}", flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(verdict("soak", soak))

@@ -25,6 +25,7 @@ from tools.kills.changes import KEYS, check_exact, check_plain, produce, read
 from tools.kills.copy import EXACT, PLAIN, SOURCE
 from tools.kills.killer import PARTITIONS, Killer
 from tools.local_topics import create
+from tools.verdict import verdict
 
 RUNS = 30
 CHANGES = 20_000
@@ -56,13 +57,8 @@ def main() -> int:
     """Prints the verdict."""
     seed = random.SystemRandom().randrange(2**32)
     random.seed(seed)
-    try:
-        said = proof(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)
-    except Exception as error:  # noqa: BLE001 - whatever ends it is its verdict
-        print(f"kills: FAILED {type(error).__name__}: {error} (seed {seed})", flush=True)
-        return 1
-    print(f"kills: PASSED {said}", flush=True)
-    return 0
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
+    return verdict("kills", lambda: proof(runs), f" (seed {seed})")
 
 
 if __name__ == "__main__":
