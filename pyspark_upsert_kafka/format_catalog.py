@@ -16,8 +16,11 @@ from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 _MODULES = {
     "avro": "avro",
     "avro-confluent": "avro_confluent",
+    "avro-registry": "avro_registry",
     "csv": "csv",
     "json": "json",
+    "json-registry": "json_registry",
+    "proto-registry": "proto_registry",
     "protobuf": "protobuf",
     "raw": "raw",
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark_upsert_kafka.core.options import SECTIONS, Option
 from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
+from pyspark_upsert_kafka.registry.options import OPTIONS as REGISTRY_OPTIONS
 
 _HEAD = """\
 # Options
@@ -51,6 +52,13 @@ _FORMAT = """
 Give each option for the side it is meant for: `key.{name}.<option>`, `value.{name}.<option>`.
 """
 
+_WITH_REGISTRY = "avro-confluent"
+"""The format that shows the registry's options, which others have too."""
+
+_LIKE_IT = f"""
+It has the options of [`{_WITH_REGISTRY}`](#format-{_WITH_REGISTRY}) under its own name{{end}}
+"""
+
 
 def options_page() -> str:
     """The text of docs/options.md."""
@@ -60,8 +68,18 @@ def options_page() -> str:
     parts.append(_PROPERTIES)
     parts.append(_METADATA.format(keys=", ".join(f"`{k}`" for k in METADATA_KEYS if k != "none")))
     for name in FORMATS:
-        parts += [_FORMAT.format(name=name), "\n", *_table(format_options(name, "value"))]
+        parts += [_FORMAT.format(name=name), *_format(name)]
     return "".join(parts)
+
+
+def _format(name: str) -> Iterator[str]:
+    options = format_options(name, "value")
+    if name != _WITH_REGISTRY and set(REGISTRY_OPTIONS) <= set(options):
+        options = tuple(option for option in options if option not in REGISTRY_OPTIONS)
+        yield _LIKE_IT.format(end=", and these:" if options else ".")
+    if options:
+        yield "\n"
+        yield from _table(options)
 
 
 def _table(options: Iterable[Option]) -> Iterator[str]:

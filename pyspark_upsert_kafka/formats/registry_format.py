@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_upsert_kafka.core.options import Option
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 
 if TYPE_CHECKING:
@@ -75,11 +76,13 @@ class RegistryFormat:
         schema_type: What a registry calls the kind of its schemas.
         decoder: From a side, the schema that the user gives (None = none), and the length of the prefix.
         encoder: From a side, and the schema that the user gives (None = none).
-        columns: The columns that a schema gives; see ``Format.columns``.
+        columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
+        options: Its own options, beside those of the registry.
     """
 
     name: str
     schema_type: str
     decoder: Callable[[CodecSpec, str | None, int], SchemaDecoder]
     encoder: Callable[[CodecSpec, str | None], SchemaEncoder]
-    columns: Callable[[RegisteredSchema, str | None], StructType]
+    columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
+    options: tuple[Option, ...] = ()

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
 from pyspark_upsert_kafka.registry.options import OPTIONS, settings_of
 from pyspark_upsert_kafka.registry.subjects import subject_of
-from pyspark_upsert_kafka.registry.wire_format import PREFIX_LENGTH, DecoderById, prefix_of
+from pyspark_upsert_kafka.registry.wire_format import PREFIX_LENGTH, decoder_by_id, prefix_of
 
 
 def framed(format_: RegistryFormat) -> Format:
@@ -29,7 +29,7 @@ def framed(format_: RegistryFormat) -> Format:
     """
     return Format(
         format_.name,
-        OPTIONS,
+        (*OPTIONS, *format_.options),
         partial(_decoder, format_),
         partial(_encoder, format_),
         partial(_columns, format_),
@@ -43,7 +43,7 @@ def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     def of_id(schema_id: int) -> Decoder:
         return of_schema(schema_of_id(settings.access, schema_id, format_.schema_type))
 
-    return DecoderById(of_id, arrow_schema(spec.schema))
+    return decoder_by_id(of_id, arrow_schema(spec.schema))
 
 
 def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
@@ -83,4 +83,4 @@ def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> Stru
     else:
         origin = f"The schema in '{settings.access.option_prefix}schema'"
         schema = RegisteredSchema(origin, format_.schema_type, settings.schema)
-    return format_.columns(schema, only)
+    return format_.columns(schema, spec, only)

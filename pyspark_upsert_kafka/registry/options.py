@@ -1,4 +1,4 @@
-"""The options of every format with a registry: those of Flink's ``AvroConfluentFormatOptions``."""
+"""The options that every format with a registry has: those of Flink's ``AvroConfluentFormatOptions``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ OPTIONS = (
            "The subject under which schemas are registered and looked up.",
            shown_default="`<topic>-key`, `<topic>-value`"),
     Option("schema", text, None,
-           "Writing: the schema of the messages (an Avro schema as JSON). Reading: the schema that "
-           "each message's own is resolved to.",
+           "Writing: the schema of the messages. Reading: the schema that each message's own is resolved "
+           "to; of no use for JSON. Avro's and JSON Schema's are JSON, Protobuf's is the text of a "
+           "`.proto` file.",
            shown_default="the one that Flink derives from the columns"),
     Option("auto.register.schemas", boolean, True,
            "Writing: register the schema; if `false`, it must be registered already."),

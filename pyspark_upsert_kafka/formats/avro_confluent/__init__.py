@@ -6,6 +6,7 @@ After its prefix a message is one datum of the schema that the prefix names.
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from pyspark.sql.types import StructType
 
@@ -28,13 +29,13 @@ from pyspark_upsert_kafka.formats.registry_format import (
 _AVRO = "AVRO"
 
 
-def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
+def decoder(name: str, spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
     """What reads one side, resolving each message's schema to the given one.
 
     Raises:
         SchemaError: The given schema is wrong, or Avro cannot carry a column.
     """
-    schema = _parsed(given, spec)
+    schema = _parsed(name, given, spec)
     datum_decoder(schema, spec.schema)
     reader = schema if given else None
 
@@ -45,14 +46,14 @@ def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDec
     return of_schema
 
 
-def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+def encoder(name: str, spec: CodecSpec, given: str | None) -> SchemaEncoder:
     """What writes one side with the given schema, or the one derived from the columns.
 
     Raises:
         SchemaError: The schema is wrong, or a column does not fit it.
     """
-    schema = _parsed(given, spec)
-    finer = None if given else _finer(spec.side)
+    schema = _parsed(name, given, spec)
+    finer = None if given else _finer(f"{spec.side}.{name}.")
     datum_encoder(schema, spec.schema)
 
     def with_prefix(prefix: bytes) -> Encoder:
@@ -61,7 +62,7 @@ def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
     return SchemaEncoder(given or _derived(spec), with_prefix)
 
 
-def columns(schema: RegisteredSchema, only: str | None) -> StructType:
+def columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> StructType:
     """The columns that an Avro schema gives.
 
     Raises:
@@ -83,10 +84,10 @@ def avro_text(schema: RegisteredSchema) -> str:
     return with_definitions(schema.text, [reference.text for reference in schema.references])
 
 
-def _parsed(given: str | None, spec: CodecSpec) -> Schema:
+def _parsed(name: str, given: str | None, spec: CodecSpec) -> Schema:
     """The given schema, else the one derived from the columns."""
     if given:
-        return parse_schema(given, f"The schema in '{spec.side}.avro-confluent.schema'")
+        return parse_schema(given, f"The schema in '{spec.side}.{name}.schema'")
     return parse_schema(_derived(spec), DERIVED)
 
 
@@ -96,11 +97,16 @@ def _derived(spec: CodecSpec) -> str:
     return json.dumps(schema, separators=(",", ":"))
 
 
-def _finer(side: str) -> str:
+def _finer(prefix: str) -> str:
     return (
         "Flink's Avro has milliseconds there. Cut the column with date_trunc('MILLISECOND', ...), or "
-        f"give '{side}.avro-confluent.schema', with timestamp-micros for it"
+        f"give '{prefix}schema', with timestamp-micros for it"
     )
 
 
-FORMAT = RegistryFormat("avro-confluent", _AVRO, decoder, encoder, columns)
+def avro_format(name: str) -> RegistryFormat:
+    """The format under one of its names, with which its options begin."""
+    return RegistryFormat(name, _AVRO, partial(decoder, name), partial(encoder, name), columns)
+
+
+FORMAT = avro_format("avro-confluent")

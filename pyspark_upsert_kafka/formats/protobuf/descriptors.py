@@ -1,12 +1,12 @@
 """The descriptor of the message: found in a descriptor file, by its name.
 
-This is the only module that imports the protobuf runtime, and only when a codec is compiled: without
-it the package works but for this format.
+The protobuf runtime is imported only when a codec is compiled: without it the package works but for the
+formats that need it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -26,22 +26,42 @@ def message_descriptor(settings: Settings) -> Any:
         OptionError: The runtime is not installed, the file cannot be read, is no descriptor set or
             lacks an import, or the name is unknown or ambiguous.
     """
+    check_runtime("protobuf")
+    files = _files(settings)
     try:
-        from google.protobuf import descriptor_pool
+        pool = pool_of(files)
+    except TypeError as why:
+        raise OptionError(f"{_at(settings)} cannot be used: {why}. {_HOW}") from None
+    names = [name for file in files for name in names_of(file)]
+    wanted, option = settings.message_name, f"Option '{settings.prefix}message-name'"
+    return pool.FindMessageTypeByName(
+        full_name(wanted, names, option, repr(settings.descriptor_file))
+    )
+
+
+def check_runtime(format_name: str) -> None:
+    """Raises an OptionError when the protobuf runtime, which the format needs, is not installed."""
+    try:
+        import google.protobuf  # noqa: F401
     except ImportError:
         raise OptionError(
-            "The protobuf format needs the protobuf runtime: "
+            f"The {format_name} format needs the protobuf runtime: "
             "pip install 'pyspark-upsert-kafka[protobuf]'."
         ) from None
-    files = _files(settings)
+
+
+def pool_of(files: Iterable[Any]) -> Any:
+    """The descriptors of some ``FileDescriptorProto``, of which each stands behind those that it imports.
+
+    Raises:
+        TypeError: They do not make sense together.
+    """
+    from google.protobuf import descriptor_pool
+
     pool = descriptor_pool.DescriptorPool()
     for file in files:
-        try:
-            pool.AddSerializedFile(file.SerializeToString())
-        except TypeError as why:
-            raise OptionError(f"{_at(settings)} cannot be used: {why}. {_HOW}") from None
-    names = [name for file in files for name in _names(file.package, file.message_type)]
-    return pool.FindMessageTypeByName(_full_name(settings, names))
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
 
 
 def message_class(descriptor: Any) -> Any:
@@ -113,6 +133,11 @@ def _at(settings: Settings) -> str:
     return f"Option '{settings.prefix}descriptor-file': {settings.descriptor_file!r}"
 
 
+def names_of(file: Any) -> Iterator[str]:
+    """The full names of all messages that a ``FileDescriptorProto`` defines, in their order."""
+    return _names(file.package, file.message_type)
+
+
 def _names(scope: str, messages: Any) -> Iterator[str]:
     for message in messages:
         if not message.options.map_entry:
@@ -121,12 +146,21 @@ def _names(scope: str, messages: Any) -> Iterator[str]:
             yield from _names(name, message.nested_type)
 
 
-def _full_name(settings: Settings, names: list[str]) -> str:
-    wanted = settings.message_name
+def full_name(wanted: str, names: list[str], option: str, where: str) -> str:
+    """The name that is the wanted one or, alone among the names, ends in it.
+
+    Args:
+        wanted: The name, or the end of it.
+        names: The full names of all messages.
+        option: The option that says which is wanted, for errors.
+        where: What defines the messages, for errors.
+
+    Raises:
+        OptionError: There is no such message, or there are several.
+    """
     found = [wanted] if wanted in names else [name for name in names if name.endswith(f".{wanted}")]
     if len(found) == 1:
         return found[0]
-    option = f"Option '{settings.prefix}message-name'"
     if found:
         raise OptionError(
             f"{option}: '{wanted}' is ambiguous; it may be {', '.join(sorted(found))}."
@@ -134,6 +168,6 @@ def _full_name(settings: Settings, names: list[str]) -> str:
     by_end = {name.rpartition(".")[2]: name for name in names} | {name: name for name in names}
     near = {by_end[end]: None for end in get_close_matches(wanted, by_end, _NEAREST, 0.5)}
     raise OptionError(
-        f"{option}: {settings.descriptor_file!r} has no message '{wanted}'. "
+        f"{option}: {where} has no message '{wanted}'. "
         f"{'Did you mean' if near else 'It has'}: {', '.join(near or sorted(names)[:10])}?"
     )

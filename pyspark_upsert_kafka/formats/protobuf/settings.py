@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option, any_text, boolean, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
-OPTIONS = (
+_FILE_OPTIONS = (
     Option(
         "descriptor-file",
         text,
@@ -26,6 +26,9 @@ OPTIONS = (
         "Required. The message: its full name (`shop.v1.Order`) or the end of it (`Order`) when no "
         "other message's name ends so.",
     ),
+)
+
+VALUE_OPTIONS = (
     Option("ignore-parse-errors", boolean, False, "A message that cannot be read is passed over."),
     Option(
         "read-default-values",
@@ -42,17 +45,17 @@ OPTIONS = (
         shown_default="the empty text",
     ),
 )
+"""How values are read and written, whatever says what the message is."""
+
+OPTIONS = (*_FILE_OPTIONS, *VALUE_OPTIONS)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the options of one side say; see OPTIONS for their meaning."""
+    """Where the message of one side is described; see OPTIONS for the meaning."""
 
     descriptor_file: str
     message_name: str
-    ignore_parse_errors: bool
-    read_default_values: bool
-    null_string: str
     prefix: str
 
 
@@ -64,7 +67,7 @@ def settings_of(spec: CodecSpec) -> Settings:
     """
     value = spec.options
     prefix = f"{spec.side}.protobuf."
-    for option in OPTIONS[:2]:
+    for option in _FILE_OPTIONS:
         if value[option.name] is None:
             raise OptionError(
                 f"Option '{prefix}{option.name}' is missing; the protobuf format needs it. {option.help}"
@@ -72,8 +75,5 @@ def settings_of(spec: CodecSpec) -> Settings:
     return Settings(
         descriptor_file=value["descriptor-file"],
         message_name=value["message-name"],
-        ignore_parse_errors=value["ignore-parse-errors"],
-        read_default_values=value["read-default-values"],
-        null_string=value["write-null-string-literal"],
         prefix=prefix,
     )

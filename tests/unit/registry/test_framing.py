@@ -68,7 +68,7 @@ def text_encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
     return SchemaEncoder(schema, TextEncoder)
 
 
-def text_columns(schema: RegisteredSchema, only: str | None) -> StructType:
+def text_columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> StructType:
     """The schema is the name; the only column of a key has a name already."""
     return StructType([StructField(only or schema.text, StringType())])
 

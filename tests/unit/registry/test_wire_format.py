@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath, UnreadableError
-from pyspark_upsert_kafka.registry.wire_format import DecoderById, prefix_of
+from pyspark_upsert_kafka.registry.wire_format import decoder_by_id, prefix_of
 
 TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
@@ -52,7 +52,7 @@ def test_messages_of_several_schemas_keep_their_order():
     """The rows stand as the messages did, whichever schema each has."""
     messages = [message(2, "a"), message(1, "b"), message(2, "c"), message(3, "d")]
 
-    assert rows(DecoderById(decoder_of, TARGET).decode(messages)) == [
+    assert rows(decoder_by_id(decoder_of, TARGET).decode(messages)) == [
         (2, "a"), (1, "b"), (2, "c"), (3, "d"),
     ]  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_a_bad_message_is_blamed_alone(bad, why, others):
     """Its neighbours are read, in their order."""
     messages = [*others[:1], bad, *others[1:]]
 
-    decoded = DecoderById(decoder_of, TARGET).decode(messages)
+    decoded = decoder_by_id(decoder_of, TARGET).decode(messages)
 
     assert rows(decoded) == [(1, message[5:].decode()) for message in others]
     assert list(decoded.errors) == [len(others[:1])]
@@ -84,7 +84,7 @@ def test_a_bad_message_is_blamed_alone(bad, why, others):
 
 def test_nothing_at_all():
     """No messages are no rows."""
-    assert rows(DecoderById(decoder_of, TARGET).decode([])) == []
+    assert rows(decoder_by_id(decoder_of, TARGET).decode([])) == []
 
 
 def test_each_schema_is_compiled_once():
@@ -95,7 +95,7 @@ def test_each_schema_is_compiled_once():
         compiled.append(schema_id)
         return decoder_of(schema_id)
 
-    decode = DecoderById(counted, TARGET).decode
+    decode = decoder_by_id(counted, TARGET).decode
     for _ in range(3):
         decode([message(1), message(90), message(2)])
         decode([message(1)])
@@ -113,7 +113,7 @@ def test_a_registry_that_is_away_is_no_fault_of_a_message():
             raise answer
         return answer
 
-    decode = DecoderById(compile_decoder, TARGET).decode
+    decode = decoder_by_id(compile_decoder, TARGET).decode
     with pytest.raises(BrokerError, match="away"):
         decode([message(1)])
 
@@ -123,7 +123,7 @@ def test_a_registry_that_is_away_is_no_fault_of_a_message():
 def test_without_columns_each_message_is_a_row():
     """Rows are counted where there is nothing to show of them."""
     empty = pa.schema([])
-    decode = DecoderById(lambda _: RowPath(lambda _: (), empty), empty).decode
+    decode = decoder_by_id(lambda _: RowPath(lambda _: (), empty), empty).decode
 
     decoded = decode([message(1), b"?", message(2)])
 
@@ -139,7 +139,7 @@ MESSAGES = st.one_of(
 @given(st.lists(MESSAGES, max_size=12))
 def test_a_message_fares_as_it_would_alone(messages: Sequence[bytes]):
     """What becomes of a message does not depend on those around it."""
-    decode = DecoderById(decoder_of, TARGET).decode
+    decode = decoder_by_id(decoder_of, TARGET).decode
     alone = [decode([each]) for each in messages]
 
     together = decode(messages)

@@ -111,6 +111,13 @@ OF_FORMATS = {
         ("endianness", "little-endian", "little-endian", "big-endian"),
     ],
 }
+OF_FORMATS["avro-registry"] = OF_FORMATS["avro-confluent"]
+OF_FORMATS["json-registry"] = [*OF_FORMATS["avro-confluent"], *OF_FORMATS["json"]]
+OF_FORMATS["proto-registry"] = [
+    *OF_FORMATS["avro-confluent"],
+    ("message-name", "a.M", "a.M", None),
+    *OF_FORMATS["protobuf"][2:],
+]
 
 GIVEN_AND_DEFAULT = [
     *((OPTIONS, *promised) for promised in CONNECTOR),

@@ -74,10 +74,10 @@ class Proto:
 
     def exactly(self, schema: StructType, **options: Any) -> Decoder:
         """The row path alone."""
-        settings = settings_of(self.spec(schema, **options))
-        columns = columns_of(self.descriptor, schema, defaults=settings.read_default_values)
+        given = self.spec(schema, **options).options
+        columns = columns_of(self.descriptor, schema, defaults=given["read-default-values"])
         row = row_reader(self.descriptor, columns)
-        return RowPath(row, arrow_schema(schema), skip_bad=settings.ignore_parse_errors)
+        return RowPath(row, arrow_schema(schema), skip_bad=given["ignore-parse-errors"])
 
     def vectorised(
         self, schema: StructType, messages: Sequence[bytes], *, defaults: bool = False

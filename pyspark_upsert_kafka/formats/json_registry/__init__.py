@@ -1,0 +1,90 @@
+"""JSON with a schema registry: after its prefix a message is what the format ``json`` reads and writes.
+
+A schema is registered for what is written. Reading needs none: a message is read by its columns, once it is
+sure that its id is that of a JSON Schema.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats import json as json_format
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.json.settings import OPTIONS
+from pyspark_upsert_kafka.formats.json_registry.columns import columns_of
+from pyspark_upsert_kafka.formats.json_registry.derive import derived_schema
+from pyspark_upsert_kafka.formats.prefixes import PrefixedDecoder, PrefixedEncoder
+from pyspark_upsert_kafka.formats.registry_format import (
+    RegisteredSchema,
+    RegistryFormat,
+    SchemaDecoder,
+    SchemaEncoder,
+)
+
+_NAME, _JSON = "json-registry", "JSON"
+
+
+def decoder(spec: CodecSpec, _: str | None, prefix_length: int) -> SchemaDecoder:
+    """What reads one side.
+
+    Raises:
+        SchemaError: JSON cannot carry a column.
+        OptionError: Two options contradict each other.
+    """
+    json_format.check(spec)
+
+    def of_schema(registered: RegisteredSchema) -> Decoder:
+        _check_type(registered)
+        return PrefixedDecoder(json_format.decoder(spec), prefix_length)
+
+    return of_schema
+
+
+def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+    """What writes one side; the given schema is registered as it stands, and not compared with the columns.
+
+    Raises:
+        SchemaError: JSON cannot carry a column, or the given schema is no JSON.
+        OptionError: Two options contradict each other.
+    """
+    json_format.check(spec)
+    if given:
+        _parsed(RegisteredSchema(f"The schema in '{spec.side}.{_NAME}.schema'", _JSON, given))
+
+    def with_prefix(prefix: bytes) -> Encoder:
+        return PrefixedEncoder(json_format.encoder(spec), prefix)
+
+    return SchemaEncoder(given or _derived(spec), with_prefix)
+
+
+def columns(schema: RegisteredSchema, _: CodecSpec, __: str | None) -> StructType:
+    """The columns that a JSON Schema gives.
+
+    Raises:
+        SchemaError: It is no JSON Schema, or does not say for each property which type it has.
+    """
+    _check_type(schema)
+    return columns_of(_parsed(schema), schema.origin)
+
+
+def _check_type(schema: RegisteredSchema) -> None:
+    if schema.type != _JSON:
+        raise SchemaError(f"{schema.origin} is of the type {schema.type}, not a JSON Schema.")
+
+
+def _parsed(schema: RegisteredSchema) -> object:
+    try:
+        return json.loads(schema.text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"{schema.origin} is not JSON: {error}.") from None
+
+
+def _derived(spec: CodecSpec) -> str:
+    """Always in the same words: some registries give each text an id of its own."""
+    return json.dumps(derived_schema(spec.schema, spec.required), separators=(",", ":"))
+
+
+FORMAT = RegistryFormat(_NAME, _JSON, decoder, encoder, columns, OPTIONS)

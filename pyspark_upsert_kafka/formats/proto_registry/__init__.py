@@ -1,0 +1,155 @@
+"""Protobuf with a schema registry: after its prefix a message has message indexes, and then what ``protobuf`` writes.
+
+A message is read by the schema that it names, whose fields become columns by their names; a column that the schema
+lacks is NULL. Where a schema is given, all messages are read by that one, and so by the numbers of its fields.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.options import Option, text
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedDecoder, PrefixedEncoder
+from pyspark_upsert_kafka.formats.proto_registry import message_indexes
+from pyspark_upsert_kafka.formats.proto_registry.added_fields import with_columns
+from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
+from pyspark_upsert_kafka.formats.proto_registry.compiler import check_compiler, compiled
+from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema, text_of
+from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.protobuf.codecs import message_decoder, message_encoder
+from pyspark_upsert_kafka.formats.protobuf.descriptors import check_runtime, full_name
+from pyspark_upsert_kafka.formats.protobuf.settings import VALUE_OPTIONS
+from pyspark_upsert_kafka.formats.registry_format import (
+    RegisteredSchema,
+    RegistryFormat,
+    SchemaDecoder,
+    SchemaEncoder,
+)
+
+_NAME, _PROTOBUF = "proto-registry", "PROTOBUF"
+
+OPTIONS = (
+    Option(
+        "message-name",
+        text,
+        None,
+        "Which message of a schema with several is written, or gives the columns: its full name or the end of it. "
+        "A message that is read says itself which one it is.",
+        shown_default="the first one",
+    ),
+    *VALUE_OPTIONS,
+)
+
+
+def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
+    """What reads one side.
+
+    Raises:
+        SchemaError: Protobuf cannot carry a column, or the given schema is wrong.
+        OptionError: A package is missing, or the given schema has no such message.
+    """
+    check_runtime(_NAME)
+    check_compiler(_NAME)
+    derived_schema(spec.schema, frozenset())
+    reader = _Reader(spec, given, prefix_length)
+    return reader.of_schema
+
+
+class _Reader:
+    """Compiles the decoders of one side."""
+
+    def __init__(self, spec: CodecSpec, given: str | None, start: int) -> None:
+        self._spec, self._start = spec, start
+        self._given: tuple[str, Decoder] | None = None
+        if given:
+            schema = _given(spec, given)
+            name = _chosen(spec, schema)
+            self._given = name, message_decoder(schema.descriptor(name), spec)
+
+    def of_schema(self, registered: RegisteredSchema) -> Decoder:
+        schema = _compiled(registered)
+
+        def of_prefix(prefix: bytes) -> Decoder:
+            name = schema.name_at(message_indexes.decoded(prefix, self._start))
+            return PrefixedDecoder(self._of_message(schema, name), len(prefix))
+
+        prefix_of = partial(message_indexes.encoded_part, start=self._start)
+        return DecoderByPrefix(prefix_of, of_prefix, arrow_schema(self._spec.schema))
+
+    def _of_message(self, schema: ProtoSchema, name: str) -> Decoder:
+        if self._given is None:
+            whole = with_columns(schema, name, self._spec.schema)
+            return message_decoder(whole.descriptor(name), self._spec)
+        wanted, decoder_ = self._given
+        if name.rpartition(".")[2] != wanted.rpartition(".")[2]:
+            raise SchemaError(f"the message is a {name!r}, and not a {wanted!r}, which is read")
+        return decoder_
+
+
+def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+    """What writes one side with the given schema, or the one derived from the columns.
+
+    Raises:
+        SchemaError: The schema is wrong, or a column does not fit it.
+        OptionError: A package is missing, or the schema has no such message.
+    """
+    check_runtime(_NAME)
+    schema = _given(spec, given) if given else derived_schema(spec.schema, spec.required)
+    name = _chosen(spec, schema)
+    encoder_ = message_encoder(schema.descriptor(name), spec)
+    indexes = message_indexes.encoded(schema.indexes_of(name))
+
+    def with_prefix(prefix: bytes) -> Encoder:
+        return PrefixedEncoder(encoder_, prefix + indexes)
+
+    return SchemaEncoder(given or text_of(schema), with_prefix)
+
+
+def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructType:
+    """The columns that a message of a schema gives.
+
+    Raises:
+        SchemaError: It is no Protobuf schema, or holds what no column can.
+        OptionError: A package is missing, or the schema has no such message.
+    """
+    check_runtime(_NAME)
+    check_compiler(_NAME)
+    schema = _compiled(registered)
+    return columns_of(schema.descriptor(_chosen(spec, schema)))
+
+
+def _compiled(registered: RegisteredSchema) -> ProtoSchema:
+    if registered.type != _PROTOBUF:
+        raise SchemaError(
+            f"{registered.origin} is of the type {registered.type}, not a Protobuf schema."
+        )
+    return compiled(registered)
+
+
+def _given(spec: CodecSpec, schema: str) -> ProtoSchema:
+    check_compiler(_NAME)
+    return compiled(
+        RegisteredSchema(f"The schema in '{_option(spec, 'schema')}'", _PROTOBUF, schema)
+    )
+
+
+def _chosen(spec: CodecSpec, schema: ProtoSchema) -> str:
+    """The full name of the message that the options name, or of the first one."""
+    wanted, names = spec.options["message-name"], schema.names
+    if not names:
+        raise SchemaError(f"{schema.origin} has no message.")
+    if wanted is None:
+        return names[0]
+    return full_name(wanted, names, f"Option '{_option(spec, 'message-name')}'", schema.origin)
+
+
+def _option(spec: CodecSpec, name: str) -> str:
+    return f"{spec.side}.{_NAME}.{name}"
+
+
+FORMAT = RegistryFormat(_NAME, _PROTOBUF, decoder, encoder, columns, OPTIONS)

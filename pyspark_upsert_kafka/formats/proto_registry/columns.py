@@ -1,0 +1,86 @@
+"""The Spark columns that a Protobuf message means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
+from pyspark_upsert_kafka.formats.protobuf.kinds import INT32, INT64, UINT32, UINT64, Kind
+from pyspark_upsert_kafka.formats.protobuf.types import DURATION, TIMESTAMP
+
+_SIMPLE: dict[int, DataType] = {
+    **dict.fromkeys(INT32, IntegerType()),
+    **dict.fromkeys(INT64 | UINT32, LongType()),
+    **dict.fromkeys(UINT64, DecimalType(20, 0)),
+    Kind.BOOL: BooleanType(),
+    Kind.BYTES: BinaryType(),
+    Kind.DOUBLE: DoubleType(),
+    Kind.ENUM: StringType(),
+    Kind.FLOAT: FloatType(),
+    Kind.STRING: StringType(),
+}
+_MESSAGES: dict[str, DataType] = {DURATION: DayTimeIntervalType(), TIMESTAMP: TimestampType()}
+
+_DEEPEST = 90
+
+
+def columns_of(descriptor: Any, above: tuple[Any, ...] = ()) -> StructType:
+    """The columns of a message: one for each field, nullable where a message may lack it.
+
+    Args:
+        descriptor: The message's descriptor.
+        above: Those of the messages that it stands in.
+
+    Raises:
+        SchemaError: A message holds itself, or a field is a group.
+    """
+    within = (*above, descriptor)
+    if descriptor in above or len(within) > _DEEPEST:
+        raise _refused(descriptor.full_name, "holds itself, which no column can")
+    return StructType(
+        [
+            StructField(field.name, _type(field, within), is_repeated(field) or field.has_presence)
+            for field in descriptor.fields
+        ]
+    )
+
+
+def _type(field: Any, within: tuple[Any, ...]) -> DataType:
+    if is_map(field):
+        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        return MapType(_one(key, within), _one(value, within))
+    one = _one(field, within)
+    return ArrayType(one) if is_repeated(field) else one
+
+
+def _one(field: Any, within: tuple[Any, ...]) -> DataType:
+    """The type of one value."""
+    if field.type == Kind.GROUP:
+        raise _refused(field.full_name, "is a group, which is not read")
+    if field.type != Kind.MESSAGE:
+        return _SIMPLE[field.type]
+    message = field.message_type
+    return _MESSAGES.get(message.full_name) or columns_of(message, within)
+
+
+def _refused(name: str, why: str) -> SchemaError:
+    return SchemaError(f"Protobuf's '{name}' {why}. Give the columns by .schema(...).")

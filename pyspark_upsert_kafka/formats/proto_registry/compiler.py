@@ -1,0 +1,89 @@
+"""The text of a ``.proto`` file to its descriptors, by Google's own protoc, as the package grpcio-tools has it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.formats.proto_registry.known_files import KNOWN_FILES
+from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
+
+_SCHEMA, _OUTPUT = "registered-schema.proto", "files.desc"
+_MOST_WORDS = 2000
+
+
+def check_compiler(format_name: str) -> None:
+    """Raises an OptionError when there is no compiler."""
+    if find_spec("grpc_tools") is None:
+        raise OptionError(
+            f"The {format_name} format needs a Protobuf compiler: pip install 'pyspark-upsert-kafka[protobuf]'."
+        )
+
+
+def compiled(schema: RegisteredSchema) -> ProtoSchema:
+    """A schema with all that it imports: what it refers to, Google's own types, and Confluent's.
+
+    Raises:
+        SchemaError: It cannot be compiled.
+    """
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    data = _descriptor_set(schema.origin, schema.text, schema.references)
+    return ProtoSchema(schema.origin, FileDescriptorSet.FromString(data).file)
+
+
+@lru_cache(maxsize=1_000)
+def _descriptor_set(origin: str, text: str, references: tuple[Reference, ...]) -> bytes:
+    files = {reference.name: reference.text for reference in references}
+    with TemporaryDirectory(prefix="protoc-") as folder:
+        try:
+            _write(Path(folder), {**KNOWN_FILES, **files, _SCHEMA: text})
+        except (OSError, ValueError) as why:
+            raise SchemaError(
+                f"{origin} refers to files with names that cannot be: {why}."
+            ) from None
+        _compile(folder, origin)
+        return Path(folder, _OUTPUT).read_bytes()
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name:
+            raise ValueError(repr(name))
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _compile(folder: str, origin: str) -> None:
+    from grpc_tools import protoc
+
+    places = [f"--proto_path={each}" for each in (folder, *_google_files())]
+    output = f"--descriptor_set_out={Path(folder, _OUTPUT)}"
+    arguments = [*places, "--include_imports", output, _SCHEMA]
+    if protoc.main(["protoc", *arguments]) == 0:
+        return
+    # In this process protoc says on the standard error stream alone what is wrong.
+    child = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
+    said = subprocess.run(child, capture_output=True, text=True, check=False).stderr
+    words = " ".join(said.replace(f"{folder}/", "").replace(f"{_SCHEMA}:", "line ").split())
+    raise SchemaError(f"{origin} is no Protobuf schema that can be used: {words[:_MOST_WORDS]}")
+
+
+def _google_files() -> list[str]:
+    """Where the files are that every schema may import: ``google/protobuf``, and ``google/type`` if installed."""
+    places = []
+    for package, above in (("grpc_tools", "_proto"), ("google.type", "../..")):
+        found: Any = find_spec(package)
+        if found is not None and found.submodule_search_locations:
+            places.append(str(Path(next(iter(found.submodule_search_locations)), above).resolve()))
+    return places

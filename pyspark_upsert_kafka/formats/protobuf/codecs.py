@@ -1,0 +1,61 @@
+"""The decoder and the encoder of messages whose descriptor is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath
+from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
+from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
+from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
+from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
+
+# The vectorised path has a fixed cost; under this many messages the row path costs less.
+_MIN_VECTORISED = 128
+
+
+def message_decoder(descriptor: Any, spec: CodecSpec) -> Decoder:
+    """Compiles the decoder of one message.
+
+    Args:
+        descriptor: The message's ``google.protobuf.descriptor.Descriptor``.
+        spec: The columns, and the values of VALUE_OPTIONS.
+
+    Raises:
+        SchemaError: A column does not fit the message.
+    """
+    columns = columns_of(descriptor, spec.schema, defaults=spec.options["read-default-values"])
+    target = arrow_schema(spec.schema)
+    row_path = RowPath(row_reader(descriptor, columns), target, spec.options["ignore-parse-errors"])
+    read = compile_vectorised_path(descriptor, columns, target.types)
+
+    def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
+        columnar = read(messages)
+        if columnar is None:
+            return None
+        arrays, fallback = columnar
+        rows = batch_of(arrays, target, len(messages))
+        return (rows.filter(pa.array(~fallback)) if fallback.any() else rows), fallback
+
+    return FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
+
+
+def message_encoder(descriptor: Any, spec: CodecSpec) -> Encoder:
+    """Compiles the encoder of one message.
+
+    Args:
+        descriptor: The message's ``google.protobuf.descriptor.Descriptor``.
+        spec: The columns, and the values of VALUE_OPTIONS.
+
+    Raises:
+        SchemaError: A column does not fit the message, or a required field has no column.
+    """
+    columns = columns_of(descriptor, spec.schema, defaults=False)
+    return ProtobufEncoder(descriptor, columns, spec.options["write-null-string-literal"])

@@ -1,0 +1,144 @@
+"""The formats that have a registry, by their names: what each registers, reads and refuses, with its own options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.types import DateType, LongType, StringType, StructType, TimestampNTZType
+
+from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
+from pyspark_upsert_kafka.format_catalog import format_named
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+from pyspark_upsert_kafka.registry import rest
+from tests.unit.formats.json.codecs import batch, columns
+from tests.unit.formats.listed import Listed
+from tests.unit.registry.fake_registry import FakeRegistry, serving
+
+ROW = columns(id=LongType(), name=StringType())
+REGISTERED = {
+    "avro-confluent": ("AVRO", "record", b"\x02\x02\x02a"),
+    "avro-registry": ("AVRO", "record", b"\x02\x02\x02a"),
+    "json-registry": ("JSON", "Record", b'{"id":1,"name":"a"}'),
+    "proto-registry": ("PROTOBUF", "message Row", b"\x00\x08\x01\x12\x01a"),
+}
+"""The type of each format's schemas, a part of the one that is registered, and a message behind its id."""
+
+NAMES = pytest.mark.parametrize("name", REGISTERED)
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
+    """A registry that answers what it is told to."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.0)
+    with serving() as registry:
+        yield registry
+
+
+def spec(format_: Format, url: str, table: StructType = ROW, **given: str) -> CodecSpec:
+    """The value of the topic ``orders``."""
+    prefix = f"value.{format_.name}."
+    texts = {(prefix + name).lower(): text for name, text in {"url": url, **given}.items()}
+    options = {option.name: option.read(texts, prefix) for option in format_.options}
+    return CodecSpec(table, "value", options, ("orders",), frozenset({"id"}))
+
+
+@NAMES
+def test_what_is_written_and_read(registry, name):
+    """The derived schema is registered with its type, and messages that name its id are read back."""
+    kind, part, message = REGISTERED[name]
+    registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 7})]
+    format_ = format_named(name, "value")
+    it = spec(format_, registry.url)
+
+    messages = Listed(format_.encoder(it)).encode(batch(ROW, (1, "a")))
+
+    body = registry.asked[0].body
+    assert part in body["schema"]
+    assert body.get("schemaType", "AVRO") == kind
+    assert messages == [b"\0\0\0\0\7" + message]
+    registry.schema(7, body["schema"], schemaType=kind)
+    assert format_.decoder(it).decode(messages).rows.to_pylist() == [{"id": 1, "name": "a"}]
+
+
+@NAMES
+def test_messages_of_the_other_formats(registry, name):
+    """They cannot be decoded, with the type of their schema; its neighbours are read."""
+    format_ = format_named(name, "value")
+    kind = REGISTERED[name][0]
+    others = sorted({"AVRO", "JSON", "PROTOBUF"} - {kind})
+    for number, other in enumerate(others):
+        registry.schema(number, "{}", schemaType=other)
+
+    messages = [b"\0\0\0\0" + bytes([number]) for number in range(len(others))]
+    decoded = format_.decoder(spec(format_, registry.url)).decode(messages)
+
+    said = {"AVRO": "an Avro schema", "JSON": "a JSON Schema", "PROTOBUF": "a Protobuf schema"}
+    assert dict(decoded.errors) == {
+        number: f"Schema id {number} is of the type {other}, not {said[kind]}."
+        for number, other in enumerate(others)
+    }
+
+
+@NAMES
+def test_columns_of_the_newest_schema(registry, name):
+    """A format derives a schema from columns, which gives these columns; that of a key may be in the key."""
+    format_ = format_named(name, "value")
+    registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 7})]
+    it = spec(format_, registry.url)
+    format_.encoder(it).encode(batch(ROW, (1, "a")))
+    text = registry.asked[0].body["schema"]
+    registry.version("orders-value", "latest", text, schemaType=REGISTERED[name][0])
+    assert format_.columns is not None
+
+    found = format_.columns(spec(format_, registry.url, StructType()), None)
+
+    assert found is not None
+    assert found.simpleString() == ROW.simpleString()
+    assert [field.nullable for field in found] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["json-registry", "proto-registry"])
+def test_columns_of_another_types_schema(registry, name):
+    """They are refused by that type."""
+    registry.version("orders-value", "latest", '"int"')
+    format_ = format_named(name, "value")
+    assert format_.columns is not None
+
+    with pytest.raises(SchemaError, match="'orders-value' is of the type AVRO, not a"):
+        format_.columns(spec(format_, registry.url, StructType()), None)
+
+
+@NAMES
+def test_options_bear_its_name(name):
+    """Errors show how to give them, under the name by which the format was chosen."""
+    format_ = format_named(name, "value")
+    without: dict[str, Any] = {option.name: option.default for option in format_.options}
+
+    with pytest.raises(OptionError, match=rf"value\.{name}\.url"):
+        format_.decoder(CodecSpec(ROW, "value", without, ("orders",)))
+
+
+def test_avro_under_its_other_name(registry):
+    """What is said of a schema, and of timestamps, names the option as it is given."""
+    format_ = format_named("avro-registry", "value")
+    registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 7})]
+    with pytest.raises(SchemaError, match=r"'value\.avro-registry\.schema'"):
+        format_.encoder(spec(format_, registry.url, schema="{"))
+    at = columns(at=TimestampNTZType())
+    rows = batch(at, (1,))
+
+    with pytest.raises(EncodeError, match=r"'value\.avro-registry\.schema', with"):
+        format_.encoder(spec(format_, registry.url, at)).encode(rows)
+
+
+def test_a_type_that_protobuf_lacks():
+    """It is refused when the query is planned, and no registry is asked."""
+    format_ = format_named("proto-registry", "value")
+    it = spec(format_, "http://127.0.0.1:1", columns(day=DateType()))
+
+    for compiled in (format_.decoder, format_.encoder):
+        with pytest.raises(SchemaError, match="Protobuf has no type for column 'day', DATE"):
+            compiled(it)
