@@ -13,6 +13,7 @@ from typing import Any
 import grpc_tools
 import numpy as np
 import pyarrow as pa
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -46,6 +47,11 @@ def descriptor_file(text: str, *options: str) -> Path:
     arguments = [f"-I{folder}", f"-I{WELL_KNOWN}", f"--descriptor_set_out={target}"]
     assert protoc.main(["protoc", *arguments, *options, "test.proto"]) == 0
     return target
+
+
+def descriptor_set(text: str) -> FileDescriptorSet:
+    """The files that protoc makes of a ``.proto`` text, those that it imports first."""
+    return FileDescriptorSet.FromString(descriptor_file(text, "--include_imports").read_bytes())
 
 
 class Proto:
