@@ -28,6 +28,9 @@ _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 """User and password in an address."""
 
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
+_WHOLE_REFERENCE = re.compile(r"\$\{(?:env:[^}\s]+|file:[^}]+:[^}]+)\}")
+_MISSPELT = re.compile(r"\$\{\s*(?:env|file)\s*:[^}]*\}", re.IGNORECASE)
+"""A reference, or what was meant as one."""
 _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -131,8 +134,13 @@ def resolve(option: str, value: str) -> str:
     """The value with ``${env:NAME}`` and ``${file:/path:key}`` (KIP-297) replaced.
 
     Raises:
-        OptionError: An environment variable, a file or a key in it does not exist.
+        OptionError: An environment variable, a file or a key in it does not exist, or a reference is misspelt.
     """
+    for written in _MISSPELT.findall(value):
+        if not _WHOLE_REFERENCE.fullmatch(written):
+            raise OptionError(
+                f"Option '{option}': {written!r} is no reference; they are spelt '${{env:NAME}}' and '${{file:/path:key}}'."
+            )
 
     def replacement(match: re.Match[str]) -> str:
         kind, reference = match.groups()

@@ -69,7 +69,19 @@ def without_jaas(given: Mapping[str, str]) -> dict[str, str]:
             f"where the module is one of {', '.join(_TRANSLATIONS)}; a backslash stands before a quote "
             f"or a backslash. Or set '{PREFIX}sasl.username' and '{PREFIX}sasl.password'."
         )
-    return {**translate(found.given), **properties}
+    translated = {**translate(found.given), **properties}
+    if translate is _by_password:
+        _check_whole(found, translated)
+    return translated
+
+
+def _check_whole(found: Login, translated: Mapping[str, str]) -> None:
+    missing = [name for name in ("username", "password") if f"sasl.{name}" not in translated]
+    if missing and found.given:
+        raise OptionError(
+            f"Option '{PREFIX}{_JAAS}' gives no {' and no '.join(map(repr, missing))}; it gives "
+            f"{', '.join(map(repr, found.given))}."
+        )
 
 
 def login(value: str) -> Login | None:

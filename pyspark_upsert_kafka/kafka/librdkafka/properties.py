@@ -16,7 +16,13 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka import key_stores
 from pyspark_upsert_kafka.kafka.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
-from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
+from pyspark_upsert_kafka.kafka.librdkafka.java_names import (
+    ALIASES,
+    DROPPED,
+    JVM_ONLY,
+    RENAMED,
+    SHARED,
+)
 
 T = TypeVar("T")
 
@@ -30,7 +36,11 @@ _TOKENS = (
 )
 """One of them says where tokens come from."""
 
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
+_NO_MECHANISM = re.compile(
+    r"(?:Unsupported hash function|Unsupported SASL mechanism|No provider for SASL mechanism):? ([^\s:]+)"
+)
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
 
 
@@ -47,6 +57,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     """
     given = _translated(without_jaas(properties.resolved()))
     _check_tokens(given)
+    _check_identity(given)
     config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given), **ours}
     return {**config, **given}
 
@@ -60,6 +71,19 @@ def _check_tokens(given: Mapping[str, str]) -> None:
         raise OptionError(
             f"Option '{PREFIX}sasl.mechanism' = 'OAUTHBEARER' needs '{PREFIX}sasl.oauthbearer.token.endpoint.url', the "
             "address of the provider that gives tokens."
+        )
+
+
+def _check_identity(given: Mapping[str, str]) -> None:
+    """Half of an identity is none for librdkafka, which shows none to the broker, and says nothing."""
+    has_chain = any(name in given for name in ("ssl.certificate.location", "ssl.certificate.pem"))
+    has_key = any(name in given for name in ("ssl.key.location", "ssl.key.pem"))
+    if has_chain != has_key:
+        found, missing = ("certificate", "key") if has_chain else ("key", "certificate")
+        raise OptionError(
+            f"A certificate and its key belong together, but there is a {found} without a {missing}: set "
+            f"'{PREFIX}ssl.keystore.certificate.chain' and '{PREFIX}ssl.keystore.key', or "
+            f"'{PREFIX}ssl.certificate.location' and '{PREFIX}ssl.key.location'."
         )
 
 
@@ -77,13 +101,18 @@ def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -
 
 def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
     text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-    text = hide_secrets(text, config)
+    text = _as_given(hide_secrets(text, config).strip(), config)
     if _NO_KERBEROS in text:
         return OptionError(
             "The installed librdkafka has no Kerberos, which is what "
             f"'{PREFIX}sasl.mechanism' = 'GSSAPI', its default, asks for: set it to 'PLAIN', "
             "'SCRAM-SHA-256', 'SCRAM-SHA-512' or 'OAUTHBEARER', or set 'kafka.client' to 'kafka-python', which has "
             "it (pip install 'pyspark-upsert-kafka[kafka-python,kerberos]')."
+        )
+    if mechanism := _NO_MECHANISM.search(text):
+        return OptionError(
+            f"Invalid value for option '{PREFIX}sasl.mechanism': expected one of {', '.join(_MECHANISMS)}, "
+            f"but is '{mechanism[1]}'."
         )
     unknown = _UNKNOWN.search(text)
     if unknown:
@@ -92,6 +121,18 @@ def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
         f"The Kafka client does not take an option '{PREFIX}*': {text}. Both the Java client's names "
         "and librdkafka's are understood."
     )
+
+
+def _as_given(text: str, config: Mapping[str, Any]) -> str:
+    """The text with the names that were given; librdkafka knows a property by one of its names alone.
+
+    >>> _as_given('Invalid value for configuration property "queue.buffering.max.ms"', {"linger.ms": "x"})
+    'Invalid value for configuration property "linger.ms"'
+    """
+    for name, alias in ALIASES.items():
+        if alias in config and name not in config:
+            text = text.replace(f'"{name}"', f'"{alias}"').replace(f"`{name}`", f"`{alias}`")
+    return text
 
 
 def _did_you_mean(name: str) -> str:

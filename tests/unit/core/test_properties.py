@@ -268,7 +268,17 @@ def test_references_are_replaced(monkeypatch, secrets, value, resolved):
         ),
         (
             "${file:user}",
-            "Option 'properties.sasl.password' refers to the file '': Is a directory.",
+            (
+                "Option 'properties.sasl.password': '${file:user}' is no reference; they are spelt "
+                "'${env:NAME}' and '${file:/path:key}'."
+            ),
+        ),
+        (
+            "${ENV:NAME}",
+            (
+                "Option 'properties.sasl.password': '${ENV:NAME}' is no reference; they are spelt "
+                "'${env:NAME}' and '${file:/path:key}'."
+            ),
         ),
     ],
 )

@@ -90,6 +90,24 @@ def test_what_is_not_understood_is_refused_without_being_shown(value):
     assert "geheim" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            f"{PLAIN} username='ana' pasword='geheim';",
+            "gives no 'password'; it gives 'username', 'pasword'",
+        ),
+        (f"{PLAIN} user='ana';", "gives no 'username' and no 'password'; it gives 'user'"),
+    ],
+)
+def test_half_a_login_is_refused_with_what_it_gives(value, said):
+    """A misspelt name would end in a refused login, whose error names nothing."""
+    with pytest.raises(OptionError, match=said) as error:
+        without_jaas({"sasl.jaas.config": value})
+
+    assert "geheim" not in str(error.value)
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_can_be_quoted(text):
     """Whatever a password is made of, it comes back."""

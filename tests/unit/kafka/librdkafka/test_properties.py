@@ -108,6 +108,8 @@ def test_the_content_of_a_store_says_what_it_is(tmp_path, file, librdkafka_has):
         ({"ssl__engine__factory__class": "x.Y"}, "works in a JVM only"),
         ({"sasl__jaas__config": "com.example.LoginModule required;"}, "is not understood"),
         ({"buffer__memory": "32 mb"}, "expected bytes"),
+        ({"ssl__keystore__certificate__chain": "pem"}, "there is a certificate without a key"),
+        ({"ssl__key__location": "/me.key"}, "there is a key without a certificate"),
     ],
 )
 def test_security_that_only_a_jvm_understands_is_refused(java, remedy):
@@ -132,7 +134,27 @@ def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkey
             {"lingr.ms": "5"},
             r"Unknown option 'properties.lingr.ms'. Did you mean 'properties.linger.ms'\?",
         ),
-        ({"linger.ms": "soon"}, "The Kafka client does not take an option 'properties.*': "),
+        (
+            {"linger.ms": "soon"},
+            "does not take an option 'properties.*': Invalid value for configuration property \"linger.ms\"",
+        ),
+        (
+            {"delivery.timeout.ms": "10", "linger.ms": "100"},
+            "`delivery.timeout.ms` must be greater than `linger.ms`",
+        ),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "SCRAM-SHA-265",
+                "sasl.username": "ana",
+                "sasl.password": "pw",
+            },
+            "'properties.sasl.mechanism': expected one of PLAIN, .*, but is 'SCRAM-SHA-265'",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"},
+            "'properties.sasl.mechanism': expected one of PLAIN, .*, but is 'AWS_MSK_IAM'",
+        ),
     ],
 )
 def test_what_the_client_does_not_take_is_told(properties, message):
