@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         LocalKafka,
         LocalSecurity,
     )
+    from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 
     __version__: str
@@ -51,6 +52,7 @@ __all__ = [
     "LocalKafka",
     "LocalSecurity",
     "OptionError",
+    "ProgressListener",
     "SchemaError",
     "UnknownTopicError",
     "UpsertKafkaDataSource",
@@ -69,6 +71,7 @@ _LAZY = {
     "LocalCertificates": "pyspark_upsert_kafka.kafka.local",
     "LocalKafka": "pyspark_upsert_kafka.kafka.local",
     "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
+    "ProgressListener": "pyspark_upsert_kafka.monitoring.listener",
     "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
     "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",

@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import INITIAL, StreamOffset
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
+from pyspark_upsert_kafka.core.progress import bad_messages, latest_offset
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.source.stream import StreamReader
 
@@ -60,13 +61,13 @@ class ReaderWithLimits(StreamReader):
         return self._next(start, _NO_LIMITS if unlimited else self._options.limits)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The broker's latest offsets, which the query's progress shows beside its own."""
+        """The broker's latest offsets, which the query's progress shows beside its own, for `ProgressListener`."""
         view = self._observer.last_view
         if view is None:
             return None
         if self._reported is None or self._reported[0] is not view:
             latest = StreamOffset(view.latest, topic_ids=view.topic_ids)
-            self._reported = view, latest.to_json()
+            self._reported = view, latest_offset(latest, bad_messages(self._options))
         return self._reported[1]
 
     def prepareForTriggerAvailableNow(self) -> None:

@@ -25,6 +25,7 @@ PUBLIC = [
     "LocalKafka",
     "LocalSecurity",
     "OptionError",
+    "ProgressListener",
     "SchemaError",
     "UnknownTopicError",
     "UpsertKafkaDataSource",

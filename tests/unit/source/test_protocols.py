@@ -81,7 +81,7 @@ def test_the_default_limit_tells_trigger_once_apart(option, limit):
 
 @needs_limits
 def test_the_latest_offset_is_reported_for_the_lag(there):
-    """What the broker has, whatever limits say."""
+    """What the broker has, whatever limits say, and what becomes of bad messages."""
     query = Query(stream_options(maxOffsetsPerTrigger=1)).start()
 
     assert query.reader.reportLatestOffset() is None
@@ -90,6 +90,7 @@ def test_the_latest_offset_is_reported_for_the_lag(there):
     assert query.reader.reportLatestOffset() == {
         "version": 1,
         "topics": {"t": {"id": "id-1", "positions": {"0": 5}}},
+        "bad_messages": "fail",
     }
 
 

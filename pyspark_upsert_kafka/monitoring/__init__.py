@@ -1,0 +1,1 @@
+"""Streaming queries seen from outside: lag, rows, bad messages."""

@@ -1,0 +1,81 @@
+"""`ProgressListener`: lag, rows and bad messages of each running query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from pyspark_upsert_kafka.core.progress import QueryBatch, query_batch
+from pyspark_upsert_kafka.monitoring.totals import QueryTotals
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+    from pyspark.sql.streaming.listener import (
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+
+class ProgressListener(StreamingQueryListener):
+    """Knows, for each source of the format ``upsert-kafka`` in a running query, lag, rows and bad messages.
+
+    It reads what Spark reports when a micro-batch is done, and asks no broker. Queries without such a source are not
+    listened to. It works in a classic session and over Spark Connect, where it runs in the client.
+
+    Args:
+        print_to: Where one line for each micro-batch is written; None = nowhere.
+
+    Example:
+        ```python
+        listener = ProgressListener(print_to=sys.stdout)
+        spark.streams.addListener(listener)
+        ```
+    """
+
+    def __init__(self, print_to: TextIO | None = None) -> None:
+        self._print_to = print_to
+        self._queries: Mapping[str, QueryTotals] = {}
+
+    @property
+    def batches(self) -> Mapping[str, QueryBatch]:
+        """The newest micro-batch of each running query, by the query's id."""
+        return {query: totals.newest for query, totals in self._queries.items()}
+
+    @property
+    def metrics(self) -> Collector:
+        """The same for Prometheus: ``prometheus_client.REGISTRY.register(listener.metrics)``.
+
+        Raises:
+            ImportError: The package ``prometheus_client`` is missing: ``pip install 'pyspark-upsert-kafka[metrics]'``.
+        """
+        from pyspark_upsert_kafka.monitoring.metrics import Metrics
+
+        return Metrics(self._totals)
+
+    def _totals(self) -> Iterable[QueryTotals]:
+        return self._queries.values()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Remembers a micro-batch that is done, and prints its line."""
+        batch = query_batch(json.loads(event.progress.json))
+        if not batch.sources:
+            return
+        before = self._queries.get(batch.query_id)
+        totals = QueryTotals.first(batch) if before is None else before.followed_by(batch)
+        # Replaced and never changed: another thread may be reading it for Prometheus.
+        self._queries = {**self._queries, batch.query_id: totals}
+        if self._print_to is not None:
+            self._print_to.write(f"{batch}\n")
+            self._print_to.flush()
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Forgets the query."""
+        ended = str(event.id)
+        self._queries = {query: each for query, each in self._queries.items() if query != ended}

@@ -1,0 +1,85 @@
+"""What a listener knows, as metrics for ``prometheus_client``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from pyspark_upsert_kafka.core.progress import SourceBatch
+from pyspark_upsert_kafka.monitoring.totals import QueryTotals
+
+_QUERY = ("query",)
+_SOURCE = (*_QUERY, "source")
+_PARTITION = (*_SOURCE, "topic", "partition")
+
+
+class Metrics(Collector):
+    """Collects the metrics of all running queries; what is not known has no sample.
+
+    Labels: ``query`` is the query's name, or its id; ``source`` counts its sources of the format ``upsert-kafka`` from 0.
+
+    Args:
+        queries: Gives the running queries.
+    """
+
+    def __init__(self, queries: Callable[[], Iterable[QueryTotals]]) -> None:
+        self._queries = queries
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as of now."""
+        queries = list(self._queries())
+        yield _seconds(queries)
+        yield from _counters(queries)
+        yield from _gauges(queries)
+
+
+def _seconds(queries: Iterable[QueryTotals]) -> Metric:
+    seconds = GaugeMetricFamily(
+        "upsert_kafka_batch_seconds", "How long the newest micro-batch took", labels=_QUERY
+    )
+    for query in queries:
+        seconds.add_metric([query.newest.name], query.newest.seconds)
+    return seconds
+
+
+def _counters(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
+    rows = CounterMetricFamily(
+        "upsert_kafka_rows", "Rows that Spark took from a source", labels=_SOURCE
+    )
+    bad = CounterMetricFamily(
+        "upsert_kafka_bad_messages", "Messages that could not be decoded", labels=_SOURCE
+    )
+    for query in queries:
+        for number, totals in enumerate(query.sources):
+            labels = [query.newest.name, str(number)]
+            rows.add_metric(labels, totals.rows)
+            if totals.bad_messages is not None:
+                bad.add_metric(labels, totals.bad_messages)
+    return rows, bad
+
+
+def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
+    position = GaugeMetricFamily(
+        "upsert_kafka_position", "Next offset after the newest micro-batch", labels=_PARTITION
+    )
+    lag = GaugeMetricFamily(
+        "upsert_kafka_lag",
+        "Offsets that were there when the newest micro-batch was planned, and that it left",
+        labels=_PARTITION,
+    )
+    for query, number, source in _sources(queries):
+        for tp, behind in source.lag.items():
+            labels = [query, str(number), tp.topic, str(tp.partition)]
+            if tp in source.positions:
+                position.add_metric(labels, source.positions[tp])
+            if behind is not None:
+                lag.add_metric(labels, behind)
+    return position, lag
+
+
+def _sources(queries: Iterable[QueryTotals]) -> Iterator[tuple[str, int, SourceBatch]]:
+    for query in queries:
+        for number, source in enumerate(query.newest.sources):
+            yield query.newest.name, number, source

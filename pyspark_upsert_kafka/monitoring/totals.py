@@ -1,0 +1,44 @@
+"""What a running query has read since a listener knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.core.progress import QueryBatch, SourceBatch
+
+
+@dataclass(frozen=True)
+class SourceTotals:
+    """Rows and bad messages of one source; None = not known of some batch."""
+
+    rows: int = 0
+    bad_messages: int | None = 0
+
+    def plus(self, batch: SourceBatch) -> SourceTotals:
+        """With one more batch.
+
+        >>> batch = SourceBatch({}, {}, rows=3, rows_per_second=1.0, bad_messages=None)
+        >>> SourceTotals(rows=2, bad_messages=1).plus(batch)
+        SourceTotals(rows=5, bad_messages=None)
+        """
+        ours, theirs = self.bad_messages, batch.bad_messages
+        bad = None if ours is None or theirs is None else ours + theirs
+        return SourceTotals(self.rows + batch.rows, bad)
+
+
+@dataclass(frozen=True)
+class QueryTotals:
+    """The newest micro-batch of a query, and for each of its sources what all of them have read together."""
+
+    newest: QueryBatch
+    sources: tuple[SourceTotals, ...]
+
+    @classmethod
+    def first(cls, batch: QueryBatch) -> QueryTotals:
+        """After one micro-batch."""
+        return cls(batch, tuple(SourceTotals().plus(source) for source in batch.sources))
+
+    def followed_by(self, batch: QueryBatch) -> QueryTotals:
+        """After one more."""
+        both = zip(self.sources, batch.sources, strict=True)
+        return QueryTotals(batch, tuple(totals.plus(source) for totals, source in both))

@@ -1,0 +1,129 @@
+"""The listener: what it remembers, prints and gives to Prometheus."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from pyspark_upsert_kafka import ProgressListener
+from pyspark_upsert_kafka.core.offsets import StreamOffset, TopicPartition
+from tests.unit.core.test_progress import END, A, B, progress, source
+
+ID = "e1a8c4b0-0000-4000-8000-000000000001"
+
+
+def done(*sources: dict[str, Any], **more: object) -> Any:
+    """Spark's event of a micro-batch that is done."""
+    given = progress(*sources, **more)
+    return SimpleNamespace(progress=SimpleNamespace(json=json.dumps(given)))
+
+
+def ended(query: str = ID) -> Any:
+    """Spark's event of a query that has ended."""
+    return SimpleNamespace(id=uuid.UUID(query))
+
+
+def samples(listener: ProgressListener) -> dict[str, float]:
+    """What Prometheus reads, by name and labels."""
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(listener.metrics)
+    lines = generate_latest(registry).decode().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}
+
+
+def test_one_line_for_each_batch():
+    """It is written when the batch is done, for queries that read a source of ours."""
+    printed = io.StringIO()
+    listener = ProgressListener(print_to=printed)
+    listener.onQueryProgress(done(source(latest=END)))
+    listener.onQueryProgress(done(source(endOffset={"t": {"0": 1}})))
+    listener.onQueryProgress(done(source(latest=END), batchId=4))
+
+    assert re.findall(r"(\w+), batch (\d)", printed.getvalue()) == [("copy", "3"), ("copy", "4")]
+
+
+def test_it_knows_the_newest_batch_of_each_running_query():
+    """A query that has ended lags behind nothing."""
+    other = str(uuid.uuid4())
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source()))
+    listener.onQueryProgress(done(source(), id=other))
+    listener.onQueryProgress(done(source(), batchId=4))
+
+    assert {query: batch.number for query, batch in listener.batches.items()} == {ID: 4, other: 3}
+    listener.onQueryTerminated(ended())
+    listener.onQueryTerminated(ended(str(uuid.uuid4())))
+    assert listener.batches.keys() == {other}
+
+
+def test_metrics():
+    """Gauges are those of the newest batch, counters those of all batches since the listener was added."""
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source(latest=END)))
+    latest = StreamOffset({A: 9, B: 5})
+    listener.onQueryProgress(done(source(latest=latest), batchDuration=2500, batchId=4))
+
+    assert samples(listener) == {
+        'upsert_kafka_batch_seconds{query="copy"}': 2.5,
+        'upsert_kafka_rows_total{query="copy",source="0"}': 24,
+        'upsert_kafka_bad_messages_total{query="copy",source="0"}': 0,
+        'upsert_kafka_position{partition="0",query="copy",source="0",topic="t"}': 7,
+        'upsert_kafka_position{partition="1",query="copy",source="0",topic="t"}': 5,
+        'upsert_kafka_lag{partition="0",query="copy",source="0",topic="t"}': 2,
+        'upsert_kafka_lag{partition="1",query="copy",source="0",topic="t"}': 0,
+    }
+
+
+def test_what_is_not_known_has_no_sample():
+    """Prometheus takes 0 for a fact; a count that missed a batch is none."""
+    listener = ProgressListener()
+    new = TopicPartition("t", 2)
+    counted = {"observedMetrics": {"m": {"bad_messages": 4}}}
+    given = source(latest=StreamOffset({A: 9, new: 1}), bad="column")
+    listener.onQueryProgress(done(given, **counted))
+    assert samples(listener)['upsert_kafka_bad_messages_total{query="copy",source="0"}'] == 4
+    listener.onQueryProgress(done(given))
+    names = samples(listener)
+
+    assert [name for name in names if "bad" in name] == []
+    assert [re.findall(r'partition="(\d)', name) for name in names if "_lag" in name] == [["0"]]
+    assert [re.findall(r'partition="(\d)', name) for name in names if "_position" in name] == [
+        ["0"],
+        ["1"],
+    ]
+
+
+def test_metrics_before_and_after_a_query():
+    """They can be registered at any time, and those of a query end with it."""
+    listener = ProgressListener()
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(listener.metrics)
+    assert registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy"}) is None
+    listener.onQueryProgress(done(source()))
+    assert registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy"}) == 1.234
+    listener.onQueryTerminated(ended())
+
+    assert registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy"}) is None
+    with pytest.raises(ValueError, match="Duplicated timeseries"):
+        registry.register(ProgressListener().metrics)
+
+
+def test_the_same_topic_read_twice():
+    """Two sources of a query are told apart by their number, whatever they read."""
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source(latest=END), source(latest=END)))
+
+    assert {
+        re.findall(r'source="(\d)"', name)[0] for name in samples(listener) if "lag" in name
+    } == {
+        "0",
+        "1",
+    }
