@@ -1,4 +1,4 @@
-"""``python -m pyspark_upsert_kafka {ddl, demo, local-kafka, show}``.
+"""``python -m pyspark_upsert_kafka {ddl, demo, local-kafka, replay, show}``.
 
 Each command is a module or package with a docstring (its help), ``add_arguments`` and ``run``. An error
 that the user can act on is printed as its message; anything else is a bug and keeps its traceback.
@@ -10,10 +10,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyspark_upsert_kafka.cli import ddl, demo, local_kafka, show
+from pyspark_upsert_kafka.cli import ddl, demo, local_kafka, replay, show
 from pyspark_upsert_kafka.cli.user_message import user_message
 
-_COMMANDS = {"ddl": ddl, "demo": demo, "local-kafka": local_kafka, "show": show}
+_COMMANDS = {
+    "ddl": ddl,
+    "demo": demo,
+    "local-kafka": local_kafka,
+    "replay": replay,
+    "show": show,
+}
 
 _INTERRUPTED = 130
 """The exit code that shells use for a program that Ctrl-C ended."""

@@ -15,7 +15,11 @@ from pyspark_upsert_kafka.source.bad_message import BadMessage
 DETAILS = frozenset({Detail.TIMESTAMP, Detail.HEADERS})
 """What a dead letter needs of a message beside its key, value and offset."""
 
-_PREFIX = "__error."
+PREFIX = "__error."
+"""What the names of the added headers begin with."""
+
+ADDED = ("topic", "partition", "offset", "timestamp", "stage", "message")
+"""The headers that a dead letter has after those of the message, in this order."""
 
 
 def check_dead_letter_topic(cluster: Cluster, options: ReadOptions) -> None:
@@ -65,15 +69,16 @@ def _letters(topic: str, batch: RawBatch, bad: Sequence[BadMessage]) -> Messages
 
 
 def _headers(batch: RawBatch, message: BadMessage) -> Headers:
-    details = {
-        "topic": batch.topic,
-        "partition": batch.partition,
-        "offset": batch.offsets[message.index],
-        "timestamp": batch.timestamps[message.index][1],
-        "stage": message.stage,
-        "message": _reason(batch, message),
-    }
-    added = [(_PREFIX + name, str(value).encode()) for name, value in details.items()]
+    values = (
+        batch.topic,
+        batch.partition,
+        batch.offsets[message.index],
+        batch.timestamps[message.index][1],
+        message.stage,
+        _reason(batch, message),
+    )
+    details = zip(ADDED, values, strict=True)
+    added = [(PREFIX + name, str(value).encode()) for name, value in details]
     return [*batch.headers[message.index], *added]
 
 

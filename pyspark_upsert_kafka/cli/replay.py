@@ -1,0 +1,77 @@
+"""Write dead letters back to the topics that they came from.
+
+Each message gets its original key, value and headers, and goes to the topic that its header __error.topic
+names. A letter is left out when its topic has a newer message with the same key, since it would undo that
+one: so a second run writes nothing that the first one has written. Messages that are still bad become
+dead letters again, so repair the reader first.
+
+For example:
+  replay --topic users_errors --dry-run
+  replay --topic users_errors
+  replay --topic page_views_errors --append
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from pyspark_upsert_kafka.cli.connection import add_connection_arguments
+from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.source.letters import Letters
+from pyspark_upsert_kafka.source.replay import letters_to_replay, replay
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``replay``."""
+    parser.add_argument(
+        "--topic", required=True, help="the dead-letter topic (error-handling.log.target)"
+    )
+    add_connection_arguments(parser)
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="the topics hold no tables: write every letter, whatever came later, and in each run again",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be written, and write nothing"
+    )
+
+
+def run(given: argparse.Namespace) -> None:
+    """Writes the letters back and prints how many."""
+    options = _options(given)
+    letters = letters_to_replay(options, tables=not given.append)
+    if not given.dry_run:
+        replay(letters.replayed, options)
+    echo(_summary(given.topic, letters, "would be written" if given.dry_run else "written"))
+
+
+def _options(given: argparse.Namespace) -> ReadOptions:
+    """The dead-letter topic as one that is read, so that every option is checked."""
+    options = {
+        "topic": given.topic,
+        "properties.bootstrap.servers": given.bootstrap_servers,
+        "read.mode": "append",
+        "value.format": "raw",
+    }
+    return read_options({**options, **dict(given.option)}, format_options, stream=False)
+
+
+def _summary(topic: str, letters: Letters, written: str) -> str:
+    """A line for each topic that letters came from."""
+    parts = {
+        written: letters.replayed,
+        "left out: their keys have newer messages": letters.outdated,
+        "left out: no key, so no row of a table": letters.keyless,
+    }
+    counts = {what: Counter(each.at.topic for each in part) for what, part in parts.items()}
+    topics = sorted({each for counted in counts.values() for each in counted})
+    lines = [
+        f"{each}: "
+        + ", ".join(f"{counts[what][each]:,} {what}" for what in counts if counts[what][each])
+        for each in topics
+    ]
+    return "\n".join(lines or [f"Topic {topic!r} holds no dead letter."])

@@ -1,0 +1,113 @@
+"""Dead letters as the messages that they were, and which of them are worth writing back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark_upsert_kafka.core.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.messages import Headers
+from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message as it was before it became a dead letter.
+
+    Args:
+        at: Its topic and partition.
+        offset: Its offset.
+        timestamp: Its timestamp in ms since the epoch.
+        key: Its key.
+        value: Its value.
+        headers: Its headers.
+    """
+
+    at: TopicPartition
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+    def is_older_than(self, at: TopicPartition, offset: int, timestamp: int) -> bool:
+        """Whether another message came later; between partitions only timestamps can tell."""
+        return offset > self.offset if at == self.at else timestamp > self.timestamp
+
+
+def letter(key: bytes | None, value: bytes | None, headers: Headers) -> Letter | None:
+    """The message that a dead letter was; None = this is no dead letter.
+
+    >>> added = [("topic", b"t"), ("partition", b"0"), ("offset", b"7"), ("timestamp", b"1000"),
+    ...          ("stage", b"value"), ("message", b"no JSON")]
+    >>> headers = [("trace", b"1"), *((f"__error.{name}", value) for name, value in added)]
+    >>> letter(b"k", b"{", headers).headers
+    [('trace', b'1')]
+    """
+    original, added = headers[: -len(ADDED)], headers[-len(ADDED) :]
+    if [name for name, _ in added] != [PREFIX + name for name in ADDED]:
+        return None
+    topic, partition, offset, timestamp, *_ = ((value or b"").decode() for _, value in added)
+    at = TopicPartition(topic, int(partition))
+    return Letter(at, int(offset), int(timestamp), key, value, original)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What becomes of dead letters.
+
+    Args:
+        replayed: These are written back, in offset order of each partition.
+        outdated: Their keys have a newer message, so writing them back would undo it.
+        keyless: They have no key, so they are no rows of a table.
+    """
+
+    replayed: tuple[Letter, ...] = ()
+    outdated: tuple[Letter, ...] = ()
+    keyless: tuple[Letter, ...] = ()
+
+    def without_outdated(self, batch: RawBatch) -> Letters:
+        """The same, when these messages are in the topics too."""
+        at = TopicPartition(batch.topic, batch.partition)
+        waiting = {each.key: each for each in self.replayed if each.at.topic == batch.topic}
+        outdated = {
+            id(waiting[key])
+            for key, offset, (_, timestamp) in zip(
+                batch.keys, batch.offsets, batch.timestamps, strict=True
+            )
+            if key in waiting and waiting[key].is_older_than(at, offset, timestamp)
+        }
+        if not outdated:
+            return self
+        return replace(
+            self,
+            replayed=tuple(each for each in self.replayed if id(each) not in outdated),
+            outdated=(*self.outdated, *(each for each in self.replayed if id(each) in outdated)),
+        )
+
+
+def each_once(letters: Iterable[Letter]) -> list[Letter]:
+    """Each message once, however many letters it became, in offset order of its partition."""
+    once = {(each.at, each.offset): each for each in letters}
+    return [once[place] for place in sorted(once)]
+
+
+def last_of_each_key(letters: Sequence[Letter]) -> Letters:
+    """The last letter of each key of a table: the others, and those without a key, are not written back."""
+    last: dict[tuple[str, bytes], Letter] = {}
+    outdated = []
+    for each in letters:
+        if each.key is None:
+            continue
+        key = each.at.topic, each.key
+        before = last.get(key)
+        is_newer = before is None or before.is_older_than(each.at, each.offset, each.timestamp)
+        last[key] = each if is_newer else last[key]
+        if before is not None:
+            outdated.append(before if is_newer else each)
+    return Letters(
+        tuple(each_once(last.values())),
+        tuple(outdated),
+        tuple(each for each in letters if each.key is None),
+    )

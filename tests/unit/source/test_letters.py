@@ -1,0 +1,121 @@
+"""Which dead letters are worth writing back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source.letters import (
+    Letter,
+    Letters,
+    each_once,
+    last_of_each_key,
+    letter,
+)
+
+A, B, OTHER = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+ADDED = [
+    ("__error.topic", b"t"),
+    ("__error.partition", b"1"),
+    ("__error.offset", b"7"),
+    ("__error.timestamp", b"1000"),
+    ("__error.stage", b"value"),
+    ("__error.message", "kein JSON: ä".encode()),
+]
+
+
+def at(
+    place: TopicPartition, offset: int, key: bytes | None = b"k", timestamp: int = 1000
+) -> Letter:
+    """A letter from this place."""
+    return Letter(place, offset, timestamp, key, b"v")
+
+
+def messages(
+    place: TopicPartition, *found: tuple[bytes | None, int], timestamp: int = 1000
+) -> RawBatch:
+    """Messages with these keys and offsets."""
+    keys, offsets = [key for key, _ in found], [offset for _, offset in found]
+    values = [b"v" for _ in found]
+    return RawBatch(*place, keys, values, offsets, [(1, timestamp) for _ in found])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("trace", b"1"), ("trace", None)],
+        # A letter that became bad once more, as a message of the dead-letter topic itself.
+        ADDED,
+    ],
+    ids=["none", "some", "those of a letter"],
+)
+def test_a_letter_is_the_message_that_it_was(headers):
+    """Only what was added is taken away, whatever headers the message had."""
+    assert letter(b"k", None, [*headers, *ADDED]) == Letter(B, 7, 1000, b"k", None, headers)
+
+
+@pytest.mark.parametrize(
+    "headers", [[], ADDED[1:], [*ADDED, ("trace", b"1")], ADDED[::-1]], ids=range(4)
+)
+def test_other_messages_are_no_letters(headers):
+    """A dead letter ends in the six headers; what does not was not sent by the connector."""
+    assert letter(b"k", b"v", headers) is None
+
+
+def test_each_message_once_and_in_order():
+    """A task that runs again sends its letters again."""
+    assert each_once([at(B, 1), at(A, 9), at(A, 2), at(A, 9)]) == [at(A, 2), at(A, 9), at(B, 1)]
+
+
+@pytest.mark.parametrize(
+    ("letters", "replayed", "outdated"),
+    [
+        ([at(A, 1), at(A, 2)], [at(A, 2)], [at(A, 1)]),
+        # By offset, though the timestamps say otherwise.
+        ([at(A, 1, timestamp=9), at(A, 2)], [at(A, 2)], [at(A, 1, timestamp=9)]),
+        # Between partitions only timestamps can tell.
+        ([at(A, 1, timestamp=9000), at(B, 2)], [at(A, 1, timestamp=9000)], [at(B, 2)]),
+        ([at(A, 1), at(A, 2, b"l")], [at(A, 1), at(A, 2, b"l")], []),
+        ([at(A, 1), at(OTHER, 2)], [at(A, 1), at(OTHER, 2)], []),
+        ([at(A, 1, b"")], [at(A, 1, b"")], []),
+    ],
+)
+def test_the_last_letter_of_a_key_is_written_back(letters, replayed, outdated):
+    """In a table it replaces those before; keys of different topics have nothing to do with each other."""
+    found = last_of_each_key(letters)
+
+    assert (found.replayed, found.outdated) == (tuple(replayed), tuple(outdated))
+    assert found.keyless == ()
+
+
+def test_letters_without_a_key():
+    """They would be no row of a table, however often they are sent."""
+    found = last_of_each_key([at(A, 1, None), at(A, 2, None), at(A, 3)])
+
+    assert found == Letters((at(A, 3),), (), (at(A, 1, None), at(A, 2, None)))
+
+
+@pytest.mark.parametrize(
+    ("there", "is_outdated"),
+    [
+        (messages(A, (b"k", 6)), True),
+        (messages(A, (b"l", 3), (b"k", 6), timestamp=1), True),
+        # The letter's own message, and one before.
+        (messages(A, (b"k", 5), (b"k", 4), timestamp=2000), False),
+        (messages(A, (b"l", 6), (None, 7)), False),
+        (messages(B, (b"k", 6), timestamp=1001), True),
+        (messages(B, (b"k", 6)), False),
+        (messages(OTHER, (b"k", 6), timestamp=2000), False),
+    ],
+)
+def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
+    """To write it back would undo the newer one; that is so too when the newer one was itself written back."""
+    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated(there)
+    kept, left_out = (at(A, 5), at(A, 9, b"m")), ()
+    if is_outdated:
+        kept, left_out = (at(A, 9, b"m"),), (at(A, 5),)
+
+    assert found == Letters(kept, left_out)
