@@ -53,6 +53,7 @@ def start_counting(spark: SparkSession, topics: Topics, checkpoint: str) -> Stre
         counts.writeStream.outputMode("update")
         .foreachBatch(upsert_sink(topics.table(COUNTS, "user_region")))
         .option("checkpointLocation", checkpoint)
+        .queryName("counts")
         .start()
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS, Wave, generate_wa
 from pyspark_upsert_kafka.cli.demo.topics import Topics
 from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError, shown
+from pyspark_upsert_kafka.monitoring.listener import ProgressListener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,8 @@ def _run_queries(spark: SparkSession, topics: Topics, waves: list[Wave]) -> None
 def _queries(spark: SparkSession, topics: Topics, first: Wave) -> Iterator[list[StreamingQuery]]:
     """Both queries, running; the first wave is written before, which creates the topics."""
     _write(spark, topics, first)
+    listener = ProgressListener(print_to=sys.stdout)
+    spark.streams.addListener(listener)
     with tempfile.TemporaryDirectory(prefix="demo-checkpoints-") as checkpoints:
         queries = [
             page_views.start_counting(spark, topics, f"{checkpoints}/counts"),
@@ -78,6 +82,7 @@ def _queries(spark: SparkSession, topics: Topics, first: Wave) -> Iterator[list[
         finally:
             for query in queries:
                 query.stop()
+            spark.streams.removeListener(listener)
 
 
 def _wait_for(queries: list[StreamingQuery]) -> None:

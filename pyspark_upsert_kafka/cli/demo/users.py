@@ -46,6 +46,7 @@ def start_copying(spark: SparkSession, topics: Topics, checkpoint: str) -> Strea
         changes.writeStream.format("upsert-kafka")
         .options(**topics.table(COPY, "user_id"))
         .option("checkpointLocation", checkpoint)
+        .queryName("copy")
         .start()
     )
 
