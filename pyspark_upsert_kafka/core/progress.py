@@ -159,7 +159,7 @@ def _line(source: SourceBatch) -> str:
     more = f" and {len(others)} more" if others else ""
     speed = "" if source.rows_per_second is None else f", {source.rows_per_second:,.0f}/s"
     lag, bad = _number(source.total_lag), _number(source.bad_messages)
-    return f"{first}{more}: {source.rows:,} rows{speed}, lag {lag}, bad {bad}"
+    return f"{first}{more} {source.rows:,} rows{speed}, lag {lag}, bad {bad}"
 
 
 def _number(number: int | None) -> str:

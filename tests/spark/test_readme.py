@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tests.conftest import Broker
 from tests.local_registry import LocalRegistry
@@ -87,9 +88,13 @@ class World:
 
 
 @pytest.fixture
-def tidy(spark: SparkSession) -> Iterator[None]:
-    """Ends what the snippets of a page leave running, defined or set."""
-    yield
+def namespace(spark: SparkSession) -> Iterator[dict[str, object]]:
+    """Where the snippets of a page run; what they leave running, defined or set is ended."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    yield names
+    for each in names.values():
+        if isinstance(each, StreamingQueryListener):
+            spark.streams.removeListener(each)
     for query in spark.streams.active:
         query.stop()
     for table in spark.catalog.listTables():
@@ -98,10 +103,10 @@ def tidy(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("tidy")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_snippets_run_and_print_what_the_page_says(
     page: Path,
+    namespace: dict[str, object],
     broker: Broker,
     registry: LocalRegistry,
     tmp_path: Path,
@@ -119,7 +124,6 @@ def test_snippets_run_and_print_what_the_page_says(
     for name, unique in world.topics.items():
         if f'NewTopic("{name}"' not in code:
             broker.create(unique)
-    namespace: dict[str, object] = {"__name__": "__main__"}
     for snippet in found:
         lines = "\n" * (snippet.line - 1) + world.translated(snippet.code)
         capsys.readouterr()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 import pyspark_upsert_kafka
+from pyspark_upsert_kafka.cli import parser
 from pyspark_upsert_kafka.core.options import OPTIONS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from tools.options_page import options_page
@@ -18,6 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 _TEST = re.compile(r"`(\S+\.py)::(\w+)`")
+_SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -72,6 +75,16 @@ def test_the_changelog_has_dates() -> None:
     days = [date.fromisoformat(release[2]) for release in dated if release]
     assert days == sorted(days, reverse=True)
     assert f'version = "{dated[0] and dated[0][1]}"' in project
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_on_pages_are_understood(page: Path) -> None:
+    """Each call of the command line in a block for a shell has a command and arguments that there are."""
+    for block in _SHELL.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", " ").splitlines():
+            _, program, arguments = line.partition("python -m pyspark_upsert_kafka ")
+            if program:
+                parser().parse_args(shlex.split(arguments, comments=True))
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:

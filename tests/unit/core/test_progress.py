@@ -191,18 +191,18 @@ def test_a_rate_that_spark_does_not_know():
     [
         (
             progress(source(latest=replace(END, positions={A: 1007, B: 505})), batchDuration=1900),
-            "copy, batch 3 (1.9 s): t: 12 rows, 10/s, lag 1,500, bad 0",
+            "copy, batch 3 (1.9 s): t 12 rows, 10/s, lag 1,500, bad 0",
         ),
         (
             progress(source(), source(StreamOffset({}), StreamOffset({}), "skip")),
             (
-                "copy, batch 3 (1.2 s): t: 12 rows, 10/s, lag unknown, bad unknown; "
-                "no topic: 12 rows, 10/s, lag 0, bad unknown"
+                "copy, batch 3 (1.2 s): t 12 rows, 10/s, lag unknown, bad unknown; "
+                "no topic 12 rows, 10/s, lag 0, bad unknown"
             ),
         ),
         (
             progress(source(StreamOffset({A: 1, TopicPartition("u", 0): 1}), numInputRows=9876)),
-            "copy, batch 3 (1.2 s): t and 1 more: 9,876 rows, 10/s, lag unknown, bad unknown",
+            "copy, batch 3 (1.2 s): t and 1 more 9,876 rows, 10/s, lag unknown, bad unknown",
         ),
     ],
 )

@@ -1,0 +1,67 @@
+"""The listener on real queries: what Spark reports, and what is made of it."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from pyspark_upsert_kafka import ProgressListener
+from pyspark_upsert_kafka.core.offsets import TopicPartition
+from tests.conftest import Broker
+from tests.spark.conftest import eventually
+from tests.spark.streams import KNOWS_LIMITS, SCHEMA, Batches, message, read, running
+
+ERROR = "_error STRUCT<stage: STRING, message: STRING, key: BINARY, value: BINARY>"
+
+
+def test_what_a_listener_knows_of_a_query(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """Lag per partition, rows and bad messages are those of the topic; lines, batches and metrics agree.
+
+    What Spark does not report is not known, and a query that has ended is forgotten.
+    """
+    topic, fine = broker.topic(partitions=2), broker.topic()
+    broker.produce(topic, *[message(1)] * 6, partition=0)
+    broker.produce(topic, message(2), ("{", "{"), partition=1)
+    broker.produce(fine, message(3))
+    more: dict[str, object] = {"maxOffsetsPerTrigger": 4} if KNOWS_LIMITS else {}
+    shown = read(
+        spark, broker, topic, f"{SCHEMA}, {ERROR}", **{"error-handling.mode": "column"}, **more
+    )
+    observed = shown.observe("quality", f.count("_error").alias("bad_messages"))
+    both = observed.select("id").union(read(spark, broker, fine).select("id"))
+    printed, registry = io.StringIO(), CollectorRegistry(auto_describe=True)
+    listener = ProgressListener(print_to=printed)
+    registry.register(listener.metrics)
+    spark.streams.addListener(listener)
+    try:
+        with running(Batches(tmp_path).start(both, processingTime="0 seconds")) as query:
+            query.processAllAvailable()
+            eventually(lambda: bool(listener.batches), "a first batch")
+            last = 1 if KNOWS_LIMITS else 0
+            eventually(lambda: listener.batches[query.id].number == last, "the last batch")
+            source, other = listener.batches[query.id].sources
+            labels = {"query": query.id, "source": "0"}
+            rows = registry.get_sample_value("upsert_kafka_rows_total", labels)
+            bad = registry.get_sample_value("upsert_kafka_bad_messages_total", labels)
+        eventually(lambda: not listener.batches, "the end of the query")
+    finally:
+        spark.streams.removeListener(listener)
+    lines = printed.getvalue().splitlines()
+    parts = TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+    assert source.positions == dict(zip(parts, (6, 2), strict=True))
+    assert source.rows == (4 if KNOWS_LIMITS else 8)
+    assert (rows, bad) == (8, 1)
+    assert [source.topics, other.topics] == [[topic], [fine]]
+    assert source.lag == dict.fromkeys(parts, 0 if KNOWS_LIMITS else None)
+    assert other.bad_messages == (0 if KNOWS_LIMITS else None)
+    assert len(lines) == last + 1
+    if KNOWS_LIMITS:
+        assert re.search(rf": {topic} 4 rows, [\d,]+/s, lag 4, bad [01]; {fine} 1 rows, ", lines[0])
