@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 from pyspark_upsert_kafka.formats.registry_format import (
     Reference,
     RegisteredSchema,
@@ -43,6 +43,16 @@ class Codecs:
         """The messages of some rows."""
         return Listed(self.writing(schema, given, **more).with_prefix(PREFIX)).encode(rows)
 
+    def decoder(
+        self, schema: StructType, text: str, given: str | None = None, **more: Any
+    ) -> Decoder:
+        """What reads messages of a schema with this text."""
+        options = more.pop("options", {})
+        references = tuple(Reference(*each) for each in more.pop("references", ()))
+        kind = more.pop("kind", self.format.schema_type)
+        of_schema = self.format.decoder(self.spec(schema, options, **more), given, len(PREFIX))
+        return of_schema(RegisteredSchema("Schema id 7", kind, text, references))
+
     def read(
         self,
         schema: StructType,
@@ -52,11 +62,7 @@ class Codecs:
         **more: Any,
     ) -> Decoded:
         """What messages of a schema with this text give."""
-        options = more.pop("options", {})
-        references = tuple(Reference(*each) for each in more.pop("references", ()))
-        kind = more.pop("kind", self.format.schema_type)
-        of_schema = self.format.decoder(self.spec(schema, options, **more), given, len(PREFIX))
-        return of_schema(RegisteredSchema("Schema id 7", kind, text, references)).decode(messages)
+        return self.decoder(schema, text, given, **more).decode(messages)
 
     def columns(self, text: str, **options: Any) -> StructType:
         """The columns that a schema gives."""
