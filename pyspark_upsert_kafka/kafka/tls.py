@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import socket
 import ssl
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
+from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX
-from pyspark_upsert_kafka.kafka import key_stores
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 
 T = TypeVar("T")
@@ -95,7 +93,7 @@ def tls_context(given: Mapping[str, str], errors: ClientErrors) -> ssl.SSLContex
     check = given.get("ssl.endpoint.identification.algorithm", "https")
     context.check_hostname = check.lower() not in ("", "none")
     for store in ("ssl.keystore.type", "ssl.truststore.type"):
-        key_stores.check_type(store, given.get(store, "PEM"))
+        key_stores.check_type(PREFIX + store, given.get(store, "PEM"))
     _trust(context, given)
     _identify(context, given)
     if "ssl.cipher.suites" in given:
@@ -133,10 +131,10 @@ def _trust(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
         _used(name, lambda: context.load_verify_locations(cadata=pem))
     elif file is not None:
         name, path = file
-        if key_stores.is_pem(name, path):
+        if key_stores.is_pem(PREFIX + name, path):
             _used(name, lambda: context.load_verify_locations(path))
         else:
-            pem = key_stores.authorities(name, path, given.get("ssl.truststore.password"))
+            pem = key_stores.authorities(PREFIX + name, path, given.get("ssl.truststore.password"))
             _used(name, lambda: context.load_verify_locations(cadata=pem))
     else:
         context.load_default_certs()
@@ -153,11 +151,12 @@ def _identify(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
         _load_text(context, key[0], f"{key[1]}\n{chain[1]}", password)
     elif "ssl.keystore.location" in given:
         name, path = "ssl.keystore.location", given["ssl.keystore.location"]
-        if key_stores.is_pem(name, path):
+        if key_stores.is_pem(PREFIX + name, path):
             _used(name, lambda: context.load_cert_chain(path, password=password))
         else:
             store_password = given.get("ssl.keystore.password")
-            _load_text(context, name, key_stores.key_and_chain(name, path, store_password), "")
+            pem = key_stores.key_and_chain(PREFIX + name, path, store_password)
+            _load_text(context, name, pem, "")
     elif "ssl.certificate.location" in given:
         name, path = "ssl.certificate.location", given["ssl.certificate.location"]
         key_file = given.get("ssl.key.location")
@@ -175,11 +174,7 @@ def _first(given: Mapping[str, str], *names: str) -> tuple[str, str] | None:
 
 
 def _load_text(context: ssl.SSLContext, name: str, pem: str, password: str) -> None:
-    """OpenSSL, as Python has it, reads a key from a file alone: this one is gone when it has been read."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "identity.pem")
-        file.touch(mode=0o600)
-        file.write_text(pem, encoding="utf-8")
+    with key_stores.as_file(pem) as file:
         _used(name, lambda: context.load_cert_chain(file, password=password))
 
 

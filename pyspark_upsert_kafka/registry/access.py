@@ -68,9 +68,10 @@ class Access:
         urls: Addresses of the registry.
         user_info: ``<user>:<password>``.
         token: A bearer token.
-        truststore: PEM file of certificates to trust; None = those of the system.
-        keystore: PEM file with the client's key and certificates.
-        keystore_password: Password of that key.
+        truststore: File of certificates to trust, PEM or PKCS#12; None = those of the system.
+        truststore_password: Password of that store.
+        keystore: File with the client's key and certificates, PEM or PKCS#12.
+        keystore_password: Password of that key, or of the store.
     """
 
     option_prefix: str
@@ -78,6 +79,7 @@ class Access:
     user_info: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     truststore: str | None = None
+    truststore_password: str | None = field(default=None, repr=False)
     keystore: str | None = field(default=None, repr=False)
     keystore_password: str | None = field(default=None, repr=False)
 

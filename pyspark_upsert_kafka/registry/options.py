@@ -40,12 +40,12 @@ OPTIONS = (
            shown_default="`STATIC_TOKEN`"),
     Option("bearer-auth.token", text, None, "A token."),
     Option("ssl.truststore.location", text, None,
-           "PEM file with the certificates that the registry's is checked against.",
+           "File with the certificates that the registry's is checked against: PEM, or a PKCS#12 store.",
            shown_default="the system's"),
-    Option("ssl.truststore.password", text, None, "Not allowed: a PEM file of certificates has none."),
+    Option("ssl.truststore.password", text, None, "Password of that store; a PEM file has none."),
     Option("ssl.keystore.location", text, None,
-           "PEM file with the client's private key and its certificates."),
-    Option("ssl.keystore.password", text, None, "Password of the private key in that file."),
+           "File with the client's private key and its certificates: PEM, or a PKCS#12 store."),
+    Option("ssl.keystore.password", text, None, "Password of the private key in that file, or of the store."),
     Option("schema-registry.url", addresses, None, "Older name of `url`.", complaint=_URL_COMPLAINT),
     Option("schema-registry.subject", text, None, "Older name of `subject`."),
     Option("schema-registry.schema", text, None, "Older name of `schema`."),
@@ -83,6 +83,7 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
         user_info=_user_info(value, url, prefix),
         token=value["bearer-auth.token"],
         truststore=value["ssl.truststore.location"],
+        truststore_password=value["ssl.truststore.password"],
         keystore=value["ssl.keystore.location"],
         keystore_password=value["ssl.keystore.password"],
     )
@@ -107,6 +108,7 @@ def _either(value: Mapping[str, Any], name: str, prefix: str) -> Any:
 _NEEDS = (
     ("bearer-auth.credentials-source", "bearer-auth.token"),
     ("ssl.keystore.password", "ssl.keystore.location"),
+    ("ssl.truststore.password", "ssl.truststore.location"),
 )
 
 
@@ -118,11 +120,6 @@ def _check(value: Mapping[str, Any], prefix: str) -> None:
     ):
         if needed and value[needs] is None:
             raise OptionError(f"Option '{prefix}{needs}' is required with '{prefix}{name}'.")
-    if value["ssl.truststore.password"] is not None:
-        raise OptionError(
-            f"Leave out '{prefix}ssl.truststore.password': '{prefix}ssl.truststore.location' must be "
-            "a PEM file, and its certificates have no password."
-        )
 
 
 def _user_info(value: Mapping[str, Any], url: Addresses, prefix: str) -> str | None:

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
+from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrecy import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka import key_stores
 from pyspark_upsert_kafka.kafka.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import (
@@ -174,7 +174,7 @@ def _token_endpoint(value: str, _: Mapping[str, str]) -> dict[str, str]:
 
 def _store_type(name: str) -> _Translation:
     def translate(value: str, _: Mapping[str, str]) -> dict[str, str]:
-        key_stores.check_type(name, value)
+        key_stores.check_type(PREFIX + name, value)
         return {}  # what a store is its content says
 
     return translate
@@ -182,13 +182,14 @@ def _store_type(name: str) -> _Translation:
 
 def _truststore(value: str, given: Mapping[str, str]) -> dict[str, str]:
     name = "ssl.truststore.location"
-    if key_stores.is_pem(name, value):
+    if key_stores.is_pem(PREFIX + name, value):
         return {"ssl.ca.location": value}
-    return {"ssl.ca.pem": key_stores.authorities(name, value, given.get("ssl.truststore.password"))}
+    password = given.get("ssl.truststore.password")
+    return {"ssl.ca.pem": key_stores.authorities(PREFIX + name, value, password)}
 
 
 def _keystore(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    if key_stores.is_pem("ssl.keystore.location", value):  # key and chain in one file
+    if key_stores.is_pem(f"{PREFIX}ssl.keystore.location", value):  # key and chain in one file
         return {"ssl.certificate.location": value, "ssl.key.location": value}
     return {"ssl.keystore.location": value}
 

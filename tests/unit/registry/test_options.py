@@ -91,7 +91,7 @@ def test_older_and_newer_spelling_that_differ(name):
         ({"basic-auth.credentials-source": "SASL_INHERIT"}, "or in `basic-auth.user-info`"),
         ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "`STATIC_TOKEN`"),
         ({"ssl.keystore.password": SECRET}, "'value.avro-confluent.ssl.keystore.location' is required with 'value.avro-confluent.ssl.keystore.password'"),
-        ({"ssl.truststore.password": SECRET}, "must be a PEM file"),
+        ({"ssl.truststore.password": SECRET}, "'value.avro-confluent.ssl.truststore.location' is required with"),
     ],
 )  # fmt: skip
 def test_credentials_that_do_not_fit_together(given, message):
@@ -141,6 +141,7 @@ def test_a_subject_for_several_topics_must_be_given(topics):
         {"bearer-auth.token": SECRET},
         {"url": f"http://{USER}@host"},
         {"ssl.keystore.location": "/a", "ssl.keystore.password": SECRET},
+        {"ssl.truststore.location": "/a", "ssl.truststore.password": SECRET},
     ],
 )
 def test_secrets_are_in_no_repr(given):

@@ -16,6 +16,12 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from cryptography.hazmat.primitives.serialization.pkcs12 import (
+    PKCS12Certificate,
+    serialize_java_truststore,
+    serialize_key_and_certificates,
+)
+from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.registry import rest
@@ -236,6 +242,35 @@ def test_https_with_a_clients_certificate(secure, pem):
     assert request(access(secure, truststore=pem["ca"], **locked), HERE, {}) == GOOD[1]
 
 
+def test_https_with_javas_stores(secure, authority, pem, tmp_path):
+    """PKCS#12 stores have the same in them, each behind its password."""
+    ca = load_pem_x509_certificate(authority.cert_pem.bytes())
+    chain = load_pem_x509_certificates(Path(pem["key"]).read_bytes())
+    key = load_pem_private_key(Path(pem["key"]).read_bytes(), None)
+    locked = BestAvailableEncryption(SECRET.encode())
+    trust, identity = tmp_path / "trust.p12", tmp_path / "key.jks"
+    trust.write_bytes(serialize_java_truststore([PKCS12Certificate(ca, b"ca")], locked))
+    identity.write_bytes(serialize_key_and_certificates(b"me", key, chain[0], chain[1:], locked))
+    stores = {"truststore": str(trust), "keystore": str(identity)}
+    passwords = {"truststore_password": SECRET, "keystore_password": SECRET}
+
+    assert request(access(secure, **stores, **passwords), HERE, {}) == GOOD[1]
+
+    for store in stores:
+        wrong = passwords | {f"{store}_password": "wrong"}
+        with pytest.raises(OptionError, match=rf"is '.*{store}\.password' the right one") as error:
+            request(access(secure, **stores, **wrong), HERE, {})
+        assert SECRET not in str(error.value)
+
+
+def test_a_password_of_certificates(registry, pem):
+    """A PEM file of certificates has none, so that one is a mistake."""
+    with pytest.raises(OptionError, match=r"Leave out '.*truststore\.password'") as error:
+        request(access(registry, truststore=pem["ca"], truststore_password=SECRET), HERE, {})
+
+    assert SECRET not in str(error.value)
+
+
 def test_a_certificate_that_is_not_trusted(secure):
     """No other attempt can help, and the error names the option."""
     with pytest.raises(
@@ -258,14 +293,15 @@ def test_a_wrong_password_of_a_key(secure, pem, password):
     ("content", "said"),
     [
         (None, "No such file"),
-        (b"\xfe\xed\xfe\xed", "is no PEM file.*keytool"),
-        (b"\x30\x82\x0a", "is no PEM file.*keytool"),
+        (b"\xfe\xed\xfe\xed", "a JKS store.*keytool"),
+        (b"\x30\x82\x0a", "cannot be read as PKCS#12"),
+        (b"?", "neither a PEM nor a PKCS#12 file"),
         (b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n", "cannot be used"),
     ],
-    ids=["missing", "JKS", "PKCS#12", "broken"],
+    ids=["missing", "JKS", "PKCS#12", "other", "broken"],
 )
 def test_files_that_cannot_be_used(registry, tmp_path, option, content, said):
-    """Java's key stores are refused with how to convert them, other files with what is wrong."""
+    """A JKS store is refused with how to convert it, other files with what is wrong."""
     file = tmp_path / "store"
     if content is not None:
         file.write_bytes(content)

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
     serialize_key_and_certificates,
 )
 
+from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka import key_stores
 
-TRUST, KEY = "ssl.truststore.location", "ssl.keystore.location"
+TRUST, KEY = "properties.ssl.truststore.location", "properties.ssl.keystore.location"
 PASSWORD = "pa55word"
 
 
@@ -76,9 +76,7 @@ def test_the_content_says_what_a_store_is(stores, file, pem):
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_is_told_with_the_option(stores, file, remedy):
     """And with the command that makes it one that can."""
-    with pytest.raises(
-        OptionError, match=rf"^Option 'properties\.{TRUST}' names the file .*{remedy}"
-    ):
+    with pytest.raises(OptionError, match=rf"^Option '{TRUST}' names the file .*{remedy}"):
         key_stores.is_pem(TRUST, str(stores / file))
 
 

@@ -5,11 +5,14 @@ What a file is its first bytes say, as for Java, which opens a PKCS#12 store und
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.files import content_of
-from pyspark_upsert_kafka.core.properties import PREFIX
 
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PKCS12 = b"\x30"  # what DER begins a sequence with
@@ -21,12 +24,12 @@ def check_type(option: str, value: str) -> None:
     """Raises an OptionError for a type of store that cannot be read.
 
     Args:
-        option: The option's name without its prefix.
+        option: The option's name.
         value: The type.
     """
     if value.upper() not in _TYPES:
         raise OptionError(
-            f"Option '{PREFIX}{option}': expected one of {', '.join(_TYPES)}, but is {value!r}."
+            f"Option '{option}': expected one of {', '.join(_TYPES)}, but is {value!r}."
         )
 
 
@@ -34,24 +37,24 @@ def is_pem(option: str, file: str) -> bool:
     """Whether a store is a PEM file (KIP-651); else it is PKCS#12.
 
     Args:
-        option: The option that names it, without its prefix.
+        option: The option that names it.
         file: Its path.
 
     Raises:
         OptionError: The file is not there, or it is neither.
     """
-    content = content_of(PREFIX + option, file)
+    content = content_of(option, file)
     if b"-----BEGIN " in content:
         return True
     if content.startswith(_JKS):
         raise OptionError(
-            f"Option '{PREFIX}{option}' names the file {file!r}, a JKS store, which only Java reads. To convert "
+            f"Option '{option}' names the file {file!r}, a JKS store, which only Java reads. To convert "
             f"it: keytool -importkeystore -srckeystore {file} -destkeystore <file>.p12 -deststoretype pkcs12"
         )
     if content.startswith(_PKCS12):
         return False
     raise OptionError(
-        f"Option '{PREFIX}{option}' names the file {file!r}, which is neither a PEM nor a PKCS#12 file."
+        f"Option '{option}' names the file {file!r}, which is neither a PEM nor a PKCS#12 file."
     )
 
 
@@ -64,7 +67,7 @@ def authorities(option: str, file: str, password: str | None) -> str:
     from_store = _pkcs12(option, file, password)
     if not from_store.additional_certs:
         raise OptionError(
-            f"Option '{PREFIX}{option}' names the file {file!r}, which holds no certificate to trust."
+            f"Option '{option}' names the file {file!r}, which holds no certificate to trust."
         )
     return _pem([entry.certificate for entry in from_store.additional_certs])
 
@@ -77,7 +80,7 @@ def key_and_chain(option: str, file: str, password: str | None) -> str:
     """
     from_store = _pkcs12(option, file, password)
     if from_store.key is None or from_store.cert is None:
-        raise OptionError(f"Option '{PREFIX}{option}' names the file {file!r}, which holds no key.")
+        raise OptionError(f"Option '{option}' names the file {file!r}, which holds no key.")
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     key = from_store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -85,23 +88,33 @@ def key_and_chain(option: str, file: str, password: str | None) -> str:
     return str(key.decode()) + _pem([entry.certificate for entry in chain])
 
 
+@contextmanager
+def as_file(pem: str) -> Iterator[Path]:
+    """A key as a file, which is gone afterwards: OpenSSL, as Python has it, reads a key from a file alone."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "identity.pem")
+        file.touch(mode=0o600)
+        file.write_text(pem, encoding="utf-8")
+        yield file
+
+
 def _pkcs12(option: str, file: str, password: str | None) -> Any:
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
         raise OptionError(
-            f"Option '{PREFIX}{option}' names the file {file!r}, a PKCS#12 store, which needs a package "
+            f"Option '{option}' names the file {file!r}, a PKCS#12 store, which needs a package "
             "that is not installed: pip install 'pyspark-upsert-kafka[pkcs12]'. Or convert it to PEM: "
             f"openssl pkcs12 -in {file} -out <file>.pem"
         ) from None
     try:
         return pkcs12.load_pkcs12(
-            content_of(PREFIX + option, file), None if password is None else password.encode()
+            content_of(option, file), None if password is None else password.encode()
         )
     except ValueError as error:
         raise OptionError(
-            f"Option '{PREFIX}{option}' names the file {file!r}, which cannot be read as PKCS#12 ({error}). Is it "
-            f"whole, and is '{PREFIX}{option.replace('location', 'password')}' the right one?"
+            f"Option '{option}' names the file {file!r}, which cannot be read as PKCS#12 ({error}). Is it "
+            f"whole, and is '{option.replace('location', 'password')}' the right one?"
         ) from None
 
 
