@@ -7,6 +7,7 @@ lacks is NULL. Where a schema is given, all messages are read by that one, and s
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from pyspark.sql.types import StructType
 
@@ -14,7 +15,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options import Option, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
-from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedDecoder, PrefixedEncoder
+from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedEncoder
 from pyspark_upsert_kafka.formats.proto_registry import message_indexes
 from pyspark_upsert_kafka.formats.proto_registry.added_fields import with_columns
 from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
@@ -65,30 +66,30 @@ class _Reader:
 
     def __init__(self, spec: CodecSpec, given: str | None, start: int) -> None:
         self._spec, self._start = spec, start
-        self._given: tuple[str, Decoder] | None = None
+        self._given: Any = None
         if given:
             schema = _given(spec, given)
-            name = _chosen(spec, schema)
-            self._given = name, message_decoder(schema.descriptor(name), spec)
+            self._given = schema.descriptor(_chosen(spec, schema))
+            message_decoder(self._given, spec)
 
     def of_schema(self, registered: RegisteredSchema) -> Decoder:
         schema = _compiled(registered)
 
         def of_prefix(prefix: bytes) -> Decoder:
             name = schema.name_at(message_indexes.decoded(prefix, self._start))
-            return PrefixedDecoder(self._of_message(schema, name), len(prefix))
+            return message_decoder(self._descriptor(schema, name), self._spec, skip=len(prefix))
 
         prefix_of = partial(message_indexes.encoded_part, start=self._start)
         return DecoderByPrefix(prefix_of, of_prefix, arrow_schema(self._spec.schema))
 
-    def _of_message(self, schema: ProtoSchema, name: str) -> Decoder:
+    def _descriptor(self, schema: ProtoSchema, name: str) -> Any:
+        """By what a message of that name is read."""
         if self._given is None:
-            whole = with_columns(schema, name, self._spec.schema)
-            return message_decoder(whole.descriptor(name), self._spec)
-        wanted, decoder_ = self._given
-        if name.rpartition(".")[2] != wanted.rpartition(".")[2]:
+            return with_columns(schema, name, self._spec.schema).descriptor(name)
+        if name.rpartition(".")[2] != self._given.name:
+            wanted = self._given.full_name
             raise SchemaError(f"the message is a {name!r}, and not a {wanted!r}, which is read")
-        return decoder_
+        return self._given
 
 
 def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:

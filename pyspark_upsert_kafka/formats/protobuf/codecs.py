@@ -21,20 +21,26 @@ from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vector
 _MIN_VECTORISED = 128
 
 
-def message_decoder(descriptor: Any, spec: CodecSpec) -> Decoder:
+def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decoder:
     """Compiles the decoder of one message.
 
     Args:
         descriptor: The message's ``google.protobuf.descriptor.Descriptor``.
         spec: The columns, and the values of VALUE_OPTIONS.
+        skip: How many bytes stand before the message.
 
     Raises:
         SchemaError: A column does not fit the message.
     """
     columns = columns_of(descriptor, spec.schema, defaults=spec.options["read-default-values"])
     target = arrow_schema(spec.schema)
-    row_path = RowPath(row_reader(descriptor, columns), target, spec.options["ignore-parse-errors"])
-    read = compile_vectorised_path(descriptor, columns, target.types)
+    row = row_reader(descriptor, columns)
+    row_path = RowPath(
+        (lambda message: row(message[skip:])) if skip else row,
+        target,
+        spec.options["ignore-parse-errors"],
+    )
+    read = compile_vectorised_path(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         columnar = read(messages)

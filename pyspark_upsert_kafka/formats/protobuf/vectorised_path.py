@@ -31,11 +31,12 @@ _SECONDS_AND_NANOS = StructType().add("seconds", LongType()).add("nanos", Intege
 
 
 def compile_vectorised_path(
-    descriptor: Any, columns: Sequence[Column], kinds: Sequence[pa.DataType]
+    descriptor: Any, columns: Sequence[Column], kinds: Sequence[pa.DataType], skip: int = 0
 ) -> Callable[[Sequence[bytes]], tuple[list[pa.Array], np.ndarray] | None]:
     """Compiles the vectorised path to read messages: their columns, and which of them fall back to the row path.
 
-    What a column has for such a message is without meaning. None: there is too much to read at once.
+    What a column has for such a message is without meaning. None: there is too much to read at once. Before each
+    message so many bytes are passed over as ``skip`` says.
     """
     read = _message(descriptor, columns, kinds, ())
 
@@ -43,7 +44,7 @@ def compile_vectorised_path(
         buffer = MessageBuffer.of(messages)
         if buffer.data.size > MOST:
             return None
-        return read(buffer, buffer.bounds[:-1], buffer.bounds[1:])
+        return read(buffer, buffer.bounds[:-1] + skip, buffer.bounds[1:])
 
     return read_all
 

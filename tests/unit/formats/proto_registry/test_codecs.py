@@ -89,12 +89,18 @@ def test_messages_of_several_kinds_in_one_batch():
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data(), syntax=st.sampled_from(["proto2", "proto3"]), schema=schemas())
-def test_it_is_protobuf_behind_a_prefix(data, syntax, schema):
-    """What the format ``protobuf`` reads of a message by its descriptor, of any schema and any message."""
+@given(
+    data=st.data(),
+    syntax=st.sampled_from(["proto2", "proto3"]),
+    schema=schemas(),
+    copies=st.sampled_from([1, 130]),
+)
+def test_it_is_protobuf_behind_a_prefix(data, syntax, schema, copies):
+    """What the format ``protobuf`` reads of messages by their descriptor, of any schema, by either of its paths."""
     proto = EVERYTHING[syntax]
     text = {"proto2": PROTO2, "proto3": PROTO3}[syntax]
-    many = [each.SerializeToString() for each in data.draw(st.lists(messages(proto), max_size=3))]
+    drawn = data.draw(st.lists(messages(proto), max_size=3))
+    many = [each.SerializeToString() for each in drawn] * copies + [b"\xff"]
     head = PREFIX + b"\x02\x02"  # the second message of the file
 
     decoded = PROTO.read(schema, [head + each for each in many], text)
