@@ -57,8 +57,8 @@ class DecoderByPrefix:
     """Decodes messages of several kinds, each told by what it begins with.
 
     Args:
-        prefix_of: The prefix of a message; none is the beginning of another one, but for that of a message
-            that is too short to have one, which is the whole message.
+        prefix_of: The prefix of a message, of a few bytes; none is the beginning of another one, but for that of a
+            message that is too short to have one, which is the whole message.
         compile_decoder: Compiles the decoder of all messages with a prefix, which stands before each; a
             SchemaError is the fault of each of them.
         target: The columns.

@@ -15,6 +15,7 @@ Indexes = tuple[int, ...]
 FIRST: Indexes = (0,)
 
 _LONGEST = 10  # bytes of a varint
+_MOST = 100  # bytes of indexes: a message stands in others no deeper than that
 
 
 def encoded(indexes: Indexes) -> bytes:
@@ -29,14 +30,17 @@ def encoded(indexes: Indexes) -> bytes:
 
 
 def encoded_part(message: bytes, start: int) -> bytes:
-    """The beginning of a message up to the end of its indexes; all of it when it ends before.
+    """The beginning of a message up to the end of its indexes; where these are none, so much as they could take.
 
     Args:
         message: The message.
         start: Where the indexes begin.
     """
-    found = _read(message, start)
-    return message if found is None else message[: found[1]]
+    if message[start : start + 1] == b"\0":
+        return message[: start + 1]
+    longest = message[: start + _MOST]
+    found = _read(longest, start)
+    return longest if found is None else longest[: found[1]]
 
 
 def decoded(prefix: bytes, start: int) -> Indexes:

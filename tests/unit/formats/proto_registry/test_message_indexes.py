@@ -58,5 +58,6 @@ def test_none_begins_another(one, other):
 def test_what_is_none(data):
     """An end too early, a negative number, and one without an end; it is told by its bytes."""
     assert encoded_part(data, 0) in (data, b"\x02\x01")
+    assert len(encoded_part(data + b"\xff" * 1000, 0)) <= 100
     with pytest.raises(SchemaError, match="no message indexes"):
         decoded(data, 0)
