@@ -39,8 +39,8 @@ class RawBatch:
         keys: Message keys.
         values: Message values; None = a tombstone.
         offsets: Offsets, rising.
-        timestamps: Timestamp type (0 = none, 1 = CreateTime, 2 = LogAppendTime) and ms since the
-            epoch.
+        timestamp_types: 0 = no timestamp, 1 = CreateTime, 2 = LogAppendTime.
+        timestamps: Timestamps in ms since the epoch.
         headers: Headers in their order; no headers = an empty sequence.
         leader_epochs: Leader epochs; None = not known.
         bad_headers: Why the headers of a message cannot be read, by its index; it then shows none.
@@ -51,7 +51,8 @@ class RawBatch:
     keys: list[bytes | None]
     values: list[bytes | None]
     offsets: list[int]
-    timestamps: list[tuple[int, int]] = field(default_factory=list)
+    timestamp_types: list[int] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
     leader_epochs: list[int | None] = field(default_factory=list)
     bad_headers: dict[int, str] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class RawBatch:
             self.keys[begin:end],
             self.values[begin:end],
             self.offsets[begin:end],
+            self.timestamp_types[begin:end],
             self.timestamps[begin:end],
             self.headers[begin:end],
             self.leader_epochs[begin:end],
@@ -86,6 +88,7 @@ class RawBatch:
             kept(self.keys),
             kept(self.values),
             kept(self.offsets),
+            kept(self.timestamp_types),
             kept(self.timestamps),
             kept(self.headers),
             kept(self.leader_epochs),

@@ -73,7 +73,7 @@ def _headers(batch: RawBatch, message: BadMessage) -> Headers:
         batch.topic,
         batch.partition,
         batch.offsets[message.index],
-        batch.timestamps[message.index][1],
+        batch.timestamps[message.index],
         message.stage,
         _reason(batch, message),
     )

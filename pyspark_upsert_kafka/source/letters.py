@@ -73,7 +73,7 @@ class Letters:
         waiting = {each.key: each for each in self.replayed if each.at.topic == batch.topic}
         outdated = {
             id(waiting[key])
-            for key, offset, (_, timestamp) in zip(
+            for key, offset, timestamp in zip(
                 batch.keys, batch.offsets, batch.timestamps, strict=True
             )
             if key in waiting and waiting[key].is_older_than(at, offset, timestamp)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers
 from pyspark_upsert_kafka.source.selection import Selection
 from pyspark_upsert_kafka.time_zone import local_time
@@ -49,8 +50,8 @@ def _leader_epoch(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _timestamp_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
-    kinds, _ = _kinds_and_ms(selection.batch.timestamps)
-    return selection.take(_TIMESTAMP_TYPES.take(pa.array(kinds)))
+    kinds = pa.array(selection.batch.timestamp_types, pa.int32())
+    return selection.take(_TIMESTAMP_TYPES.take(kinds))
 
 
 def _change_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
@@ -78,7 +79,7 @@ def _error(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _timestamp(selection: Selection, type_: pa.DataType, time_zone: str) -> pa.Array:
-    return selection.take(_timestamps(selection.batch.timestamps, type_, time_zone))
+    return selection.take(_timestamps(selection.batch, type_, time_zone))
 
 
 def _headers(selection: Selection) -> Sequence[Headers | None]:
@@ -90,16 +91,8 @@ def _headers(selection: Selection) -> Sequence[Headers | None]:
     return headers if selection.indexes is None else [headers[at] for at in selection.indexes]
 
 
-def _kinds_and_ms(timestamps: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
-    """The types and the milliseconds as numpy arrays."""
-    flat = np.fromiter(chain.from_iterable(timestamps), np.int64, count=2 * len(timestamps))
-    return flat[::2], flat[1::2]
-
-
-def _timestamps(
-    timestamps: Sequence[tuple[int, int]], type_: pa.DataType, time_zone: str
-) -> pa.Array:
-    kinds, ms = _kinds_and_ms(timestamps)
+def _timestamps(batch: RawBatch, type_: pa.DataType, time_zone: str) -> pa.Array:
+    kinds, ms = np.array(batch.timestamp_types), np.array(batch.timestamps, np.int64)
     known = (kinds != 0) & (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
     micros = np.where(known, ms, 0) * 1000
     utc = pa.array(micros, mask=~known).cast(pa.timestamp("us", "UTC"))

@@ -10,7 +10,6 @@ The rules are those of Flink's ``DynamicKafkaDeserializationSchema``:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,10 +21,10 @@ from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
-from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side, nulls_of
+from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side
 from pyspark_upsert_kafka.source.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.metadata import metadata_array
-from pyspark_upsert_kafka.source.selection import Mask, Selection, select
+from pyspark_upsert_kafka.source.selection import Selection, select
 from pyspark_upsert_kafka.source.sides import key_side, value_side
 from pyspark_upsert_kafka.time_zone import utc_timestamps
 
@@ -89,7 +88,7 @@ class RowDecoder:
             TooManyMessagesError: The rows would be too large together; fewer can be decoded.
         """
         keys, values = self._decode_sides(batch)
-        deletes = None if self._is_append else _tombstones(batch.values)
+        deletes = None if self._is_append else values.nulls
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
         # In this order: of a message with two errors, that of the key is reported.
         found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
@@ -102,11 +101,11 @@ class RowDecoder:
     def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, DecodedSide]:
         values = decode_side(batch.values, self._value, "value")
         if self._is_append:
-            values = values.with_nulls_bad(batch.values, "value", _NO_VALUE)
+            values = values.with_nulls_bad("value", _NO_VALUE)
         if self._key is None:
             return None, values
         keys = decode_side(batch.keys, self._key, "key")
-        return keys.with_nulls_bad(batch.keys, "null-key", _NO_KEY), values
+        return keys.with_nulls_bad("null-key", _NO_KEY), values
 
     def _bad_headers(self, batch: RawBatch) -> list[BadMessage]:
         if not self._wants_headers:
@@ -139,13 +138,6 @@ class RowDecoder:
         if self._shares_keys:
             refuse_other_keys(name, column, from_key, selection)
         return pc.coalesce(column, from_key)
-
-
-def _tombstones(values: Sequence[bytes | None]) -> Mask | None:
-    """For each message whether it is a tombstone; None = none is."""
-    if None not in values:
-        return None
-    return nulls_of(values)
 
 
 def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:

@@ -122,13 +122,15 @@ class KafkaPythonFetcher:
             records if detail in self._details else []
             for detail in (Detail.TIMESTAMP, Detail.HEADERS, Detail.LEADER_EPOCH)
         )
+        times = [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps]
         return RawBatch(
             self._partition.topic,
             self._partition.partition,
             [record.key for record in records],
             [record.value for record in records],
             [record.offset for record in records],
-            [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps],
+            [kind for kind, _ in times],
+            [ms for _, ms in times],
             [record.headers for record in headers],
             [_leader_epoch(record) for record in epochs],
             {

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import confluent_kafka as ck
 
@@ -121,7 +122,9 @@ class LibrdkafkaFetcher:
 
     def _take_chunk(self, fetched: Fetched, end: int) -> None:
         received = self._consumer.consume(min(_CHUNK, end - fetched.position), _CHUNK_S)
-        messages = [message for message in received if message.error() is None]
+        messages = received
+        if any(map(ck.Message.error, received)):
+            messages = [message for message in received if message.error() is None]
         if messages:
             self.errors.note_progress()
             fetched.position = messages[-1].offset() + 1
@@ -140,7 +143,10 @@ class LibrdkafkaFetcher:
         batch.values.extend(map(ck.Message.value, messages))
         batch.offsets.extend(map(ck.Message.offset, messages))
         if Detail.TIMESTAMP in self._details:
-            batch.timestamps.extend(map(ck.Message.timestamp, messages))
+            # Pairs that are kept would be looked at by the garbage collector, one by one.
+            types_and_ms = [*chain.from_iterable(map(ck.Message.timestamp, messages))]
+            batch.timestamp_types.extend(types_and_ms[::2])
+            batch.timestamps.extend(types_and_ms[1::2])
         if Detail.HEADERS in self._details:
             append_headers(messages, batch)
         if Detail.LEADER_EPOCH in self._details:

@@ -39,7 +39,8 @@ def messages(
     """Messages with these keys and offsets."""
     keys, offsets = [key for key, _ in found], [offset for _, offset in found]
     values = [b"v" for _ in found]
-    return RawBatch(*place, keys, values, offsets, [(1, timestamp) for _ in found])
+    count = len(found)
+    return RawBatch(*place, keys, values, offsets, [1] * count, [timestamp] * count)
 
 
 @pytest.mark.parametrize(

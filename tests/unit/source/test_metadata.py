@@ -42,7 +42,8 @@ class FakeBatch:
     keys: list[bytes | None]
     values: list[bytes | None]
     offsets: list[int]
-    timestamps: list[tuple[int, int]]
+    timestamp_types: list[int]
+    timestamps: list[int]
     headers: list[Sequence[tuple[str, bytes | None]]]
     leader_epochs: list[int | None]
     topic: str = "orders"
@@ -58,7 +59,8 @@ def fake_batch(*pairs: tuple[bytes | None, bytes | None], first: int = 0, **more
     count = len(pairs)
     columns = {
         "offsets": list(range(first, first + count)),
-        "timestamps": [(CREATE_TIME, 1_700_000_000_000 + at) for at in range(count)],
+        "timestamp_types": [CREATE_TIME] * count,
+        "timestamps": [1_700_000_000_000 + at for at in range(count)],
         "headers": [()] * count,
         "leader_epochs": [0] * count,
         **more,
@@ -116,7 +118,7 @@ def test_topic_partition_offset_and_epoch() -> None:
 def test_timestamp_and_its_type() -> None:
     """Timestamps keep their milliseconds; their type has Flink's name."""
     at = 1_700_000_000_123
-    batch = fake_batch(ONE, ONE, ONE, timestamps=[(1, at), (2, at), (0, at)])
+    batch = fake_batch(ONE, ONE, ONE, timestamp_types=[1, 2, 0], timestamps=[at] * 3)
     moments = column("timestamp", TimestampType(), batch).cast(pa.int64()).to_pylist()
     assert moments == [at * 1000, at * 1000, None]
     kinds = column("timestamp-type", StringType(), batch).to_pylist()
@@ -128,7 +130,7 @@ def test_timestamp_and_its_type() -> None:
 )
 def test_a_timestamp_that_is_no_date_is_null(ms: int) -> None:
     """-1 means none, and what lies outside the years 1 to 9999 is no date: both are NULL."""
-    batch = fake_batch(ONE, ONE, timestamps=[(CREATE_TIME, ms), (CREATE_TIME, 5)])
+    batch = fake_batch(ONE, ONE, timestamps=[ms, 5])
     for type_ in (TimestampType(), TimestampNTZType()):
         array = column("timestamp", type_, batch)
         assert array.is_null().to_pylist() == [True, False]
@@ -137,7 +139,7 @@ def test_a_timestamp_that_is_no_date_is_null(ms: int) -> None:
 @pytest.mark.parametrize("ms", [0, -2, 253_402_300_799_999, -62_135_596_800_000])
 def test_old_and_far_timestamps_are_kept(ms: int) -> None:
     """The epoch itself, times before it and the borders of the calendar are timestamps."""
-    batch = fake_batch(ONE, timestamps=[(CREATE_TIME, ms)])
+    batch = fake_batch(ONE, timestamps=[ms])
     assert column("timestamp", TimestampType(), batch).cast(pa.int64()).to_pylist() == [ms * 1000]
 
 
@@ -151,7 +153,7 @@ def test_old_and_far_timestamps_are_kept(ms: int) -> None:
 def test_timestamp_ntz_is_local_time_in_the_session_zone(zone: str, hours: float) -> None:
     """TIMESTAMP_NTZ shows the session's local time, however Spark spells the zone."""
     winter = datetime(2024, 1, 15, 12, tzinfo=UTC)
-    batch = fake_batch(ONE, timestamps=[(CREATE_TIME, int(winter.timestamp() * 1000))])
+    batch = fake_batch(ONE, timestamps=[int(winter.timestamp() * 1000)])
     array = column("timestamp", TimestampNTZType(), batch, zone=zone)
     assert array.to_pylist() == [winter.replace(tzinfo=None) + timedelta(hours=hours)]
     assert utc_timestamps(array, zone).cast(pa.timestamp("us", "UTC")).to_pylist() == [winter]

@@ -172,7 +172,13 @@ def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:
     """``log`` sends the message as it was, with what was wrong, and waits until it is confirmed."""
     headers = [(), (("mine", b"1"), ("__error.topic", b"before")), ()]
     batch = fake_batch(
-        GOOD, BAD, (None, None), first=7, headers=headers, timestamps=[(1, 5), (2, 6), (0, -1)]
+        GOOD,
+        BAD,
+        (None, None),
+        first=7,
+        headers=headers,
+        timestamp_types=[1, 2, 0],
+        timestamps=[5, 6, -1],
     )
     rows, client = read(batch, **LOG)
     assert rows == [(1, "a", "upsert")]
