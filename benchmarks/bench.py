@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from data import rows
+from data import rows, with_deletes
 from descriptors import descriptor_file
 from pyspark.sql import SparkSession
 from sides import sink_options
-from topics import drop_topic, new_topic
+from topics import PARTITIONS, drop_topic, new_topic
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Bench:
     runs: int
     folder: Path
 
-    def topic(self) -> str:
+    def topic(self, partitions: int = PARTITIONS) -> str:
         """A new topic."""
-        return new_topic(self.servers)
+        return new_topic(self.servers, partitions)
 
     def drop(self, topic: str) -> None:
         """Deletes a topic, so that the disk does not fill."""
@@ -40,10 +40,19 @@ class Bench:
             more = {f"{side}.avro-confluent.url": self.registry for side in ("key", "value")}
         return sink_options(True, self.servers, topic, format_, **more)[1]
 
-    def filled(self, count: int, keys: int, format_: str = "json") -> str:
-        """A topic with ``count`` messages over ``keys`` keys."""
-        topic = self.topic()
+    def filled(
+        self,
+        count: int,
+        keys: int,
+        format_: str = "json",
+        *,
+        deletes: bool = False,
+        partitions: int = PARTITIONS,
+    ) -> str:
+        """A topic with ``count`` messages over ``keys`` keys; with ``deletes`` every fiftieth is a tombstone."""
+        topic = self.topic(partitions)
         source = rows(self.spark, count, keys, 2)
+        source = with_deletes(source) if deletes else source
         options = self.options(topic, format_)
         source.write.format("upsert-kafka").options(**options).mode("append").save()
         return topic

@@ -1,6 +1,6 @@
-"""`make bench-flink`: this sink beside Flink's upsert-kafka sink, on the same machine, in turn.
+"""`make bench-flink`: this sink and source beside Flink's upsert-kafka, on the same machine, in turn.
 
-Both make their rows themselves, on two tasks. Rates are of the time that a job takes within a running Spark and
+When they write, both make their rows themselves, on two tasks. Rates are of the time that a job takes within a running Spark and
 a running Flink, warmed up by a job of the same kind. With a buffer it counts what arrives for a stream in which
 eight of ten changes are of a hundred keys.
 """
@@ -10,12 +10,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from bench import Bench
 from confluent_kafka import Consumer, TopicPartition
+from flink_reads import beside_normalizing, beside_reading
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from sides import ROCKSDB
 from topics import PARTITIONS, drop_topic, new_topic
 
 from pyspark_upsert_kafka import LocalKafka
@@ -41,6 +46,8 @@ VALUES = {
 ALL_KEYS = "n"
 HOT_KEYS = "CASE WHEN MOD(n, 10) < 8 THEN MOD(n * 7919, 100) ELSE MOD(n * 7919, 100000) END"
 
+_PARTS = ["read", "normalize", "write"]
+
 Job = Callable[[str], float]
 """Writes to a topic; returns the seconds that it took."""
 
@@ -49,27 +56,39 @@ def main() -> None:
     """Runs the comparison and prints it."""
     arguments = _arguments()
     spark = _session()
-    with LocalKafka() as kafka:
-        servers, count = kafka.bootstrap_servers, arguments.rows
+    with LocalKafka() as kafka, tempfile.TemporaryDirectory() as folder:
+        servers, count, runs = kafka.bootstrap_servers, arguments.rows, arguments.runs
+        bench = Bench(spark, servers, "", count, runs, Path(folder))
         print(
             f"{count:,} rows of seven columns, {PARTITIONS} partitions, {TASKS} tasks, medians of "
-            f"{arguments.runs} alternating runs\n{'rows per second':<46}{'ours':>12}{'Flink':>12}{'ratio':>8}",
+            f"{runs} alternating runs\n{'rows per second':<46}{'ours':>12}{'Flink':>12}{'ratio':>8}",
             flush=True,
         )
-        for format_ in arguments.formats:
-            for name, tuning in (("", {}), (", Flink's producer tuned", TUNED)):
-                ours = _ours(spark, servers, count, ALL_KEYS, {"value.format": format_})
-                theirs = _flinks(
-                    servers, count, ALL_KEYS, {"value.format": format_, **_properties(tuning)}
-                )
-                ours_s, theirs_s = _medians(servers, arguments.runs, ours, theirs)
-                print(
-                    f"{format_ + name:<46}{count / ours_s:>12,.0f}{count / theirs_s:>12,.0f}"
-                    f"{theirs_s / ours_s:>8.2f}",
-                    flush=True,
-                )
-        _saved(spark, servers, count)
+        if "read" in arguments.parts:
+            for format_ in arguments.formats:
+                beside_reading(bench, format_, TASKS)
+        if "normalize" in arguments.parts:
+            beside_normalizing(bench, arguments.keys, TASKS)
+        if "write" in arguments.parts:
+            _beside_writes(spark, servers, count, runs, arguments.formats)
+            _saved(spark, servers, count)
     spark.stop()
+
+
+def _beside_writes(
+    spark: SparkSession, servers: str, count: int, runs: int, formats: Sequence[str]
+) -> None:
+    for format_ in formats:
+        for name, tuning in (("", {}), (", Flink's producer tuned", TUNED)):
+            given = {"value.format": format_}
+            ours = _ours(spark, servers, count, ALL_KEYS, given)
+            theirs = _flinks(servers, count, ALL_KEYS, {**given, **_properties(tuning)})
+            ours_s, theirs_s = _medians(servers, runs, ours, theirs)
+            print(
+                f"{format_ + name:<46}{count / ours_s:>12,.0f}{count / theirs_s:>12,.0f}"
+                f"{theirs_s / ours_s:>8.2f}",
+                flush=True,
+            )
 
 
 def _arguments() -> argparse.Namespace:
@@ -77,12 +96,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each side")
     parser.add_argument("--formats", nargs="*", default=["json", "avro"])
+    parser.add_argument("--keys", type=int, default=50_000, help="keys of the table to normalize")
+    parser.add_argument("--parts", nargs="+", default=_PARTS, choices=_PARTS)
     return parser.parse_args()
 
 
 def _session() -> SparkSession:
     builder = SparkSession.builder.master(f"local[{TASKS}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
+    builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    builder = builder.config("spark.sql.shuffle.partitions", str(TASKS))
     spark = builder.config("spark.python.unix.domain.socket.enabled", "true").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

@@ -19,6 +19,7 @@ from cases import Result, run_cases
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
 from sides import CASES, FORMATS, JARS, MATRIX, TUNED, session
+from small import run_partitions, run_small
 from stages import arrow, noop, reading, writing
 from topics import PARTITIONS
 from usage import Usage
@@ -26,18 +27,19 @@ from usage import Usage
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
 
+_PARTS = ["cases", "formats", "stages", "snapshot", "partitions", "small"]
+
 
 def main() -> int:
     """Runs the cases and prints them."""
     arguments = _arguments()
-    spark = session()
     with (
         LocalKafka() as kafka,
         LocalRegistry() as registry,
         tempfile.TemporaryDirectory() as folder,
     ):
         bench = Bench(
-            spark,
+            session(),
             kafka.bootstrap_servers,
             registry.url,
             arguments.messages,
@@ -53,12 +55,16 @@ def main() -> int:
         if "stages" in arguments.parts:
             _stages(bench)
         if "snapshot" in arguments.parts:
-            _snapshot(bench, arguments.snapshot)
+            _snapshot(bench, arguments)
+        if "partitions" in arguments.parts:
+            run_partitions(bench)
+        if "small" in arguments.parts:
+            run_small(bench)
         if results:
             out = Path("build")
             out.mkdir(exist_ok=True)
             (out / "bench.json").write_text(json.dumps([asdict(r) for r in results], indent=2))
-    spark.stop()
+    session().stop()
     return 0
 
 
@@ -67,11 +73,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each side")
     parser.add_argument("--snapshot", type=int, default=5_000_000, help="messages of the snapshot")
-    parser.add_argument("--only", default="", help="only cases whose name holds this")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="keys of the snapshot")
     parser.add_argument(
-        "--parts", nargs="+", default=["cases", "formats", "stages", "snapshot"],
-        choices=["cases", "formats", "stages", "snapshot"],
-    )  # fmt: skip
+        "--partitions", type=int, default=PARTITIONS, help="Kafka partitions of the snapshot"
+    )
+    parser.add_argument("--tasks", type=int, default=1, help="'minPartitions' of the snapshot")
+    parser.add_argument("--only", default="", help="only cases whose name holds this")
+    parser.add_argument("--parts", nargs="+", default=_PARTS, choices=_PARTS)
     return parser.parse_args()
 
 
@@ -117,11 +125,11 @@ def _changelog(source: DataFrame) -> pyspark.sql.types.StructType:
     return StructType([*fields, StructField("_change_type", StringType())])
 
 
-def _snapshot(bench: Bench, count: int) -> None:
-    """The table of many messages over a fifth as many keys."""
-    keys = count // 5
-    topic = bench.filled(count, keys)
-    options = bench.options(topic)
+def _snapshot(bench: Bench, arguments: argparse.Namespace) -> None:
+    """The table of many messages over fewer keys."""
+    count, keys = arguments.snapshot, arguments.keys
+    topic = bench.filled(count, keys, partitions=arguments.partitions)
+    options = bench.options(topic) | {"minPartitions": str(arguments.tasks)}
     with Usage() as usage:
         begin = time.monotonic()
         table = bench.spark.read.format("upsert-kafka").schema(SCHEMA).options(**options).load()
@@ -130,7 +138,8 @@ def _snapshot(bench: Bench, count: int) -> None:
     if found != keys:
         sys.exit(f"The snapshot has {found:,} rows instead of {keys:,}.")
     print(
-        f"\nsnapshot of {count:,} messages over {keys:,} keys: {seconds:.1f} s, "
+        f"\nsnapshot of {count:,} messages over {keys:,} keys in {arguments.partitions} partitions, "
+        f"minPartitions {arguments.tasks}: {seconds:.1f} s, "
         f"{count / seconds:,.0f} messages per second, peak {usage.peak_worker_bytes / 1e6:,.0f} MB a worker"
     )
 

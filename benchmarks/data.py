@@ -10,6 +10,9 @@ SCHEMA = (
     "updated TIMESTAMP"
 )
 
+METADATA = "_offset BIGINT, _partition INT, _timestamp TIMESTAMP"
+"""Columns that show where a message is, and when it was written."""
+
 
 def rows(spark: SparkSession, count: int, keys: int, tasks: int) -> DataFrame:
     """``count`` rows over ``keys`` primary keys, in ``tasks`` partitions."""
@@ -27,3 +30,10 @@ def rows(spark: SparkSession, count: int, keys: int, tasks: int) -> DataFrame:
             f.timestamp_millis(1_767_225_600_000 + number).alias("updated"),
         )
     )
+
+
+def with_deletes(rows: DataFrame) -> DataFrame:
+    """The rows, of which every fiftieth is a delete."""
+    is_delete = f.col("clicks") % 50 == 7
+    kind = f.when(is_delete, "delete").otherwise("upsert")
+    return rows.withColumn("_change_type", kind)

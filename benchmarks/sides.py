@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from data import SCHEMA
+from data import METADATA, SCHEMA
 from peers import PEERS
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
@@ -23,6 +23,8 @@ class Case:
         format: Format of keys and values.
         mode: Our ``read.mode``.
         key: Whether Spark's side decodes the key too.
+        metadata: Whether the topic has tombstones and the rows `METADATA`; then the whole query is timed, its
+            start too.
         tuned: Whether Spark's sink has the settings of `TUNED` instead of its defaults.
         exactly_once: Whether both sides are `upsert_sink`, and the other one writes at least once.
         normalized_keys: Over how many keys are the changes that go through `normalize_changelog`; 0 = they do not.
@@ -34,6 +36,7 @@ class Case:
     format: str = "json"
     mode: str = "append"
     key: bool = False
+    metadata: bool = False
     tuned: bool = False
     exactly_once: bool = False
     normalized_keys: int = 0
@@ -49,7 +52,7 @@ def read_ours(
 ) -> DataFrame:
     """A topic read by this connector; the options are those of the sink that filled it."""
     options = options | {"read.mode": case.mode}
-    schema = f"{SCHEMA}, _change_type STRING"
+    schema = ", ".join([SCHEMA, *([METADATA] if case.metadata else []), "_change_type STRING"])
     if case.mode == "append":
         # A key column is NOT NULL in the Avro schema of a table; without a key, only this says so.
         schema = SCHEMA.replace("id BIGINT", "id BIGINT NOT NULL")
@@ -70,13 +73,14 @@ def read_theirs(
     raw = reader.format("kafka").options(**source).load()
     peer = PEERS[case.format]
     value = peer.decode(f.col("value"), SCHEMA).alias("v")
+    shown = ["offset", "partition", "timestamp"] if case.metadata else []
     if not case.key:
-        return raw.select(value).select("v.*")
+        return raw.select(value, *shown).select("v.*", *shown)
     keys = peer.decode(f.col("key"), "id BIGINT").alias("k")
     change = f.when(f.col("value").isNull(), "delete").otherwise("upsert").alias("_change_type")
     rest = [f"v.{column.split()[0]}" for column in SCHEMA.split(", ")[1:]]
     id_ = f.coalesce("v.id", "k.id").alias("id")
-    return raw.select(keys, value, change).select(id_, *rest, "_change_type")
+    return raw.select(keys, value, change, *shown).select(id_, *rest, *shown, "_change_type")
 
 
 def written_theirs(case: Case, rows: DataFrame) -> DataFrame:
@@ -118,6 +122,14 @@ CASES = (
     replace(_READ, name="read batch: changelog / from_json(value) only", mode="changelog"),
     replace(_READ, name="read stream: every message (append) / from_json(value)", streams=True),
     replace(_READ, name="read stream: changelog / from_json(value) only", streams=True, mode="changelog"),
+    *(
+        replace(
+            _READ, format=format_, mode="changelog", key=key, metadata=True, streams=streams,
+            name=f"{format_}: read {'stream' if streams else 'batch'}: metadata and tombstones / "
+            f"from_{format_}{' of key and value' if key else ' of the value'}",
+        )
+        for format_, streams, key in product(("json", "avro"), (False, True), (True, False))
+    ),
     replace(_READ, name="read stream: normalize_changelog, 50,000 keys", streams=True, mode="changelog", normalized_keys=50_000),
     replace(_READ, name="read stream: normalize_changelog, 1,000,000 keys", streams=True, mode="changelog", normalized_keys=1_000_000),
     replace(_WRITE, name="write batch / to_json + kafka sink"),
@@ -159,8 +171,12 @@ JARS = (
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def session() -> SparkSession:
-    """A session on two cores with Spark's Kafka and Avro connectors."""
+def session(*, unix_sockets: bool = True) -> SparkSession:
+    """A session on two cores with Spark's Kafka and Avro connectors.
+
+    Args:
+        unix_sockets: Whether the JVM speaks with Python workers over Unix sockets, which is not Spark's default.
+    """
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("upsert-kafka benchmark")
@@ -170,7 +186,7 @@ def session() -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.python.unix.domain.socket.enabled", str(unix_sockets).lower())
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .getOrCreate()
     )

@@ -9,10 +9,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 PARTITIONS = 4
 
 
-def new_topic(servers: str) -> str:
+def new_topic(servers: str, partitions: int = PARTITIONS) -> str:
     """A new topic."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
-    topic = NewTopic(name, PARTITIONS, 1, config={"cleanup.policy": "compact"})
+    topic = NewTopic(name, partitions, 1, config={"cleanup.policy": "compact"})
     admin = _admin(servers)  # lives as long as its request
     admin.create_topics([topic])[name].result()
     return name

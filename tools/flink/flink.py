@@ -25,12 +25,15 @@ _TOOK = "took-ms"
 _LOCK = _HERE / "flink-2.2.1.lock"
 
 
-def run(statements: Iterable[str], parallelism: int = 1) -> list[float]:
+def run(
+    statements: Iterable[str], parallelism: int = 1, settings: Mapping[str, str] | None = None
+) -> list[float]:
     """Runs SQL statements one after another; each job is waited for.
 
     Args:
         statements: The statements.
         parallelism: Tasks of each step of a job.
+        settings: More of Flink's configuration.
 
     Returns:
         Seconds that each job took within the running Flink.
@@ -42,7 +45,9 @@ def run(statements: Iterable[str], parallelism: int = 1) -> list[float]:
         raise RuntimeError(f"{_PYTHON} is not there: run 'make .venv-flink/.ready' first")
     jars = sorted(map(str, _jars().glob("*.jar")))
     text = ";\n".join([*statements, ""])
-    program = [str(_PYTHON), str(_HERE / "run.py"), str(parallelism), *jars]
+    given = {"parallelism.default": str(parallelism), **(settings or {})}
+    arguments = [f"{name}={value}" for name, value in given.items()]
+    program = [str(_PYTHON), str(_HERE / "run.py"), *arguments, *jars]
     done = subprocess.run(program, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"Flink failed:\n{done.stderr}")

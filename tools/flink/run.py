@@ -3,7 +3,7 @@
 Runs under .venv-flink (`make .venv-flink/.ready`), which has PyFlink and nothing of this project.
 Each statement ends with a semicolon at a line's end; a job is waited for, and its time printed.
 
-    .venv-flink/bin/python tools/flink/run.py PARALLELISM JAR... < statements.sql
+    .venv-flink/bin/python tools/flink/run.py NAME=VALUE... JAR... < statements.sql
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 
-def main(parallelism: str, *jars: str) -> None:
+def main(*arguments: str) -> None:
     """Runs the statements; the first that fails ends the program."""
+    jars = [argument for argument in arguments if "=" not in argument]
     settings = Configuration()
+    for argument in arguments:
+        if "=" in argument:
+            settings.set_string(*argument.split("=", 1))
     settings.set_string("pipeline.jars", ";".join(Path(jar).as_uri() for jar in jars))
-    settings.set_string("parallelism.default", parallelism)
     settings.set_string("table.local-time-zone", "UTC")
     builder = EnvironmentSettings.new_instance().in_streaming_mode()
     table = TableEnvironment.create(builder.with_configuration(settings).build())

@@ -6,7 +6,7 @@ import gc
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -141,7 +141,7 @@ class LibrdkafkaFetcher:
         fetched.size_bytes += sum(map(len, messages))
         batch.keys.extend(map(ck.Message.key, messages))
         batch.values.extend(map(ck.Message.value, messages))
-        batch.offsets.extend(map(ck.Message.offset, messages))
+        batch.offsets.extend(_offsets(messages))
         if Detail.TIMESTAMP in self._details:
             # Pairs that are kept would be looked at by the garbage collector, one by one.
             types_and_ms = [*chain.from_iterable(map(ck.Message.timestamp, messages))]
@@ -166,6 +166,14 @@ class LibrdkafkaFetcher:
             logger.info("Fetching continues without a group: %s", error.str())
         elif kind_of(error) is Kind.FATAL:
             fetched.fatal_error = explained(code, error.str())
+
+
+def _offsets(messages: Sequence[ck.Message]) -> Iterable[int]:
+    """The offsets of messages; as they rise, the first and the last tell those between, if there are no gaps."""
+    if not messages:
+        return ()
+    known = range(messages[0].offset(), messages[-1].offset() + 1)
+    return known if len(known) == len(messages) else map(ck.Message.offset, messages)
 
 
 @contextmanager
