@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.progress import QueryBatch, query_batch
 from pyspark_upsert_kafka.monitoring.totals import QueryTotals
 
@@ -50,10 +51,15 @@ class ProgressListener(StreamingQueryListener):
         """The same for Prometheus: ``prometheus_client.REGISTRY.register(listener.metrics)``.
 
         Raises:
-            ImportError: The package ``prometheus_client`` is missing: ``pip install 'pyspark-upsert-kafka[metrics]'``.
+            OptionError: The package ``prometheus_client`` is missing.
         """
-        from pyspark_upsert_kafka.monitoring.metrics import Metrics
-
+        try:
+            from pyspark_upsert_kafka.monitoring.metrics import Metrics
+        except ImportError:
+            raise OptionError(
+                "Metrics need a package that is not installed: "
+                "pip install 'pyspark-upsert-kafka[metrics]'"
+            ) from None
         return Metrics(self._totals)
 
     def _totals(self) -> Iterable[QueryTotals]:

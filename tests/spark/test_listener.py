@@ -14,7 +14,7 @@ from pyspark_upsert_kafka import ProgressListener
 from pyspark_upsert_kafka.core.offsets import TopicPartition
 from tests.conftest import Broker
 from tests.spark.conftest import eventually
-from tests.spark.streams import KNOWS_LIMITS, SCHEMA, Batches, message, read, running
+from tests.spark.streams import KNOWS_LIMITS, SCHEMA, message, read, running
 
 ERROR = "_error STRUCT<stage: STRING, message: STRING, key: BINARY, value: BINARY>"
 
@@ -41,7 +41,8 @@ def test_what_a_listener_knows_of_a_query(
     registry.register(listener.metrics)
     spark.streams.addListener(listener)
     try:
-        with running(Batches(tmp_path).start(both, processingTime="0 seconds")) as query:
+        writer = both.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+        with running(writer.start()) as query:
             query.processAllAvailable()
             eventually(lambda: bool(listener.batches), "a first batch")
             last = 1 if KNOWS_LIMITS else 0

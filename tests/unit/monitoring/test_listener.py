@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 import uuid
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from pyspark_upsert_kafka import ProgressListener
+from pyspark_upsert_kafka import OptionError, ProgressListener
 from pyspark_upsert_kafka.core.offsets import StreamOffset, TopicPartition
 from tests.unit.core.test_progress import END, A, B, progress, source
 
@@ -101,6 +102,17 @@ def test_what_is_not_known_has_no_sample():
     ]
 
 
+def test_without_the_package_for_prometheus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only metrics need it, and say how it is installed."""
+    monkeypatch.delitem(sys.modules, "pyspark_upsert_kafka.monitoring.metrics", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client.core", None)
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source()))
+
+    with pytest.raises(OptionError, match=r"pip install 'pyspark-upsert-kafka\[metrics\]'"):
+        _ = listener.metrics
+
+
 def test_metrics_before_and_after_a_query():
     """They can be registered at any time, and those of a query end with it."""
     listener = ProgressListener()
@@ -121,9 +133,8 @@ def test_the_same_topic_read_twice():
     listener = ProgressListener()
     listener.onQueryProgress(done(source(latest=END), source(latest=END)))
 
-    assert {
-        re.findall(r'source="(\d)"', name)[0] for name in samples(listener) if "lag" in name
-    } == {
-        "0",
-        "1",
-    }
+    names = samples(listener)
+
+    for metric in ("upsert_kafka_rows_total", "upsert_kafka_lag", "upsert_kafka_position"):
+        found = [re.findall(r'source="(\d)"', name)[0] for name in names if metric in name]
+        assert {*found} == {"0", "1"}, metric
