@@ -34,7 +34,7 @@ def bury(broker: Broker, topic: str, letters: str) -> None:
         if each.value == BAD:
             batch = RawBatch(
                 topic, each.partition, [each.key], [each.value], [each.offset],
-                [(1, each.timestamp)], [each.headers],
+                timestamps=[each.timestamp], headers=[each.headers],
             )  # fmt: skip
             DeadLetters(given).send(batch, [BadMessage(0, "value", "no JSON")])
 
