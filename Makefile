@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-connect lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -17,6 +17,11 @@ demo: $(READY)
 # Three processes, file by file and those with brokers first: tests wait much.
 test: $(READY) $(CLASS_ARCHIVES)
 	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+# The end-to-end tests with a session of Spark Connect; what needs a classic one is skipped, with its reason.
+# One process: a session that starts its own server listens on Spark's port for that, 15002.
+test-connect: $(READY) $(CLASS_ARCHIVES)
+	SPARK_REMOTE="local[2]" $(BIN)/python -m pytest tests/spark $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -69,6 +74,10 @@ test-pyspark-4.0: .venv-4.0/.ready
 	.venv-4.0/bin/pip install --quiet --editable . "pyspark==4.0.*" --group test
 	@touch .venv-4.0/.ready
 
+# Some tests with each supported PySpark on two brokers; makes docs/versions.md. ARGS="4.3" runs one row.
+test-versions: $(READY) $(CLASS_ARCHIVES)
+	unset PYSPARK_PYTHON; $(BIN)/python -m tools.versions $(ARGS)
+
 # What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
 # That library leaves sockets of connections that failed to the garbage collector.
 test-kafka-python-3: .venv-kafka-python-3/.ready
@@ -114,4 +123,4 @@ test-kerberos: $(READY)
 	$(BIN)/python -m pytest tests/kerberos/logins.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,26 +20,63 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 AVRO_LOCK = Path(__file__).with_name("spark-avro.lock")
 
 
+CONNECT = os.environ.get("SPARK_REMOTE")
+"""Where Spark Connect's server is, which Spark itself reads: ``local[2]`` = one that the session starts."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Over Spark Connect tests that need a classic session are skipped, with their reason."""
+    for item in items if CONNECT else ():
+        needs_classic = item.get_closest_marker("classic")
+        if needs_classic is not None:
+            item.add_marker(
+                pytest.mark.skip(reason=f"classic sessions only: {needs_classic.args[0]}")
+            )
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with two cores; the format is found by Spark itself."""
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tests")
-        .config("spark.ui.enabled", "false")
+    """A local session with two cores, or one of Spark Connect; the format is found by Spark itself."""
+    builder = (
+        SparkSession.builder.appName("tests")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+    )
+    if CONNECT is None:
+        builder = builder.master("local[2]")
+    if CONNECT is None or CONNECT.startswith("local"):
+        builder = with_settings_of_the_driver(builder, tmp_path_factory)
+    session = builder.getOrCreate()
+    if CONNECT is None:
+        session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def with_settings_of_the_driver(
+    builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory
+) -> SparkSession.Builder:
+    """What is set where Spark is started, and not by a client of Spark Connect."""
+    return (
+        builder.config("spark.ui.enabled", "false")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         # For the test that looks for secrets in it.
         .config("spark.eventLog.enabled", "true")
         .config("spark.eventLog.compress", "false")
         .config("spark.eventLog.dir", str(tmp_path_factory.mktemp("events")))
         .config("spark.jars", ",".join(peer_jars()))
-        .getOrCreate()
+        .config("spark.connect.grpc.binding.port", "0" if CONNECT is None else "15002")
     )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_server(spark: SparkSession) -> Iterator[str]:
+    """The address of a Spark Connect server in the JVM that the tests have already."""
+    service_class = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    service = getattr(service_class, "MODULE$")  # the one that Spark's own plugin starts
+    service.start(spark._jsc.sc())
+    yield f"sc://localhost:{service.localPort()}"
+    service.stop(getattr(service, "stop$default$1")(), getattr(service, "stop$default$2")())
 
 
 def peer_jars() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,21 +58,35 @@ def running(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 @dataclass
 class Batches:
-    """A sink that remembers the rows of each batch; one whose number is in ``fails`` fails first."""
+    """A sink that remembers the rows of each batch; one whose number is in ``fails`` fails once.
+
+    It remembers in files beside the checkpoint: Spark Connect calls a copy of it, in a process of the server.
+    """
 
     checkpoint: Path
     fails: set[int] = field(default_factory=set)
-    rows: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
-    partitions: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Takes a batch; its rows end with the number of their Spark partition."""
-        if batch_id in self.fails:
-            self.fails.remove(batch_id)
+        self._folder.mkdir(exist_ok=True)
+        failed = self._folder / f"{batch_id}.failed"
+        if batch_id in self.fails and not failed.exists():
+            failed.touch()
             raise RuntimeError("the sink fails as it was told to")
         found = batch.withColumn("spark_partition", f.spark_partition_id()).collect()
-        self.partitions[batch_id] = batch.rdd.getNumPartitions()
-        self.rows[batch_id] = [tuple(row) for row in found]
+        part = self._folder / f"{batch_id}.part"
+        part.write_bytes(pickle.dumps([tuple(row) for row in found]))
+        part.replace(self._folder / f"{batch_id}.rows")
+
+    @property
+    def _folder(self) -> Path:
+        return self.checkpoint.with_name(f"{self.checkpoint.name}-batches")
+
+    @property
+    def rows(self) -> dict[int, list[tuple[Any, ...]]]:
+        """The rows of each batch so far."""
+        files = {int(file.stem): file for file in self._folder.glob("*.rows")}
+        return {number: pickle.loads(files[number].read_bytes()) for number in sorted(files)}
 
     def start(self, frame: DataFrame, **trigger: Any) -> StreamingQuery:
         """Starts a query into this sink; by default ``availableNow``."""

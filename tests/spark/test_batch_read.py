@@ -17,6 +17,7 @@ CHANGELOG = {"read.mode": "changelog"}
 APPEND = {"read.mode": "append", "primary-key": None, "key.format": None}
 
 
+@pytest.mark.connect
 def test_snapshot_changelog_and_append(spark: SparkSession, broker: Broker) -> None:
     """The same topic as the table, as its changes, as its changes without deletes, as plain rows."""
     topic = broker.topic(2)
@@ -120,6 +121,7 @@ def test_metadata_of_a_log_append_topic(spark: SparkSession, broker: Broker) -> 
     assert (row[:3], row["now"]) == ((1, 1, "LogAppendTime"), True)
 
 
+@pytest.mark.classic("counts the partitions of RDDs")
 def test_a_large_table(spark: SparkSession, broker: Broker) -> None:
     """Many changes of few keys in several partitions give what a dict of them would hold."""
     topic = broker.topic(3)

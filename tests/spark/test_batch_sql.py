@@ -19,6 +19,7 @@ def name() -> str:
     return f"t_{uuid.uuid4().hex[:12]}"
 
 
+@pytest.mark.connect
 def test_create_table_select_with_and_insert_with(
     spark: SparkSession, broker: Broker, name: str
 ) -> None:

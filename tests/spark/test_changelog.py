@@ -122,6 +122,7 @@ def test_columns_of_the_checkpoint(files: Files, tmp_path: Path) -> None:
             run_to_end(sink.start(normalize_changelog(frame, ["id"], buckets)))
 
 
+@pytest.mark.connect
 @keeps_state
 def test_a_topic_in_micro_batches(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Whole rows of a topic of two partitions, read in many micro-batches; applied, they are its snapshot."""

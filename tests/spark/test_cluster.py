@@ -22,6 +22,8 @@ from tests.spark.on_a_cluster import workers
 from tests.spark.streams import message, read, running
 from tests.spark.test_recovery_kill import ROOT, last_values
 
+pytestmark = pytest.mark.classic("starts a driver of its own, and looks for its workers")
+
 IdleQuery = tuple[StreamingQuery, str, str, list[psutil.Process]]
 """A query, its source, its target, and the Python workers of its first batch."""
 

@@ -16,6 +16,8 @@ from pyspark_upsert_kafka.cli.demo.runner import demo_topics
 from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS
 from tests.conftest import Broker, broker_at
 
+pytestmark = pytest.mark.classic("starts a program of its own")
+
 PROGRAM = (sys.executable, "-m", "pyspark_upsert_kafka", "demo")
 
 

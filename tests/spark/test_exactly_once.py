@@ -19,6 +19,8 @@ from tests.spark.batches import refused
 from tests.spark.conftest import run_to_end
 from tests.spark.test_sink_stream import put, stream
 
+pytestmark = pytest.mark.classic("exactly once is refused over Spark Connect")
+
 Function = Callable[[DataFrame, int], object]
 
 

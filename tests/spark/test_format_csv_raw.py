@@ -30,7 +30,10 @@ DIALECTS = [
     ({"null_literal": "null"}, {}),
 ]  # fmt: skip
 
+jvm = pytest.mark.classic("calls Jackson in the JVM of the driver")
 
+
+@jvm
 @pytest.mark.parametrize(("ours", "theirs"), DIALECTS)
 def test_jackson_writes_the_same_bytes(spark: SparkSession, ours: dict, theirs: dict) -> None:
     """Texts are quoted, doubled and escaped byte by byte as Flink's Jackson does it."""
@@ -50,6 +53,7 @@ MESSAGES = [
 ]  # fmt: skip
 
 
+@jvm
 @pytest.mark.parametrize("escape", [None, "*"])
 def test_jackson_reads_the_same_fields(spark: SparkSession, escape: str | None) -> None:
     """What Jackson reads, this reads; what it refuses, and rows too short (as Flink), is an error."""
@@ -63,6 +67,7 @@ def test_jackson_reads_the_same_fields(spark: SparkSession, escape: str | None) 
         assert found == ([expected] if whole else []), text
 
 
+@jvm
 @pytest.mark.parametrize("literal", [None, "null"])
 def test_jackson_reads_the_same_elements(spark: SparkSession, literal: str | None) -> None:
     """Elements of an array are split as Jackson does it."""

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark_upsert_kafka.formats.float_text import float_texts
 from pyspark_upsert_kafka.formats.number_text import java_texts
 
+pytestmark = pytest.mark.classic("calls Java in the JVM of the driver")
+
 COUNT = 100_000
 BITS = {np.float64: np.uint64, np.float32: np.uint32}
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
@@ -60,6 +61,7 @@ def kill_in_a_batch(program: list[str], broker: Broker, targets: list[str], fold
     process.wait()
 
 
+@pytest.mark.classic("one of its queries writes exactly once")
 def test_killed_programs_leave_the_right_tables(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

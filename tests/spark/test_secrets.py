@@ -14,6 +14,8 @@ from tests.conftest import broker_at
 from tests.spark.conftest import run_to_end
 from tests.table_options import table_options
 
+pytestmark = pytest.mark.classic("looks into plans in the JVM of the driver, and its logs")
+
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 PLANTED = {
     "in a file": "pl4nted-1",

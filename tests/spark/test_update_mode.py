@@ -55,6 +55,7 @@ def tasks_of_last_stage(spark: SparkSession, group: str) -> int:
     return int(stage.numTasks)
 
 
+@pytest.mark.connect
 def test_an_aggregation_in_update_mode(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Each batch writes the rows that changed, and the topic holds the right table."""
     topic, files = broker.topic(3), tmp_path / "in"
@@ -87,6 +88,7 @@ def test_sinks_may_be_called_from_threads(
     assert [len(broker.messages(topic)) for topic in topics] == [5, 5]
 
 
+@pytest.mark.classic("asks tasks of an RDD")
 def test_a_task_knows_its_query_batch_and_number(spark: SparkSession, tmp_path: Path) -> None:
     """Whoever runs again after a crash has the same identity: Spark gives it to the tasks of a batch."""
     files, seen = tmp_path / "in", []
@@ -204,6 +206,7 @@ def test_what_a_sink_tells_once(
     assert given["topic"] in told
 
 
+@pytest.mark.classic("counts tasks by Spark's status tracker")
 def test_sink_parallelism_is_the_number_of_writing_tasks(
     spark: SparkSession, broker: Broker
 ) -> None:
@@ -310,6 +313,7 @@ def test_preimages_in_sequence_leave_the_right_table(spark: SparkSession, broker
     assert sum(value is None for _, value in broker.pairs(topic)) == 30 * versions
 
 
+@pytest.mark.classic("Connect does not tell how many partitions there are")
 def test_preimages_in_several_tasks_need_a_sequence(spark: SparkSession, broker: Broker) -> None:
     """Without one the tombstone could come last: refused, unless all rows are in one partition."""
     data = [(1, 1, "new", "+U"), (1, 1, "old", "-U"), (2, 1, "a", "+I"), (3, 1, "b", "+I")]
@@ -331,6 +335,7 @@ def test_preimages_in_several_tasks_need_a_sequence(spark: SparkSession, broker:
         assert len(broker.pairs(topic)) == 1
 
 
+@pytest.mark.classic("Connect does not tell how many partitions there are")
 def test_partitions_are_counted_without_computing_anything(spark: SparkSession) -> None:
     """What a plan says; None where it is decided while the query runs."""
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
@@ -347,6 +352,7 @@ def test_partitions_are_counted_without_computing_anything(spark: SparkSession) 
     assert list(jobs("counting")) == []
 
 
+@pytest.mark.classic("Connect does not tell how many partitions there are")
 def test_in_a_stream_preimages_of_one_partition_are_taken(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -46,7 +46,8 @@ class LocalKafka:
     It stops, and its data is deleted, at the end of the ``with`` block, and also when the program
     ends in any other way, be it killed. The first use downloads the broker, 44 MB. It starts fast rather
     than run fast: the environment variable ``LOCAL_KAFKA_OPTS`` takes further flags of its JVM
-    (``-XX:TieredStopAtLevel=4`` for the optimising compiler, to measure speed).
+    (``-XX:TieredStopAtLevel=4`` for the optimising compiler, to measure speed), and ``LOCAL_KAFKA_JARS`` names a
+    folder with the jars of another version.
 
     Args:
         port: Port of the broker on 127.0.0.1, from 1 to 65535; None = a free one.

@@ -58,7 +58,7 @@ class Node:
     @classmethod
     def create(cls) -> Node:
         """A node with a folder of its own, of which nothing runs yet."""
-        java, jars = find_java(), broker_jars()
+        java, jars = find_java(), _jars()
         folder = Path(tempfile.mkdtemp(prefix="local-kafka-"))
         guard = BrokerGuard.over(folder, folder / "broker.log", environment())
         return cls(java, jars, folder, guard, _new_cluster_id())
@@ -125,6 +125,19 @@ class Node:
         lines = self._read_log().splitlines()
         errors = [line for line in lines if _COMPLAINT.search(line)]
         return "\n".join((errors or lines)[-5:]) or "it wrote no log."
+
+
+def _jars() -> Path:
+    """The folder with the jars of the broker: those of LOCAL_KAFKA_JARS, another version's, or ours."""
+    given = os.environ.get("LOCAL_KAFKA_JARS")
+    if not given:
+        return broker_jars()
+    if not any(Path(given).glob("kafka_2.*.jar")):
+        raise BrokerError(
+            f"LOCAL_KAFKA_JARS must name the folder with the jars of an Apache Kafka, such as 'libs' of its "
+            f"distribution, but there is no kafka_2.*.jar in {given!r}."
+        )
+    return Path(given).absolute()
 
 
 def _own_flags() -> list[str]:

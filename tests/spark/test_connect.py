@@ -1,0 +1,66 @@
+"""Spark Connect: `make test-connect` runs all tests of this folder over it, and `make test` those marked so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka import upsert_sink
+from tests.conftest import Broker, options
+from tests.spark.batches import refused
+from tests.spark.conftest import CONNECT, run_to_end
+from tests.spark.test_sink_stream import put, stream
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.classic("starts a client that runs the others")
+def test_the_chosen_tests_pass_over_spark_connect(connect_server: str, broker: Broker) -> None:
+    """Reading, writing, streaming, SQL, update mode, whole rows, and what is refused there."""
+    chosen = [sys.executable, "-m", "pytest", "-m", "connect", "tests/spark"]
+    environment = {
+        **os.environ,
+        "SPARK_REMOTE": connect_server,
+        "KAFKA_BOOTSTRAP_SERVERS": broker.servers,
+    }
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*chosen, *options],
+            cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=1200,
+        )  # fmt: skip
+
+    done = run()
+    # Spark gives a stream's process ten seconds to start, which is not much on a busy machine.
+    while "worker to connect back" in done.stdout:
+        done = run("--last-failed")
+
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "skipped" not in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.connect
+@pytest.mark.skipif(CONNECT is None, reason="says what is refused over Spark Connect")
+def test_exactly_once_is_refused(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Its markers need the id of the query, which Spark Connect tells nobody; nothing is written."""
+    topic, files = broker.topic(), tmp_path / "in"
+    put(files, 0, (1, "a", "+I"))
+    sink = upsert_sink(
+        options(broker, topic),
+        **{
+            "sink.delivery-guarantee": "exactly-once",
+            "sink.transactional-id-prefix": "sink",
+            "sink.parallelism": 1,
+        },
+    )
+    writer = stream(spark, files).writeStream.foreachBatch(sink).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    text = refused(lambda: run_to_end(writer.start()))
+
+    assert "OptionError: 'sink.delivery-guarantee' = 'exactly-once' does not work over" in text
+    assert broker.messages(topic) == []
