@@ -1,15 +1,16 @@
 """Runs some tests with each PySpark on each Kafka, and makes docs/versions.md of what they said: ``make test-versions``.
 
 Each row of the page is an environment of its own, a PySpark in a Python; each column is a broker. A cell says how many
-tests passed. ``python -m tools.versions 4.0 4.3`` runs these rows only; the others are "not run" then.
+tests passed. ``python -m tools.versions 4.0 4.3`` runs these rows only; the others stay as they are.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -86,36 +87,45 @@ class Result:
         return f"{self.passed} passed" + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def page(rows: Mapping[str, Mapping[str, Result]], day: str) -> str:
-    """The text of docs/versions.md.
-
-    Args:
-        rows: For each environment, as it is to be shown, the result on each Kafka that was tried.
-        day: When that was.
-    """
+def page(rows: Iterable[str]) -> str:
+    """The text of docs/versions.md, with these rows of its table."""
     lines = [
         "# Versions",
         "",
         "<!-- Made by `make test-versions`. -->",
         "",
         "PySpark 4.0 and newer, Python 3.10 and newer, and the brokers that [librdkafka](https://github.com/confluentinc/librdkafka) speaks to are",
-        "supported. What is tried before a release is here: some tests of both Kafka clients, of reading, writing, streaming, SQL, update",
-        f"mode, whole rows and exactly once, with each PySpark on each Kafka (`make test-versions`, {day}). Tests are skipped where",
-        "PySpark lacks what they need: limits per micro-batch before 4.2, state before 4.1.",
+        "supported. `make test-versions` tries some tests with each PySpark on each Kafka: of both Kafka clients, of reading, writing, streaming,",
+        "SQL, update mode, whole rows and exactly once. Tests are skipped where PySpark lacks what they need: limits per micro-batch before 4.2,",
+        "state before 4.1.",
         "",
-        f"| | {' | '.join(f'Kafka {name}' for name in BROKERS)} |",
-        f"|---|{'---|' * len(BROKERS)}",
-        *(f"| {name} | {' | '.join(_cells(rows[name]))} |" for name in rows),
+        f"| | {' | '.join(f'Kafka {name}' for name in BROKERS)} | run on |",
+        f"|---|{'---|' * len(BROKERS)}---|",
+        *rows,
         "",
         "All tests run with the newest PySpark on the newest of these brokers (`make test`), many with PySpark 4.0 (`make test-pyspark-4.0`),",
-        "and those of the end-to-end tests that can over Spark Connect (`make test-connect`).",
+        "and the end-to-end tests over Spark Connect too (`make test-connect`).",
         "",
     ]
     return "\n".join(lines)
 
 
-def _cells(row: Mapping[str, Result]) -> Iterator[str]:
-    return (str(row[name]) if name in row else "not run" for name in BROKERS)
+def row(name: str, results: Mapping[str, Result], day: str) -> str:
+    """A row of the table.
+
+    Args:
+        name: The environment, as it is to be shown.
+        results: What the tests said on each Kafka that was tried.
+        day: When that was.
+    """
+    cells = [str(results[broker]) if broker in results else "not run" for broker in BROKERS]
+    return f"| {' | '.join([name, *cells, day if results else ''])} |"
+
+
+def row_before(wanted: Environment, text: str) -> str:
+    """The row that the page has for an environment: one that is not run again keeps it."""
+    found = re.search(rf"^\| PySpark {re.escape(wanted.pyspark)}[., ].*$", text, re.MULTILINE)
+    return found[0] if found else row(str(wanted), {}, "")
 
 
 def interpreter(version: str) -> Path | None:
@@ -152,7 +162,7 @@ def environment(wanted: Environment, python: Path) -> Path:
 
 def run_tests(python: Path, servers: str) -> Result:
     """Runs the tests in an environment, on the broker at this address."""
-    report = FOLDER / "report.xml"
+    report = python.parents[1] / "report.xml"
     report.unlink(missing_ok=True)
     given = {**os.environ, "KAFKA_BOOTSTRAP_SERVERS": servers, "PYSPARK_PYTHON": str(python)}
     # PySpark 4.0 leaves the sockets of collected results to the garbage collector.
@@ -191,13 +201,16 @@ def main(chosen: Sequence[str]) -> int:
         if python is not None:
             pythons[wanted] = environment(wanted, python)
     results = on_each_broker(pythons)
-    rows = {
-        shown(pythons[wanted]) if wanted in pythons else str(wanted): results.get(wanted, {})
+    before, day = PAGE.read_text(encoding="utf-8"), f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    rows = [
+        row(shown(pythons[wanted]), results[wanted], day)
+        if wanted in results
+        else row_before(wanted, before)
         for wanted in ENVIRONMENTS
-    }
-    PAGE.write_text(page(rows, f"{datetime.now(timezone.utc):%Y-%m-%d}"), encoding="utf-8")
-    print(PAGE.read_text(encoding="utf-8"))
-    return int(any(result.failed for row in results.values() for result in row.values()))
+    ]
+    PAGE.write_text(page(rows), encoding="utf-8")
+    print("\n".join(rows))
+    return int(any(result.failed for found in results.values() for result in found.values()))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Node:
     @classmethod
     def create(cls) -> Node:
         """A node with a folder of its own, of which nothing runs yet."""
-        java, jars = find_java(), _jars()
+        java, jars = find_java(), chosen_jars()
         folder = Path(tempfile.mkdtemp(prefix="local-kafka-"))
         guard = BrokerGuard.over(folder, folder / "broker.log", environment())
         return cls(java, jars, folder, guard, _new_cluster_id())
@@ -127,8 +127,12 @@ class Node:
         return "\n".join((errors or lines)[-5:]) or "it wrote no log."
 
 
-def _jars() -> Path:
-    """The folder with the jars of the broker: those of LOCAL_KAFKA_JARS, another version's, or ours."""
+def chosen_jars() -> Path:
+    """The folder with the jars of the broker: LOCAL_KAFKA_JARS, or the one with those that are downloaded.
+
+    Raises:
+        BrokerError: That folder holds no Apache Kafka, or the jars cannot be downloaded.
+    """
     given = os.environ.get("LOCAL_KAFKA_JARS")
     if not given:
         return broker_jars()
