@@ -27,7 +27,7 @@ TESTS = (
     "tests/kafka/test_cluster.py::test_topics_are_found_by_pattern",
     "tests/kafka/test_cluster.py::test_a_topic_created_again_has_another_id",
     "tests/kafka/test_cluster.py::test_positions_by_timestamp",
-    "tests/kafka/test_cluster.py::test_a_commit_shows_in_the_group",
+    "tests/kafka/test_cluster.py::test_positions_of_a_group",
     "tests/kafka/test_reader.py::test_headers_come_as_they_were_written",
     "tests/kafka/test_reader.py::test_a_range_ends_before_an_open_transaction",
     "tests/kafka/test_sender.py::test_a_key_goes_where_the_java_client_puts_it",
