@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
+    from pyspark_upsert_kafka.sql.call import run_sql
 
     __version__: str
 
@@ -59,6 +60,7 @@ __all__ = [
     "UpsertKafkaError",
     "last_changes",
     "normalize_changelog",
+    "run_sql",
     "upsert_sink",
     "watermark_of",
 ]
@@ -74,6 +76,7 @@ _LAZY = {
     "ProgressListener": "pyspark_upsert_kafka.monitoring.listener",
     "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
     "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
+    "run_sql": "pyspark_upsert_kafka.sql.call",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
     "watermark_of": "pyspark_upsert_kafka.core.ddl",
 }

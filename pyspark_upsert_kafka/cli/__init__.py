@@ -1,4 +1,4 @@
-"""``python -m pyspark_upsert_kafka {ddl, demo, local-kafka, replay, show}``.
+"""``python -m pyspark_upsert_kafka {ddl, demo, local-kafka, replay, show, sql}``.
 
 Each command is a module or package with a docstring (its help), ``add_arguments`` and ``run``. An error
 that the user can act on is printed as its message; anything else is a bug and keeps its traceback.
@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyspark_upsert_kafka.cli import ddl, demo, local_kafka, replay, show
+from pyspark_upsert_kafka.cli import ddl, demo, local_kafka, replay, show, sql
 from pyspark_upsert_kafka.cli.user_message import user_message
 
 _COMMANDS = {
@@ -19,6 +19,7 @@ _COMMANDS = {
     "local-kafka": local_kafka,
     "replay": replay,
     "show": show,
+    "sql": sql,
 }
 
 _INTERRUPTED = 130

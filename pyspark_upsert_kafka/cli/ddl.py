@@ -10,13 +10,11 @@ A secret in a WITH clause is not printed: a reference to an environment variable
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 
 from pyspark_upsert_kafka.cli.python_code import program, table_code
+from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.ddl import Tokens, create_tables, definition_of
-from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import options_of
 from pyspark_upsert_kafka.source.schema_inference import declared_schema
 
@@ -34,18 +32,7 @@ def run(given: argparse.Namespace) -> None:
     Raises:
         OptionError: The file cannot be read, or a statement is not understood; it names line and column.
     """
-    statements = create_tables(Tokens(_text_of(given.file)))
+    statements = create_tables(Tokens(text_of(given.file)))
     definitions = [definition_of(statement) for statement in statements]
     tables = [table_code(each, declared_schema(options_of(each))) for each in definitions]
     echo(program(tables).rstrip())
-
-
-def _text_of(file: str) -> str:
-    if file == "-":
-        return sys.stdin.read()
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise OptionError(f"The file {file!r} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"The file {file!r} is not UTF-8.") from None

@@ -1,0 +1,110 @@
+"""Run a script of Flink's SQL as it stands.
+
+For example:
+  sql page_views.sql
+  sql page_views.sql --set properties.bootstrap.servers=localhost:9092 --checkpoint /var/checkpoints/page_views
+  sql report.sql --mode batch
+
+The whole script is checked before any of it runs. Its streams run until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark_upsert_kafka.cli.script_text import text_of
+from pyspark_upsert_kafka.cli.spark import local_spark
+from pyspark_upsert_kafka.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from pyspark_upsert_kafka.sql.planning import Plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``sql``."""
+    add = parser.add_argument
+    add("file", metavar="FILE.sql", help="file with the script; - reads standard input")
+    add(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="options",
+        action="append",
+        default=[],
+        type=_option,
+        help="an option for each table of the script, in spite of its own; may be repeated",
+    )
+    add("--mode", choices=["streaming", "batch"], help="in spite of SET 'execution.runtime-mode'")
+    add("--timeout", metavar="SECONDS", type=float, help="stop the streams after so long")
+    add(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="where streams remember how far they are; default: SET 'execution.checkpointing.dir' in the script",
+    )
+    add(
+        "--spark-log",
+        metavar="FILE",
+        type=Path,
+        default=Path(os.devnull),
+        help="file for Spark's own log (default: discarded)",
+    )
+
+
+def run(given: argparse.Namespace) -> None:
+    """Runs the script.
+
+    Raises:
+        OptionError: A statement is not understood, or cannot be done right; it names line and column.
+    """
+    from pyspark_upsert_kafka.sql.planning import plan
+    from pyspark_upsert_kafka.sql.settings import Settings
+
+    planned = plan(
+        text_of(given.file),
+        mode=given.mode,
+        settings=Settings(checkpoints=given.checkpoint),
+        options=dict(given.options),
+    )
+    with local_spark(given.spark_log) as spark:
+        _wait(started(spark, planned), given.timeout)
+
+
+def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
+    """Runs a plan, and says which streams it has started."""
+    from pyspark_upsert_kafka.sql.running import run as run_plan
+
+    queries = run_plan(spark, planned)
+    for query in queries:
+        echo(f"{query.name} runs{_where(planned)}. Ctrl-C ends it.")
+    return queries
+
+
+def _wait(queries: list[StreamingQuery], timeout: float | None) -> None:
+    from pyspark_upsert_kafka.sql.running import stop, wait
+
+    try:
+        has_ended = wait(queries, timeout)
+    except KeyboardInterrupt:
+        has_ended = False
+    if not has_ended:
+        stop(queries)
+        echo("Stopped.")
+
+
+def _where(planned: Plan) -> str:
+    folder = planned.settings.checkpoints
+    if folder is not None:
+        return f", with its checkpoint in {folder}"
+    return ", without a checkpoint that stays: run again, it begins anew (--checkpoint FOLDER keeps one)"
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, but is {text!r}")
+    return name.lower(), value

@@ -1,0 +1,102 @@
+"""``CAST``: between which types it gives the same in Flink and in Spark."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
+from pyspark_upsert_kafka.sql.functions import IN_SPARK
+from pyspark_upsert_kafka.sql.statements import Query
+
+_NUMBER, _TEXT, _TIME = "number", "text", "time"
+
+_FAMILIES = {
+    "TINYINT": _NUMBER, "SMALLINT": _NUMBER, "INT": _NUMBER, "BIGINT": _NUMBER, "DECIMAL": _NUMBER,
+    "FLOAT": _NUMBER, "DOUBLE": _NUMBER, "TEXT": _TEXT, "VARCHAR": _TEXT, "CHAR": _TEXT,
+    "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMPNTZ": _TIME, "TIMESTAMPTZ": _TIME,
+    "TIMESTAMPLTZ": _TIME, "TIMESTAMP": _TIME, "BINARY": "bytes", "VARBINARY": "bytes", "NULL": "null",
+}  # fmt: skip
+
+_SAME = {
+    (_NUMBER, _NUMBER), (_NUMBER, _TEXT), (_TEXT, _NUMBER), (_NUMBER, "boolean"), ("boolean", _NUMBER),
+    (_TEXT, "boolean"), ("boolean", _TEXT), (_TEXT, "date"), ("date", _TEXT), (_TEXT, _TIME), ("date", _TIME),
+    (_TIME, "date"), (_TIME, _TIME), (_TEXT, _TEXT), ("boolean", "boolean"), ("date", "date"),
+    ("bytes", "bytes"), ("bytes", _TEXT), (_TEXT, "bytes"),
+}  # fmt: skip
+
+_IN_SPARK = {
+    "TEXT": "STRING", "VARCHAR": "STRING", "VARBINARY": "BINARY", "TIMESTAMP": "TIMESTAMP_NTZ",
+    "TIMESTAMPLTZ": "TIMESTAMP",
+}  # fmt: skip
+_CUT = {"0": "SECOND", "3": "MILLISECOND"}
+
+
+def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
+    """A cast as Spark does it with Flink's result.
+
+    Args:
+        node: A ``CAST`` or ``TRY_CAST``.
+        source: The name of the type that is cast.
+        query: The query as it was read.
+
+    Raises:
+        OptionError: The result is not known to be the same; it names line and column.
+    """
+    place = place_in_query(node, query)
+    name, digits = _target(node)
+    family = _FAMILIES.get(name)
+    if family is None or (digits and family != _TIME and name != "DECIMAL"):
+        raise place.error(
+            f"'{shown(node)}': expected a type without length, such as STRING, BIGINT, DECIMAL(10, 2), TIMESTAMP(3) or DATE."
+        )
+    if source != "NULL" and (_FAMILIES.get(source), family) not in _SAME:
+        hint = " Use DATE_FORMAT." if _FAMILIES.get(source) == _TIME and family == _TEXT else ""
+        raise place.error(
+            f"'{shown(node)}' casts {_in_words(source)}, which is not known to give the same in Spark as in Flink.{hint}"
+        )
+    made = _made(node, exp.DataType.build(_in_spark(name, digits), dialect="spark"))
+    if source == "BOOLEAN" and family == _TEXT:  # TRUE in Flink, true in Spark
+        return _marked(
+            exp.Cast(this=exp.Upper(this=made), to=exp.DataType.build("STRING", dialect="spark"))
+        )
+    if family == _TIME and digits not in ([], ["6"]):
+        return _cut(made, digits, query)
+    return made
+
+
+def _target(node: exp.Expr) -> tuple[str, list[str]]:
+    to = node.args["to"]
+    name = str(to.this.name)
+    if name == "USERDEFINED" and str(to.args.get("kind")).upper() == "BYTES":
+        name = "VARBINARY"
+    return name, [each.name for each in to.expressions]
+
+
+def _in_spark(name: str, digits: list[str]) -> str:
+    if name == "DECIMAL":
+        return f"DECIMAL({', '.join(digits or ['10', '0'])})"
+    return _IN_SPARK.get(name, name)
+
+
+def _made(node: exp.Expr, to: exp.DataType) -> exp.Expr:
+    made = node.copy()
+    made.set("to", to)
+    return _marked(made)
+
+
+def _marked(node: exp.Expr) -> exp.Expr:
+    node.meta[IN_SPARK] = True
+    return node
+
+
+def _cut(made: exp.Expr, digits: list[str], query: Query) -> exp.Expr:
+    """A time cut to whole seconds or milliseconds."""
+    unit = _CUT.get(digits[0])
+    if unit is None:
+        raise place_in_query(made, query).error("expected a time with 0, 3 or 6 digits.")
+    call = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), made])
+    return _marked(exp.Cast(this=call, to=made.args["to"].copy()))
+
+
+def _in_words(name: str) -> str:
+    return "a value whose type is not known" if name == "UNKNOWN" else name

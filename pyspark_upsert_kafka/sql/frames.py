@@ -1,0 +1,93 @@
+"""The statements of a script as DataFrames: tables are loaded, and a query's columns are cast to those that they fill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType, StructField
+
+from pyspark_upsert_kafka.core.column_names import quoted
+from pyspark_upsert_kafka.sql.implicit_casts import is_cast_by_itself
+from pyspark_upsert_kafka.sql.planning import Step
+from pyspark_upsert_kafka.sql.streams import CHANGE
+from pyspark_upsert_kafka.sql.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
+
+
+def frame_of(spark: SparkSession, step: Step) -> DataFrame:
+    """The rows of a statement, in the columns and types of the table that it writes.
+
+    Nothing is read for it: Spark looks at the columns only.
+
+    Raises:
+        OptionError: Spark does not take the query, or a column has a type that Flink does not cast by itself; it names line and
+            column.
+    """
+    _check_time_zone(spark, step)
+    tables: dict[str, Any] = {
+        name: _loaded(spark, table, step) for name, table in step.query.tables.items()
+    }
+    try:
+        rows = spark.sql(step.query.sql, **tables)
+        fields = rows.schema.fields
+    except (AnalysisException, ParseException) as error:
+        raise step.place.error(f"Spark does not take this query: {_first_line(error)}") from None
+    return rows if step.table is None else _filling(rows, fields, step, step.table)
+
+
+def _loaded(spark: SparkSession, table: Table, step: Step) -> DataFrame:
+    if not step.is_stream:
+        reader = spark.read.format("upsert-kafka")
+        return reader.options(**table.options(batch=True)).load()
+    stream = spark.readStream.format("upsert-kafka")
+    rows = stream.options(**table.options(batch=False)).load()
+    if table.is_append and table.watermark is not None:
+        return rows.withWatermark(*table.watermark)
+    return rows
+
+
+def _filling(rows: DataFrame, fields: list[StructField], step: Step, table: Table) -> DataFrame:
+    names = [f"c{at}" for at in range(len(fields))]
+    by_place = rows.toDF(*names)
+    columns = []
+    for at, target in enumerate(step.columns):
+        _check_type(fields[at].dataType, target, step, table)
+        columns.append(f.col(names[at]).cast(target.dataType).alias(target.name))
+    if step.query.rows is not None and step.query.rows.has_changes:
+        columns.append(f.col(names[-1]).alias(CHANGE))
+    return by_place.select(*columns)
+
+
+def _check_type(source: DataType, target: StructField, step: Step, table: Table) -> None:
+    if not is_cast_by_itself(source, target.dataType):
+        raise step.place.error(
+            f"the query gives {_shown(source)} to column {quoted(target.name)} of '{table.name}', which is "
+            f"{_shown(target.dataType)}: CAST it, as Flink demands too."
+        )
+
+
+def _check_time_zone(spark: SparkSession, step: Step) -> None:
+    """Flink's windows begin at midnight of the time they are over; Spark's, at midnight in UTC."""
+    if step.query.windows is None:
+        return
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    if zone not in _UTC:
+        raise step.query.windows.error(
+            f"windows of time begin elsewhere in Spark than in Flink unless the time zone is UTC, and it is {zone}: "
+            "SET 'table.local-time-zone' = 'UTC'."
+        )
+
+
+def _shown(kind: DataType) -> str:
+    return kind.simpleString().upper()
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).split("SQLSTATE")[0].split("\n")[0].strip()
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,83 @@
+"""Which columns of a table an ``INSERT INTO`` fills, and whether its rows can be written there."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructField
+
+from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.sql.statements import Insert
+from pyspark_upsert_kafka.sql.streams import Rows
+from pyspark_upsert_kafka.sql.tables import Table
+from pyspark_upsert_kafka.sql.words import nearest
+
+
+def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructField, ...]:
+    """The columns that the query's columns are written to, by position, as in Flink.
+
+    Args:
+        insert: The statement.
+        table: The table that it writes.
+        width: How many columns its query has.
+
+    Raises:
+        OptionError: They do not fit; it names line and column.
+    """
+    columns = _listed(insert, table) if insert.columns else table.written
+    if len(columns) != width:
+        raise insert.query.place.error(
+            f"the query has {width} columns, and {_written(table, insert)} "
+            f"{len(columns)}: {', '.join(column.name for column in columns)}."
+        )
+    names = {column.name.lower() for column in columns}
+    for name in table.key:
+        if name.lower() not in names:
+            raise insert.place.error(
+                f"column '{name}' of the primary key of '{table.name}' gets no value: name it among the columns."
+            )
+    return columns
+
+
+def check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, place: Place) -> None:
+    """Refuses rows that are told apart by other columns than those of the table's key.
+
+    Args:
+        rows: The rows of the query.
+        columns: The table's columns that they fill.
+        table: The table.
+        place: Where the query stands.
+
+    Raises:
+        OptionError: A row of the query would be another row of the table, or several would be one.
+    """
+    if rows.key is None:
+        return
+    key = {name.lower() for name in table.key}
+    filling = {at for at, column in enumerate(columns) if column.name.lower() in key}
+    known = frozenset().union(*rows.key) | rows.constants
+    if all(part & filling for part in rows.key) and filling <= known:
+        return
+    told = [
+        columns[min(part)].name if part else "a column that is not selected" for part in rows.key
+    ]
+    raise place.error(
+        f"the rows of the query are told apart by ({', '.join(told)}), and those of '{table.name}' by its primary key "
+        f"({', '.join(table.key)}): group by the columns of the key and select them unchanged, or declare another PRIMARY KEY."
+    )
+
+
+def _listed(insert: Insert, table: Table) -> tuple[StructField, ...]:
+    by_name = {column.name: column for column in table.written}
+    seen: set[str] = set()
+    for name in insert.columns:
+        if name.text not in by_name:
+            raise name.place.error(
+                f"'{table.name}' has no column '{name.text}' that can be written{nearest(name.text, by_name)}."
+            )
+        if name.text in seen:
+            raise name.place.error(f"column '{name.text}' is there more than once.")
+        seen.add(name.text)
+    return tuple(by_name[name.text] for name in insert.columns)
+
+
+def _written(table: Table, insert: Insert) -> str:
+    return "the list of columns" if insert.columns else f"'{table.name}'"

@@ -1,0 +1,222 @@
+"""What a script does, statement after statement, before any of it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pyspark.sql.types import StructField
+
+from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.sql.inlining import View
+from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns
+from pyspark_upsert_kafka.sql.script import read_script
+from pyspark_upsert_kafka.sql.settings import Settings, with_setting
+from pyspark_upsert_kafka.sql.statements import (
+    CreateTable,
+    CreateView,
+    Drop,
+    Insert,
+    Path,
+    Query,
+    Select,
+    Set,
+    Statement,
+)
+from pyspark_upsert_kafka.sql.tables import Table
+from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of
+from pyspark_upsert_kafka.sql.words import nearest
+
+Mode = Literal["streaming", "batch"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An ``INSERT INTO``, or a ``SELECT`` whose rows are printed.
+
+    Args:
+        place: Where its query stands.
+        query: What it reads.
+        settings: What holds for it.
+        table: The table that it writes; None = its rows are printed.
+        columns: The columns of that table that it fills.
+    """
+
+    place: Place
+    query: SparkQuery
+    settings: Settings
+    table: Table | None = None
+    columns: tuple[StructField, ...] = ()
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it runs until it is stopped, or its tables end."""
+        return self.query.rows is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether each of its tables has an end."""
+        ends = [table.check_read(batch=False).end for table in self.query.tables.values()]
+        return all(end.kind != "unbounded" for end in ends)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a script does.
+
+    Args:
+        steps: What it does, in this order.
+        settings: Those that hold at its end.
+        notes: What is to be told of it.
+    """
+
+    steps: tuple[Step, ...]
+    settings: Settings
+    notes: tuple[str, ...] = ()
+
+
+def plan(
+    script: str,
+    *,
+    mode: Mode | None = None,
+    settings: Settings | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Plan:
+    """What a script does; nothing is read or written for it, and no Spark is needed.
+
+    Args:
+        script: The script.
+        mode: What holds in spite of ``SET 'execution.runtime-mode'``.
+        settings: Those with which it begins.
+        options: Options that each table gets beside its own; they win.
+
+    Raises:
+        OptionError: A statement is not understood, or cannot be done right; it names line and column.
+        SchemaError: A format cannot carry a column of a table that is read or written.
+    """
+    begin = settings or Settings()
+    if mode is not None:
+        begin = replace(begin, batch=mode == "batch")
+    planner = _Planner(begin, mode, dict(options or {}))
+    for statement in read_script(script):
+        planner.add(statement)
+    return Plan(tuple(planner.steps), planner.settings, tuple(planner.notes))
+
+
+@dataclass
+class _Planner:
+    """What is known after the statements so far."""
+
+    settings: Settings
+    mode: Mode | None
+    options: dict[str, str]
+    tables: dict[Path, Table] = field(default_factory=dict)
+    views: dict[Path, View] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, statement: Statement) -> None:
+        if isinstance(statement, CreateTable):
+            self._create_table(statement)
+        elif isinstance(statement, CreateView):
+            self._create_view(statement)
+        elif isinstance(statement, Drop):
+            self._drop(statement)
+        elif isinstance(statement, Set):
+            self._set(statement)
+        elif isinstance(statement, Insert):
+            self._insert(statement)
+        else:
+            self._select(statement)
+
+    def _create_table(self, statement: CreateTable) -> None:
+        if self._is_new(statement):
+            self.tables[statement.path] = Table(statement, self.options)
+
+    def _create_view(self, statement: CreateView) -> None:
+        if not self._is_new(statement):
+            return
+        view, width = self._view(statement)
+        if view.columns and len(view.columns) != width:
+            raise statement.columns[0].place.error(
+                f"the view names {len(view.columns)} columns, and its query has {width}."
+            )
+        self.views[statement.path] = view
+
+    def _view(self, statement: CreateView) -> tuple[View, int]:
+        # As a batch: whether it can be a stream is seen where it is used.
+        query = translated(statement.query, self.views, self.tables, batch=True)
+        names = tuple(column.text for column in statement.columns)
+        return view_of(statement.query, self.views, self.tables, names), query.width
+
+    def _is_new(self, statement: CreateTable | CreateView) -> bool:
+        if statement.path not in self.tables and statement.path not in self.views:
+            return True
+        if not statement.unless_exists:
+            raise statement.place.error(
+                f"there is a table or view '{_shown(statement.path)}' already: DROP it before, or add IF NOT EXISTS."
+            )
+        return False
+
+    def _drop(self, statement: Drop) -> None:
+        known: dict[Path, Table] | dict[Path, View] = (
+            self.tables if statement.kind == "TABLE" else self.views
+        )
+        if statement.path not in known and not statement.if_exists:
+            hint = nearest(_shown(statement.path), map(_shown, known))
+            raise statement.place.error(
+                f"there is no {statement.kind.lower()} '{_shown(statement.path)}' to drop{hint}."
+            )
+        known.pop(statement.path, None)
+
+    def _set(self, statement: Set) -> None:
+        self.settings, note = with_setting(self.settings, statement)
+        if self.mode is not None:
+            self.settings = replace(self.settings, batch=self.mode == "batch")
+        if note is not None:
+            self.notes.append(note)
+
+    def _insert(self, statement: Insert) -> None:
+        table = self._written(statement)
+        query = self._query(statement.query)
+        columns = filled_columns(statement, table, query.width)
+        table.check_written()
+        if query.rows is not None:
+            check_key(query.rows, columns, table, statement.query.place)
+            if table in query.tables.values():
+                raise statement.place.error(
+                    f"'{table.name}' is read and written by one stream, which would never end."
+                )
+        self.steps.append(Step(statement.query.place, query, self.settings, table, columns))
+
+    def _written(self, statement: Insert) -> Table:
+        path = statement.path
+        if path in self.views:
+            raise statement.place.error(f"'{_shown(path)}' is a view: rows are written to tables.")
+        if path not in self.tables:
+            hint = nearest(_shown(path), map(_shown, self.tables))
+            raise statement.place.error(
+                f"there is no table '{_shown(path)}' at this place of the script{hint}."
+            )
+        table = self.tables[path]
+        if table.is_append:
+            raise statement.place.error(
+                f"'{table.name}' has 'connector' = 'kafka', which is read here and not written. Declare "
+                "'connector' = 'upsert-kafka' with a PRIMARY KEY, or write to it in Python with Spark's own format kafka."
+            )
+        return table
+
+    def _select(self, statement: Select) -> None:
+        self.steps.append(Step(statement.query.place, self._query(statement.query), self.settings))
+
+    def _query(self, query: Query) -> SparkQuery:
+        batch = self.settings.batch
+        made = translated(query, self.views, self.tables, batch=batch)
+        for table in made.tables.values():
+            table.check_read(batch=batch)
+        return made
+
+
+def _shown(path: Path) -> str:
+    return ".".join(path)

@@ -1,0 +1,205 @@
+"""Runs the plan of a script: everything is checked first, then done in order."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_upsert_kafka.core.options import TableOptions
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.sink.update_mode import upsert_sink
+from pyspark_upsert_kafka.sql.checkpoints import (
+    check_owner,
+    folders_of,
+    mark,
+    names_of,
+    remember,
+)
+from pyspark_upsert_kafka.sql.frames import frame_of
+from pyspark_upsert_kafka.sql.planning import Plan, Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_ROWS_SHOWN = 1000
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A statement that is checked.
+
+    Args:
+        step: The statement.
+        rows: Its rows.
+        name: The name of its query, if it is a stream.
+        folder: The checkpoint of its query; None = a temporary one.
+        is_new: Whether the checkpoint is to be made.
+    """
+
+    step: Step
+    rows: DataFrame
+    name: str = ""
+    folder: str | None = None
+    is_new: bool = False
+
+
+def run(spark: SparkSession, plan: Plan) -> list[StreamingQuery]:
+    """Runs a plan.
+
+    Args:
+        spark: The session.
+        plan: The plan.
+
+    Returns:
+        The streaming queries that were started; batch statements are done.
+
+    Raises:
+        OptionError: Spark does not take a query, or the types of its columns; nothing has happened then.
+        CheckpointError: A checkpoint belongs to another statement; nothing has happened then.
+        BrokerError: A broker or a topic is not there; nothing has happened then.
+    """
+    for note in plan.notes:
+        logger.warning(note)
+    queries: list[StreamingQuery] = []
+    with _settings(spark, plan):
+        ready = _checked(spark, plan)
+        try:
+            for each in ready:
+                query = _do(spark, each)
+                if query is not None:
+                    queries.append(query)
+        except BaseException:
+            stop(queries)
+            raise
+    return queries
+
+
+def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:
+    """Waits until all queries have ended, or for so many seconds.
+
+    Returns:
+        Whether all have ended.
+
+    Raises:
+        StreamingQueryException: One has failed; the others are stopped then.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    try:
+        while any(query.isActive for query in queries):
+            _raise_failure(queries)
+            if end is not None and time.monotonic() >= end:
+                return False
+            time.sleep(_POLL_S)
+        _raise_failure(queries)
+    except BaseException:
+        stop(queries)
+        raise
+    return True
+
+
+def stop(queries: Sequence[StreamingQuery]) -> None:
+    """Stops those of the queries that run."""
+    for query in queries:
+        query.stop()
+
+
+def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
+    for query in queries:
+        error = query.exception()
+        if error is not None:
+            raise error
+
+
+@contextmanager
+def _settings(spark: SparkSession, plan: Plan) -> Iterator[None]:
+    """Spark's settings on which the meaning of a script depends; a query keeps those it was started with."""
+    wanted = {"spark.sql.ansi.enabled": "true", "spark.sql.parser.escapedStringLiterals": "false"}
+    if plan.settings.time_zone is not None:
+        wanted["spark.sql.session.timeZone"] = plan.settings.time_zone
+    before = {name: str(spark.conf.get(name)) for name in wanted}
+    _set(spark, wanted)
+    try:
+        yield
+    finally:
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+
+
+def _checked(spark: SparkSession, plan: Plan) -> list[Ready]:
+    """The statements, if each of them can be done."""
+    streams = [step for step in plan.steps if step.is_stream]
+    folders = dict(zip(map(id, streams), folders_of(streams), strict=True))
+    active = [query.name for query in spark.streams.active if query.name]
+    names = dict(zip(map(id, streams), names_of(streams, active), strict=True))
+    ready = []
+    for step in plan.steps:
+        folder = folders.get(id(step))
+        is_new = folder is not None and not check_owner(spark, step, folder)
+        ready.append(Ready(step, frame_of(spark, step), names.get(id(step), ""), folder, is_new))
+    if (
+        getattr(spark, "_jsparkSession", None) is not None
+    ):  # a client of Spark Connect may see no broker
+        _check_topics(plan)
+    return ready
+
+
+def _check_topics(plan: Plan) -> None:
+    """Asks the brokers for every topic that is read or written."""
+    wanted: dict[TableOptions, None] = {}
+    for step in plan.steps:
+        tables = [
+            table.check_read(batch=not step.is_stream) for table in step.query.tables.values()
+        ]
+        wanted.update(dict.fromkeys(options.table for options in tables))
+        if step.table is not None:
+            wanted[step.table.check_written().table] = None
+    for table in wanted:
+        with closing(load_client(table.client).cluster(table.properties, "reader")) as cluster:
+            cluster.topics(table.topics)
+
+
+def _do(spark: SparkSession, ready: Ready) -> StreamingQuery | None:
+    step = ready.step
+    if not step.is_stream:
+        if step.table is None:
+            _show(ready.rows, 0)
+        else:
+            upsert_sink(step.table.options(batch=False))(ready.rows, 0)
+        return None
+    if ready.folder is not None and ready.is_new:
+        mark(spark, step, ready.folder)
+    return _started(ready)
+
+
+def _started(ready: Ready) -> StreamingQuery:
+    step = ready.step
+    sink = _show if step.table is None else upsert_sink(step.table.options(batch=False))
+    writer = ready.rows.writeStream.outputMode("update").foreachBatch(sink).queryName(ready.name)
+    if ready.folder is not None:
+        writer = writer.option("checkpointLocation", ready.folder)
+    if step.is_bounded:
+        writer = writer.trigger(availableNow=True)
+    elif step.settings.interval_s is not None:
+        writer = writer.trigger(
+            processingTime=f"{round(step.settings.interval_s * 1000)} milliseconds"
+        )
+    query = writer.start()
+    if ready.folder is not None:
+        remember(ready.folder, query)
+    return query
+
+
+def _show(rows: DataFrame, _batch: int) -> None:
+    rows.show(_ROWS_SHOWN, truncate=False)

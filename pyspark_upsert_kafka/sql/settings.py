@@ -1,0 +1,93 @@
+"""``SET``: the settings of Flink that mean something here, those that change no result, and those that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from zoneinfo import available_timezones
+
+from pyspark_upsert_kafka.core.options.parsers import one_of, positive_duration, text
+from pyspark_upsert_kafka.sql.statements import Set
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for a statement.
+
+    Args:
+        batch: Whether tables are read as of now, and not as streams.
+        interval_s: Seconds between the starts of two micro-batches; None = one after another.
+        checkpoints: Folder of the checkpoints; None = temporary ones.
+        name: Name of the query; None = that of the table it writes.
+        time_zone: Time zone of the session; None = as it is.
+    """
+
+    batch: bool = False
+    interval_s: float | None = None
+    checkpoints: str | None = None
+    name: str | None = None
+    time_zone: str | None = None
+
+
+def _runtime_mode(value: str) -> bool:
+    return bool(one_of("streaming", "batch")(value) == "batch")
+
+
+def _time_zone(value: str) -> str | None:
+    if value == "default":
+        return None
+    if value not in available_timezones():
+        raise ValueError("expected a time zone such as 'UTC' or 'Europe/Berlin', or 'default'")
+    return value
+
+
+_MEANT: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "execution.runtime-mode": ("batch", _runtime_mode),
+    "execution.checkpointing.interval": ("interval_s", positive_duration),
+    "execution.checkpointing.dir": ("checkpoints", text),
+    "state.checkpoints.dir": ("checkpoints", text),
+    "pipeline.name": ("name", text),
+    "table.local-time-zone": ("time_zone", _time_zone),
+}
+"""Each setting that means something here: the field of `Settings`, and how its value is read."""
+
+_NO_EFFECT = (
+    "parallelism.default", "table.exec.resource.default-parallelism", "table.dml-sync", "table.optimizer.",
+    "table.exec.mini-batch.", "table.exec.source.idle-timeout", "execution.checkpointing.", "execution.attached",
+    "sql-client.", "state.backend", "taskmanager.", "jobmanager.", "restart-strategy", "pipeline.",
+)  # fmt: skip
+"""Settings that change how Flink runs a statement, and not its result; or the beginnings of their names."""
+
+_INSTEAD = {
+    "table.exec.state.ttl": "Spark keeps the state of a group: use windows over a column with a WATERMARK to let it go",
+    "execution.runtime-mode": "expected 'streaming' or 'batch'",
+}
+
+
+def with_setting(settings: Settings, statement: Set) -> tuple[Settings, str | None]:
+    """The settings after a statement, and what is to be told of it.
+
+    Args:
+        settings: The settings before.
+        statement: The statement.
+
+    Raises:
+        OptionError: The setting is not known, or its value is wrong; it names line and column.
+    """
+    name, value = statement.key.text, statement.value
+    if name in _MEANT:
+        field, read = _MEANT[name]
+        if value is None:
+            return replace(settings, **{field: getattr(Settings(), field)}), None
+        try:
+            return replace(settings, **{field: read(value)}), None
+        except ValueError as error:
+            raise statement.key.place.error(f"'{name}' = '{value}': {error}.") from None
+    if name.startswith(_NO_EFFECT):
+        place = statement.key.place
+        return settings, (
+            f"SQL, line {place.line}, column {place.column}: '{name}' has no effect in Spark, and changes no result."
+        )
+    instead = _INSTEAD.get(name, f"known are {', '.join(sorted(_MEANT))}")
+    raise statement.key.place.error(f"'{name}' is not known here: {instead}.")

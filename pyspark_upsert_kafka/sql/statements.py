@@ -1,0 +1,120 @@
+"""What the statements of a script say, each with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from pyspark_upsert_kafka.core.ddl import TableDefinition
+from pyspark_upsert_kafka.core.ddl.statement import Name
+from pyspark_upsert_kafka.core.ddl.tokens import Place
+
+Path = tuple[str, ...]
+"""The name of a table or view: its catalog and database first where they are given."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A ``SELECT``, ``VALUES`` or ``WITH``.
+
+    Args:
+        tree: It as sqlglot reads it; what knows its place has it as an offset in the script.
+        place: Where it begins.
+        script: The script.
+    """
+
+    tree: exp.Expr
+    place: Place
+    script: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """``CREATE TABLE``.
+
+    Args:
+        place: Where it begins.
+        path: The table's name.
+        text: The statement, as option ``ddl`` takes it; it may hold secrets.
+        definition: What it means.
+        unless_exists: Whether it leaves a table of that name as it is.
+    """
+
+    place: Place
+    path: Path
+    text: str = field(repr=False)
+    definition: TableDefinition
+    unless_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """``CREATE VIEW``.
+
+    Args:
+        place: Where it begins.
+        path: The view's name.
+        columns: Names of its columns; none = those of the query.
+        query: What it shows.
+        unless_exists: Whether it leaves a view of that name as it is.
+    """
+
+    place: Place
+    path: Path
+    columns: tuple[Name, ...]
+    query: Query
+    unless_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Insert:
+    """``INSERT INTO``.
+
+    Args:
+        place: Where the table's name stands.
+        path: The table's name.
+        columns: The columns that get the query's, in that order; none = all.
+        query: The rows.
+    """
+
+    place: Place
+    path: Path
+    columns: tuple[Name, ...]
+    query: Query
+
+
+@dataclass(frozen=True)
+class Select:
+    """A query whose rows are printed."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
+class Set:
+    """``SET 'key' = 'value'``; no value = ``RESET``."""
+
+    key: Name
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """``DROP TABLE`` or ``DROP VIEW``.
+
+    Args:
+        place: Where the name stands.
+        kind: What is dropped.
+        path: Its name.
+        if_exists: Whether there may be none.
+    """
+
+    place: Place
+    kind: Literal["TABLE", "VIEW"]
+    path: Path
+    if_exists: bool = False
+
+
+Statement = CreateTable | CreateView | Insert | Select | Set | Drop

@@ -1,0 +1,143 @@
+"""A table of a script: what it shows to a query, and whether it can be read and written as the script says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.options import (
+    ReadOptions,
+    WriteOptions,
+    options_of,
+    read_options,
+    write_options,
+)
+from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.sink.sides import check_sides as check_written_sides
+from pyspark_upsert_kafka.source.schema_inference import declared_schema
+from pyspark_upsert_kafka.source.sides import check_sides as check_read_sides
+from pyspark_upsert_kafka.sql.statements import CreateTable
+
+_CHANGE = "_change_type"
+_NO_CHANGE_TYPES = (
+    "a script shows no change types: INSERT INTO copies deletes by itself. Leave the column out."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a script creates.
+
+    Args:
+        statement: Its statement.
+        beside: Options beside those of the statement; they win.
+    """
+
+    statement: CreateTable
+    beside: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its name, without catalog and database."""
+        return self.statement.path[-1]
+
+    @property
+    def is_append(self) -> bool:
+        """Whether every message is a row, and none changes another."""
+        return self.statement.definition.options.get("read.mode") == "append"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns of the primary key, in its order."""
+        given = self.statement.definition.options.get("primary-key", "")
+        return tuple(name.strip() for name in given.split(",")) if given else ()
+
+    @property
+    def watermark(self) -> tuple[str, str] | None:
+        """Column and delay, for ``withWatermark``."""
+        return self.statement.definition.watermark
+
+    @cached_property
+    def written(self) -> tuple[StructField, ...]:
+        """The columns that an INSERT fills, in their order: all but the VIRTUAL ones."""
+        definition = self.statement.definition
+        return tuple(c for c in definition.columns if c.name not in definition.virtual)
+
+    def options(self, *, batch: bool) -> dict[str, str]:
+        """The options with which Spark reads it, the statement among them."""
+        more = {"read.mode": "snapshot"} if batch and not self.is_append else {}
+        return {"ddl": self.statement.text, **self.beside, **more}
+
+    def columns(self, *, batch: bool) -> StructType:
+        """The columns that a query sees.
+
+        Raises:
+            OptionError: An option is wrong.
+            SchemaError: A column has a type that cannot hold what it shows.
+        """
+        shown = self._shown(batch=batch)
+        return StructType([column for column in shown if column.name != _CHANGE])
+
+    def has_deletes(self) -> bool:
+        """Whether a stream of it has a column that tells deletes from upserts."""
+        return _CHANGE in self._shown(batch=False).names
+
+    def check_read(self, *, batch: bool) -> ReadOptions:
+        """How it is read, if it can be.
+
+        Raises:
+            OptionError: An option is wrong; it names the table's place in the script.
+            SchemaError: A format cannot carry a column.
+        """
+        try:
+            given = options_of(self.statement.definition, self._beside(batch=batch))
+            options = read_options(given, format_options, stream=not batch)
+            schema = self._shown(batch=batch)
+            check_read_sides(table_to_read(schema, options), options)
+        except (OptionError, SchemaError) as error:
+            raise self._error(error) from None
+        return options
+
+    def check_written(self) -> WriteOptions:
+        """How it is written, if it can be.
+
+        Raises:
+            OptionError: An option is wrong; it names the table's place in the script.
+            SchemaError: A format cannot carry a column.
+        """
+        try:
+            given = options_of(self.statement.definition, self.beside)
+            options = write_options(given, format_options, update_mode=True)
+            schema = StructType([StructField(c.name, c.dataType) for c in self.written])
+            check_written_sides(table_to_write(schema, options), options)
+        except (OptionError, SchemaError) as error:
+            raise self._error(error) from None
+        return options
+
+    def _beside(self, *, batch: bool) -> dict[str, str]:
+        return {name: value for name, value in self.options(batch=batch).items() if name != "ddl"}
+
+    def _shown(self, *, batch: bool) -> StructType:
+        definition = self.statement.definition
+        for name, value in definition.options.items():
+            if name.startswith("metadata.") and value == CHANGE_TYPE:
+                raise self._error(OptionError(_NO_CHANGE_TYPES))
+        try:
+            return declared_schema(options_of(definition, self._beside(batch=batch)))
+        except (OptionError, SchemaError) as error:
+            raise self._error(error) from None
+
+    def _error(self, error: OptionError | SchemaError) -> Exception:
+        """The error with the table's name and place, unless it has them."""
+        if str(error).startswith("SQL, line"):
+            return error
+        place = self.statement.place
+        return type(error)(
+            f"SQL, line {place.line}, column {place.column}: table '{self.name}': {error}"
+        )

@@ -1,0 +1,165 @@
+"""What depends on the types of values: division, sums and averages, rounding to a whole number, and casts.
+
+In Flink a whole number divided by another is a whole number, ``SUM`` and ``AVG`` have the type of what they sum, and a boolean
+as text is ``TRUE``; in Spark all of that is different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.schema import MappingSchema
+
+from pyspark_upsert_kafka.sql.casts import cast_of_flink
+from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
+from pyspark_upsert_kafka.sql.functions import IN_SPARK, spark_cast
+from pyspark_upsert_kafka.sql.statements import Query
+
+WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_APPROXIMATE = ("FLOAT", "DOUBLE")
+_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
+
+
+def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> exp.Expr:
+    """The query with each value in the type that it has in Flink; it is changed.
+
+    Args:
+        tree: The query, each of its columns with its table.
+        schema: The columns of its tables.
+        query: The query as it was read.
+
+    Raises:
+        OptionError: A type is not known, or a cast is not known to give the same; it names line and column.
+    """
+    for node in [*tree.walk(bfs=False)][::-1]:
+        change = _CHANGES.get(type(node))
+        if change is not None and not node.meta.get(IN_SPARK):
+            annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
+            change(node, query)
+    return tree
+
+
+def kind_of(node: exp.Expr) -> str:
+    """The name of a value's type."""
+    if isinstance(node, exp.Null):
+        return "NULL"
+    return "UNKNOWN" if node.type is None else str(node.type.this.name)
+
+
+def _divide(node: exp.Expr, query: Query) -> None:
+    kinds = {kind_of(node.this), kind_of(node.expression)}
+    if kinds <= {*WHOLE}:
+        widest = max(kinds, key=WHOLE.index)
+        whole = exp.IntDiv(this=node.this.copy(), expression=exp.paren(node.expression.copy()))
+        node.replace(_as(whole, widest))
+    elif kinds == {"FLOAT"}:
+        node.meta[IN_SPARK] = True
+        node.replace(_as(node.copy(), "FLOAT"))
+    elif not kinds <= {*WHOLE, *_APPROXIMATE, "DECIMAL"}:
+        raise place_in_query(node, query).error(
+            f"the type of '{shown(node)}' is not known, and division depends on it: cast both of its sides."
+        )
+
+
+def _sum(node: exp.Expr, query: Query) -> None:
+    argument = _argument(node)
+    kind = kind_of(argument)
+    if kind in (*WHOLE, *_APPROXIMATE):
+        _replace_call(node, lambda call: _as(call, kind))
+    elif kind == "DECIMAL":
+        _replace_call(node, lambda call: _as(call, f"DECIMAL(38, {_scale(argument)})"))
+    else:
+        raise _unknown(node, query)
+
+
+def _average(node: exp.Expr, query: Query) -> None:
+    kind = kind_of(_argument(node))
+    if kind == "DECIMAL":
+        raise place_in_query(node, query).error(
+            "AVG of a DECIMAL has other digits in Spark: write SUM(x) / COUNT(x), or cast to DOUBLE."
+        )
+    if kind in WHOLE:
+        _replace_call(node, lambda call: _as(_whole_average(call), kind))
+    elif kind in _APPROXIMATE:
+        _replace_call(node, lambda call: _as(call, kind))
+    else:
+        raise _unknown(node, query)
+
+
+def _argument(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.this
+    return inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+
+
+def _whole_average(call: exp.Expr) -> exp.Expr:
+    """Sum by count, cut to a whole number."""
+    return exp.IntDiv(this=_instead(call, exp.Sum), expression=_instead(call, exp.Count))
+
+
+def _instead(call: exp.Expr, kind: type[exp.Expr]) -> exp.Expr:
+    """A copy of the call with another aggregate in the place of AVG."""
+    copy = call.copy()
+    for average in [*copy.find_all(exp.Avg)]:
+        made = kind(this=average.this.copy())
+        if average is copy:
+            return made
+        average.replace(made)
+    return copy
+
+
+def _round(node: exp.Expr, query: Query) -> None:
+    unit = node.args.get("to")
+    kind = kind_of(node.this)
+    if unit is not None:
+        name = unit.name.upper()
+        if isinstance(node, exp.Ceil) or name not in _UNITS:
+            raise place_in_query(node, query).error(
+                f"{shown(node)} is not supported: there is FLOOR to {', '.join(sorted(_UNITS))}."
+            )
+        cut = exp.Anonymous(
+            this="date_trunc", expressions=[exp.Literal.string(name), node.this.copy()]
+        )
+        if kind not in ("TIMESTAMPTZ", "TIMESTAMPNTZ"):
+            raise _unknown(node, query)
+        node.replace(_as(cut, "TIMESTAMP" if kind == "TIMESTAMPTZ" else "TIMESTAMP_NTZ"))
+    elif kind in (*WHOLE, *_APPROXIMATE):
+        node.meta[IN_SPARK] = True
+        node.replace(_as(node.copy(), kind))
+    elif kind != "DECIMAL":
+        raise _unknown(node, query)
+
+
+def _cast(node: exp.Expr, query: Query) -> None:
+    node.replace(cast_of_flink(node, kind_of(node.this), query))
+
+
+def _replace_call(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> None:
+    """Changes a call of an aggregate with its FILTER and its OVER."""
+    node.meta[IN_SPARK] = True
+    call = node
+    while isinstance(call.parent, (exp.Filter, exp.Window)) and call.arg_key == "this":
+        call = call.parent
+    call.replace(change(call.copy()))
+
+
+def _scale(node: exp.Expr) -> str:
+    digits = node.type.expressions if node.type is not None else []
+    return digits[1].name if len(digits) > 1 else "0"
+
+
+def _as(node: exp.Expr, kind: str) -> exp.Expr:
+    return spark_cast(node, kind)
+
+
+def _unknown(node: exp.Expr, query: Query) -> Exception:
+    return place_in_query(node, query).error(
+        f"the type of what '{shown(node)}' takes is not known, or not one that Flink takes there: cast it."
+    )
+
+
+_CHANGES: dict[type[exp.Expr], Callable[[exp.Expr, Query], None]] = {
+    exp.Div: _divide, exp.Sum: _sum, exp.Avg: _average, exp.Floor: _round, exp.Ceil: _round,
+    exp.Cast: _cast, exp.TryCast: _cast,
+}  # fmt: skip

@@ -1,0 +1,217 @@
+"""`run_sql`: scripts of Flink's SQL over real topics, as streams and in batch mode."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka import BrokerError, CheckpointError, OptionError, run_sql
+from pyspark_upsert_kafka.cli import sql
+from pyspark_upsert_kafka.sql.planning import plan
+from tests.conftest import Broker
+from tests.spark.conftest import eventually, rows
+
+PAGE_VIEWS = Path(__file__).parents[1] / "unit" / "sql" / "scripts" / "pageviews.sql"
+
+VIEWS = [
+    (1, "Europe", "2024-01-01 00:00:01"), (2, "Europe", "2024-01-01 00:00:02"), (1, "Europe", "2024-01-01 00:11:00"),
+    (3, "Asia", "2024-01-01 00:00:09.5"), (None, "Asia", "2024-01-01 00:12:00"),
+]  # fmt: skip
+
+TABLES = """
+CREATE TABLE views (user_id BIGINT, viewtime TIMESTAMP(3), user_region STRING,
+  WATERMARK FOR viewtime AS viewtime - INTERVAL '2' SECOND)
+WITH ('connector' = 'kafka', 'topic' = '{views}', 'format' = 'json', 'scan.bounded.mode' = 'latest-offset');
+CREATE TABLE users (id BIGINT, name STRING, age INT, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'upsert-kafka', 'topic' = '{users}', 'key.format' = 'json', 'value.format' = 'json',
+  'scan.bounded.mode' = 'latest-offset');
+CREATE TABLE per_window (begin_ TIMESTAMP(3), region STRING, n BIGINT, PRIMARY KEY (begin_, region) NOT ENFORCED)
+WITH ('connector' = 'upsert-kafka', 'topic' = '{windows}', 'key.format' = 'json', 'value.format' = 'json');
+CREATE TABLE copied (who STRING, number DOUBLE, id BIGINT, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'upsert-kafka', 'topic' = '{copied}', 'key.format' = 'json', 'value.format' = 'json');
+"""
+
+
+@pytest.fixture
+def tables(broker: Broker) -> str:
+    """A script's tables, over topics of their own; `views` has messages, and `users` two users."""
+    topics = {name: broker.topic(2) for name in ("views", "users", "windows", "copied")}
+    send_views(broker, topics["views"])
+    broker.produce(
+        topics["users"], *(user(number, f"{{a}} 'x' {number}", 40 + number) for number in (1, 2))
+    )
+    address = f"'properties.bootstrap.servers' = '{broker.servers}', 'format'"
+    script = TABLES.format(**topics).replace("'format'", address)
+    return script.replace("'key.format'", address.replace("'format'", "'key.format'"))
+
+
+def send_views(broker: Broker, topic: str) -> None:
+    """The page views, as JSON without a key."""
+    names = ("user_id", "user_region", "viewtime")
+    values = [json.dumps(dict(zip(names, view, strict=True))) for view in VIEWS]
+    broker.produce(topic, *((None, value) for value in values))
+
+
+def user(number: int, name: str, age: int) -> tuple[str, str]:
+    """The message of a user."""
+    return json.dumps({"id": number}), json.dumps({"id": number, "name": name, "age": age})
+
+
+def table_in(broker: Broker, topic: str) -> dict[str, object]:
+    """The newest value of each key in a topic of JSON; deleted keys are None."""
+    return {
+        (key or b"").decode(): None if value is None else json.loads(value)
+        for key, value in broker.pairs(topic)
+    }
+
+
+def topic_of(script: str, table: str) -> str:
+    """The topic of a table in a script."""
+    return (
+        script.split(f"CREATE TABLE {table} ")[1].split("'topic' = '")[1].split("'", maxsplit=1)[0]
+    )
+
+
+def test_the_page_views_script_runs_as_it_stands(
+    spark: SparkSession, broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The script of Flink's documentation, with the broker's address put on every table, keeps its table up to date."""
+    views, regions = broker.topic(), broker.topic()
+    send_views(broker, views)
+    script = PAGE_VIEWS.read_text(encoding="utf-8").replace("'pageviews'", f"'{views}'")
+    script = script.replace("'pageviews_per_region'", f"'{regions}'")
+    options = {"properties.bootstrap.servers": broker.servers}
+    (query,) = sql.started(spark, plan(script, options=options))
+    ddl = script.partition(";")[0]
+    counts = spark.read.format("upsert-kafka").options(ddl=ddl, **options)
+
+    def table() -> list[tuple[object, ...]]:
+        return rows(counts.load())
+
+    eventually(lambda: len(table()) == 2, "both regions are counted")
+    assert table() == [("Asia", 2, 1), ("Europe", 3, 2)]
+    broker.produce(views, (None, '{"user_id": 9, "user_region": "Asia"}'))
+    eventually(lambda: ("Asia", 3, 2) in table(), "the new view is counted")
+    assert query.isActive
+    assert query.name == "pageviews_per_region"
+    query.stop()
+    assert "pageviews_per_region runs, without a checkpoint that stays" in capsys.readouterr().out
+
+
+def test_streams_of_a_script(
+    spark: SparkSession, broker: Broker, tables: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Windows, a copy with its deletes and a printed query; a bounded stream ends by itself."""
+    broker.produce(topic_of(tables, "users"), ('{"id": 2}', None))
+    queries = run_sql(
+        spark,
+        tables
+        + """
+        CREATE TEMPORARY VIEW older AS SELECT id AS i, UPPER(name) AS n, age / 2 AS half FROM users;
+        EXECUTE STATEMENT SET BEGIN
+          INSERT INTO per_window (region, begin_, n)
+            SELECT user_region, window_start, COUNT(DISTINCT user_id)
+            FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(viewtime), INTERVAL '10' MINUTES))
+            GROUP BY window_start, window_end, user_region;
+          INSERT INTO copied SELECT n || '!', half, i FROM older;
+        END;
+        SELECT user_id, '{x} \\' AS it FROM views WHERE user_region = 'Asia' AND user_id IS NOT NULL;
+        """,
+        timeout=600,
+    )
+
+    assert [query.isActive for query in queries] == [False] * 3
+    assert table_in(broker, topic_of(tables, "per_window")) == {
+        f'{{"begin_":"2024-01-01 00:{begin}:00","region":"{region}"}}': {
+            "begin_": f"2024-01-01 00:{begin}:00", "region": region, "n": n,
+        }
+        for begin, region, n in (("00", "Europe", 2), ("10", "Europe", 1), ("00", "Asia", 1), ("10", "Asia", 0))
+    }  # fmt: skip
+    assert table_in(broker, topic_of(tables, "copied")) == {
+        '{"id":1}': {"who": "{A} 'X' 1!", "number": 20.0, "id": 1},
+        '{"id":2}': None,
+    }
+    assert "|3      |{x} \\|" in capsys.readouterr().out
+    assert spark.catalog.listTables() == []
+
+
+def test_a_batch_reads_what_the_one_before_wrote(
+    spark: SparkSession, broker: Broker, tables: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In batch mode each statement is done when the next begins, and any SELECT is run over tables as of now."""
+    done = run_sql(
+        spark,
+        tables
+        + """
+        SET 'execution.runtime-mode' = 'batch';
+        INSERT INTO copied VALUES ('one', 1, 1), ('two', 2.5, 3);
+        INSERT INTO copied (id, who) SELECT c.id + 10, u.name FROM copied AS c JOIN users AS u ON c.id = u.id
+          WHERE u.age > (SELECT MIN(age) FROM users) - 1;
+        SELECT COUNT(*) AS n, SUM(id) / 2 AS half, AVG(id) AS mean FROM copied;
+        """,
+    )
+
+    assert done == []
+    assert table_in(broker, topic_of(tables, "copied")) == {
+        '{"id":1}': {"who": "one", "number": 1.0, "id": 1},
+        '{"id":3}': {"who": "two", "number": 2.5, "id": 3},
+        '{"id":11}': {"who": "{a} 'x' 1", "number": None, "id": 11},
+    }
+    assert "|3  |7   |5   |" in capsys.readouterr().out
+
+
+def test_nothing_has_happened_after_an_error(
+    spark: SparkSession, broker: Broker, tables: str
+) -> None:
+    """What only Spark or the broker can tell is looked at before the first statement runs, too."""
+    insert = "SET 'execution.runtime-mode' = 'batch'; INSERT INTO copied VALUES ('a', 1, 1);"
+    window = "SELECT COUNT(*) FROM views GROUP BY TUMBLE(viewtime, INTERVAL '1' DAY)"
+    missing = tables.replace(topic_of(tables, "per_window"), "no-such-topic")
+    line = tables.count("\n") + 1
+
+    with pytest.raises(OptionError, match=rf"line {line}, .* gives STRING to column `n` of 'per_"):
+        run_sql(
+            spark, f"{tables}{insert} INSERT INTO per_window SELECT viewtime, 'a', 'b' FROM views"
+        )
+    with pytest.raises(OptionError, match=rf"line {line}, column \d+: Spark does not take this"):
+        run_sql(
+            spark,
+            f"{tables}{insert} SELECT user_id + ARRAY_ FROM (SELECT viewtime AS ARRAY_, user_id FROM views)",
+        )
+    with pytest.raises(BrokerError, match="Topic 'no-such-topic' does not exist"):
+        run_sql(spark, f"{missing}{insert} SELECT * FROM per_window")
+    with pytest.raises(
+        OptionError, match=r"it is Europe/Berlin: SET 'table.local-time-zone' = 'UTC'"
+    ):
+        run_sql(spark, f"{tables}{insert} SET 'table.local-time-zone' = 'Europe/Berlin'; {window}")
+    with pytest.raises(OptionError, match="'mode' is 'continuous': expected one of"):
+        run_sql(spark, tables, mode="continuous")  # type: ignore[arg-type]
+    assert broker.pairs(topic_of(tables, "copied")) == []
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_script_goes_on_from_its_checkpoint(
+    spark: SparkSession, broker: Broker, tables: str, tmp_path: Path
+) -> None:
+    """Run again, it reads what is new; another script, or one that runs still, is refused before anything is done."""
+    folder = f"SET 'execution.checkpointing.dir' = '{tmp_path}';"
+    script = f"{tables}{folder} INSERT INTO copied SELECT name, age, id FROM users"
+    copied = topic_of(tables, "copied")
+
+    run_sql(spark, script, timeout=600)
+    broker.produce(topic_of(tables, "users"), user(3, "c", 3))
+    run_sql(spark, script, timeout=600)
+
+    assert sorted(key for key, _ in broker.pairs(copied)) == [
+        f'{{"id":{n}}}'.encode() for n in (1, 2, 3)
+    ]
+    with pytest.raises(CheckpointError, match=r"the checkpoint '.*/copied' belongs to another"):
+        run_sql(spark, script.replace("name, age", "name, age + 1"))
+    endless = script.replace("'scan.bounded.mode' = 'latest-offset'", "'scan.deletes' = 'emit'")
+    (query,) = run_sql(spark, endless)
+    with pytest.raises(CheckpointError, match="belongs to a query that is running: stop that one"):
+        run_sql(spark, script)
+    query.stop()

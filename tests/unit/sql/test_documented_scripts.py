@@ -1,0 +1,47 @@
+"""Scripts as Flink's documentation writes them, in `scripts/`: what each does, or why it is refused.
+
+A file ``x.sql`` has what is expected of it in ``x.json``: its steps with the query as Spark runs it, or the sentence of
+the error.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.sql.planning import plan
+
+SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
+
+
+@pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.stem)
+def test_a_script_as_it_stands(file: Path) -> None:
+    """Each script becomes queries of Spark, or is refused with its place."""
+    expected = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    script = file.read_text(encoding="utf-8")
+
+    if "error" in expected:
+        with pytest.raises(OptionError) as error:
+            plan(script)
+        assert str(error.value) == expected["error"]
+        return
+    steps = [
+        {
+            "reads": sorted(table.name for table in step.query.tables.values()),
+            "writes": step.table.name if step.table else None,
+            "stream": step.is_stream,
+            "sql": step.query.sql,
+        }
+        for step in plan(script).steps
+    ]
+
+    assert steps == expected["steps"]
+
+
+def test_there_are_scripts() -> None:
+    """The test above does not run over nothing, and each script says what is expected."""
+    assert len(SCRIPTS) > 12
+    assert all(file.with_suffix(".json").is_file() for file in SCRIPTS)

@@ -1,0 +1,116 @@
+"""What values a query may compute, as Spark computes them; what differs is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.sql.planning import plan
+from tests.unit.sql.tables import TABLES, WIDTH
+
+
+def spark_of(expression: str) -> str:
+    """A value over the table `views` as Spark's SQL has it."""
+    (step,) = plan(f"{TABLES}SELECT {expression} AS x FROM views AS v", mode="batch").steps
+    text = step.query.sql.removeprefix("SELECT ").removesuffix(" AS `x` FROM {table_0} AS `v`")
+    return text.replace("`v`.", "").replace("`", "")
+
+
+@pytest.mark.parametrize(
+    ("flink", "spark"),
+    [
+        ("page + 1", "page + 1"),
+        ("-page", "-page"),
+        ("region || 'x'", "region || 'x'"),
+        ("'it''s {a} \\ b'", "'it\\'s {{a}} \\\\ b'"),
+        ("CASE WHEN flag THEN 1 ELSE 2 END", "CASE WHEN flag THEN 1 ELSE 2 END"),
+        ("page BETWEEN 1 AND 2 AND NOT flag", "page BETWEEN 1 AND 2 AND NOT flag"),
+        ("region IN ('a', 'b') OR region LIKE 'a%'", "region IN ('a', 'b') OR region LIKE 'a%'"),
+        ("region IS NOT NULL", "NOT region IS NULL"),
+        ("inner_row.x", "inner_row.x"),
+        ("items[1]", "TRY_ELEMENT_AT(items, 1)"),
+        # A whole number by a whole number is one in Flink, and a DOUBLE in Spark.
+        ("page / 2", "CAST(page DIV (2) AS INT)"),
+        ("user_id / page", "CAST(user_id DIV (page) AS BIGINT)"),
+        ("ratio / page", "ratio / page"),
+        ("price / page", "price / page"),
+        ("part / part", "CAST(part / part AS FLOAT)"),
+        ("page / 2 / 3", "CAST(CAST(page DIV (2) AS INT) DIV (3) AS INT)"),
+        # Sums and averages have the type of what they sum.
+        ("SUM(page)", "CAST(SUM(page) AS INT)"),
+        ("SUM(price)", "CAST(SUM(price) AS DECIMAL(38, 2))"),
+        ("AVG(page)", "CAST(SUM(page) DIV COUNT(page) AS INT)"),
+        ("AVG(ratio)", "CAST(AVG(ratio) AS DOUBLE)"),
+        ("SUM(page) FILTER (WHERE flag)", "CAST(SUM(page) FILTER(WHERE flag) AS INT)"),
+        ("COUNT(DISTINCT page)", "COUNT(DISTINCT page)"),
+        ("SUM(page) OVER (PARTITION BY region)", "CAST(SUM(page) OVER (PARTITION BY region) AS INT)"),
+        ("SUM(page / 2)", "CAST(SUM(CAST(page DIV (2) AS INT)) AS INT)"),
+        ("FLOOR(ratio)", "CAST(FLOOR(ratio) AS DOUBLE)"),
+        ("FLOOR(moment TO HOUR)", "CAST(DATE_TRUNC('HOUR', moment) AS TIMESTAMP)"),
+        # Casts.
+        ("CAST(page AS STRING)", "CAST(page AS STRING)"),
+        ("CAST(flag AS STRING)", "CAST(UPPER(CAST(flag AS STRING)) AS STRING)"),
+        ("CAST(region AS TIMESTAMP(6))", "CAST(region AS TIMESTAMP_NTZ)"),
+        ("CAST(region AS TIMESTAMP_LTZ(3))", "CAST(DATE_TRUNC('MILLISECOND', CAST(region AS TIMESTAMP)) AS TIMESTAMP)"),
+        ("CAST(page AS DECIMAL)", "CAST(page AS DECIMAL(10, 0))"),
+        ("CAST(region AS BYTES)", "CAST(region AS BINARY)"),
+        ("TRY_CAST(region AS INT)", "TRY_CAST(region AS INT)"),
+        ("CAST(NULL AS INT)", "CAST(NULL AS INT)"),
+        ("DATE '2024-01-01'", "CAST('2024-01-01' AS DATE)"),
+        ("TIMESTAMP '2024-01-01 00:00:00'", "CAST('2024-01-01 00:00:00' AS TIMESTAMP_NTZ)"),
+        ("moment + INTERVAL '1' DAY", "moment + INTERVAL '1' DAY"),
+        # Functions.
+        ("CHAR_LENGTH(region)", "CAST(CHAR_LENGTH(region) AS INT)"),
+        ("POSITION('a' IN region)", "CAST(INSTR(region, 'a') AS INT)"),
+        ("INSTR(region, 'a')", "CAST(INSTR(region, 'a') AS INT)"),
+        ("LOCATE('a', region)", "CAST(INSTR(region, 'a') AS INT)"),
+        ("EXTRACT(SECOND FROM moment)", "CAST(EXTRACT(SECOND FROM moment) AS BIGINT)"),
+        ("YEAR(day_)", "CAST(EXTRACT(YEAR FROM day_) AS BIGINT)"),
+        ("MOD(page + 1, 2)", "(page + 1) % (2)"),
+        ("TO_TIMESTAMP_LTZ(user_id, 3)", "CAST(TIMESTAMP_MILLIS(user_id) AS TIMESTAMP)"),
+        ("DATE_FORMAT(moment, 'yyyy-MM-dd HH:mm')", "CAST(DATE_FORMAT(moment, 'yyyy-MM-dd HH:mm') AS STRING)"),
+        ("COALESCE(region, 'x')", "COALESCE(region, 'x')"),
+        ("IFNULL(region, 'x')", "COALESCE(region, 'x')"),
+        ("LOCALTIMESTAMP", "CAST(LOCALTIMESTAMP() AS TIMESTAMP_NTZ)"),
+        ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()"),
+    ],
+)  # fmt: skip
+def test_a_value_in_spark(flink: str, spark: str) -> None:
+    """Spark is given what has Flink's result, in Flink's type."""
+    assert spark_of(flink) == spark
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "sentence"),
+    [
+        ("GREATEST(1, 2)", 0, "function GREATEST: it is not run"),
+        ("page + MY_OWN(region)", 7, "function MY_OWN: it is not run"),
+        ("PROCTIME()", 0, "function PROCTIME: Spark has no column of processing time"),
+        ("UPPER(region, 1)", 0, "function UPPER takes 1 arguments, not 2."),
+        ("SUBSTRING(region)", 0, "function SUBSTRING takes 2 to 3 arguments, not 1."),
+        ("TO_TIMESTAMP_LTZ(user_id, 6)", 0, "TO_TIMESTAMP_LTZ takes 0 for seconds or 3"),
+        ("DATE_FORMAT(moment, 'E')", 0, "DATE_FORMAT takes a pattern of"),
+        ("EXTRACT(DOW FROM day_)", 17, "EXTRACT of DOW is not known"),
+        ("CAST(moment AS STRING)", 5, "'CAST(`v`.`moment` AS TEXT)' casts TIMESTAMPTZ"),
+        ("CAST(region AS VARCHAR(3))", 5, "'CAST(`v`.`region` AS VARCHAR(3))': expected a type"),
+        ("CAST(page AS TIMESTAMP(3))", 5, "'CAST(`v`.`page` AS TIMESTAMP(3))' casts INT"),
+        ("CAST(items AS STRING)", 5, "'CAST(`v`.`items` AS TEXT)' casts ARRAY"),
+        ("AVG(price)", 0, "AVG of a DECIMAL has other digits in Spark"),
+        ("SUM(region)", 0, "the type of what 'SUM(`v`.`region`)' takes"),
+        ("items[1] / 2", 0, "the type of 'TRY_ELEMENT_AT(`v`.`items`, 1) / 2' is not known"),
+        ("region LIKE 'a\\_'", 0, "a backslash in LIKE escapes in Spark"),
+        ("MAP['a', 1]", 0, "ARRAY[...] and MAP[...] are not supported"),
+        ("region SIMILAR TO 'x'", 0, "'region SIMILAR TO 'x'' is not known to mean the same"),
+        ("nope", 0, "column 'nope' is in none of the query's tables"),
+        ("v.nope", 0, "there is no column 'nope'."),
+        ("w.page", 0, "column 'page' names 'w', which is no table of the query."),
+        ("CEIL(moment TO DAY)", 5, "CEIL(`v`.`moment` TO DAY) is not supported"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_refused(expression: str, at: int, sentence: str) -> None:
+    """A function, type or part that is not known to give the same is refused where it stands, never guessed."""
+    with pytest.raises(OptionError) as error:
+        spark_of(expression)
+
+    column = WIDTH + len("SELECT ") + at + 1
+    assert str(error.value).startswith(f"SQL, line 1, column {column}: {sentence}")

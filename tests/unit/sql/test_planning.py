@@ -1,0 +1,152 @@
+"""A script is planned as a whole: names, settings, columns and keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.sql.planning import plan
+from pyspark_upsert_kafka.sql.settings import Settings
+from tests.unit.sql.tables import TABLES
+
+COUNT = "SELECT region, COUNT(*) FROM views GROUP BY region"
+
+
+@pytest.mark.parametrize(
+    ("script", "columns"),
+    [
+        (f"INSERT INTO counts {COUNT}", ["region", "n"]),
+        ("INSERT INTO counts (n, region) SELECT COUNT(*), region FROM views GROUP BY region", ["n", "region"]),
+        ("INSERT INTO counts (region) SELECT region FROM views", ["region"]),
+        ("INSERT INTO counts SELECT 'all', COUNT(*) FROM views", ["region", "n"]),
+        ("INSERT INTO users SELECT id, UPPER(name), age FROM users2", ["id", "name", "age"]),
+        ("INSERT INTO windows SELECT at, region, 1, moment FROM views", ["begin_", "region", "n", "changed"]),
+        (("INSERT INTO windows (n, begin_, region) SELECT COUNT(*), TUMBLE_END(at, INTERVAL '1' DAY), region FROM views "
+         "GROUP BY region, TUMBLE(at, INTERVAL '1' DAY)"), ["n", "begin_", "region"]),
+    ],
+)  # fmt: skip
+def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
+    """By position, as in Flink; VIRTUAL columns get nothing."""
+    second = "CREATE VIEW users2 AS SELECT * FROM others;"
+    others = TABLES.split(";")[1].replace("TABLE users", "TABLE others")
+    (step,) = plan(f"{TABLES}{others};{second}{script}").steps
+
+    assert [column.name for column in step.columns] == columns
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("INSERT INTO counts SELECT region FROM views", "the query has 1 columns, and 'counts' 2: region, n."),
+        ("INSERT INTO counts (n) SELECT page FROM views", "column 'region' of the primary key of 'counts' gets no value"),
+        ("INSERT INTO counts (region, m) SELECT region, page FROM views", "'counts' has no column 'm'"),
+        ("INSERT INTO windows (seen) SELECT 1", "'windows' has no column 'seen' that can be written"),
+        ("INSERT INTO counts (n, n) SELECT 1, 2", "column 'n' is there more than once."),
+        ("INSERT INTO counts SELECT UPPER(region), COUNT(*) FROM views GROUP BY region", "the rows of the query are told"),
+        ("INSERT INTO counts SELECT region, COUNT(*) FROM views GROUP BY region, page", "the rows of the query are told"),
+        ("INSERT INTO counts SELECT name, id FROM users", "the rows of the query are told apart by (n), and those of"),
+        ("INSERT INTO users SELECT * FROM users", "'users' is read and written by one stream"),
+        ("INSERT INTO views SELECT * FROM views", "'views' has 'connector' = 'kafka', which is read here"),
+        ("INSERT INTO cuonts SELECT 1, 2", "there is no table 'cuonts' at this place of the script; did you mean 'counts'?"),
+        ("CREATE VIEW v AS SELECT 1; INSERT INTO v SELECT 1", "'v' is a view: rows are written to tables."),
+        ("SELECT * FROM later; CREATE TABLE later (a INT) WITH ('connector' = 'kafka')", "there is no table or view 'later'"),
+        ("DROP TABLE users; SELECT * FROM users", "there is no table or view 'users'"),
+        ("DROP VIEW users", "there is no view 'users' to drop."),
+        ("CREATE VIEW users AS SELECT 1", "there is a table or view 'users' already"),
+        ("CREATE VIEW v (a, b) AS SELECT 1", "the view names 2 columns, and its query has 1."),
+        ("CREATE VIEW v AS SELECT nope FROM users", "column 'nope' is in none"),
+        ("INSERT INTO counts VALUES ('a', 1), ('b')", "the rows of VALUES have different numbers of columns."),
+        ("SET 'execution.runtime-mode' = 'automatic'", "'execution.runtime-mode' = 'automatic': expected one of"),
+        ("SET 'table.exec.state.ttl' = '1 d'", "'table.exec.state.ttl' is not known here: Spark keeps the state"),
+        ("SET 'what' = 'ever'", "'what' is not known here: known are execution.checkpointing.dir"),
+        ("SET 'table.local-time-zone' = 'Nowhere'", "'table.local-time-zone' = 'Nowhere': expected a time zone"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(script: str, sentence: str) -> None:
+    """The first statement that cannot be done refuses the whole script, with its place."""
+    with pytest.raises(OptionError) as error:
+        plan(TABLES + script)
+
+    assert str(error.value).startswith("SQL, line 1, column ")
+    assert f": {sentence}" in str(error.value)
+
+
+def test_options_of_tables_are_checked_where_they_are_used() -> None:
+    """A misspelt option, or a column that a format cannot carry, names the table's place in the script."""
+    table = (
+        "\nCREATE TABLE t (a INT, b MAP<INT, INT>) WITH ('connector' = 'kafka', 'topic' = 't', "
+        "'properties.bootstrap.servers' = 'x:1', 'format' = 'csv'{});"
+    )
+
+    with pytest.raises(OptionError, match=r"SQL, line 2, column 1: table 't': Unsupported options"):
+        plan(table.format(", 'topik' = 'x'") + "SELECT * FROM t")
+    with pytest.raises(SchemaError, match=r"SQL, line 2, column 1: table 't': "):
+        plan(table.format("") + "SELECT * FROM t")
+    assert plan(table.format(", 'topik' = 'x'")).steps == ()
+
+
+def test_options_for_all_tables_win() -> None:
+    """What is given for each table stands in the place of its own option."""
+    given = {"properties.bootstrap.servers": "elsewhere:1"}
+    (step,) = plan(f"{TABLES}INSERT INTO counts {COUNT}", options=given).steps
+    (table,) = step.query.tables.values()
+
+    assert step.table is not None
+    for options in (table.options(batch=False), step.table.options(batch=True)):
+        assert options["properties.bootstrap.servers"] == "elsewhere:1"
+
+
+def test_settings_hold_for_what_follows() -> None:
+    """SET holds until RESET or another SET; what has no effect is told."""
+    planned = plan(
+        TABLES
+        + f"SET 'pipeline.name' = 'one'; SET 'execution.checkpointing.interval' = '3 s'; {COUNT};"
+        + "RESET 'pipeline.name'; SET 'execution.runtime-mode' = 'BATCH'; SET 'parallelism.default' = '4';"
+        + f"SET 'execution.checkpointing.dir' = '/c'; {COUNT}"
+    )
+    first, second = planned.steps
+
+    assert first.settings == Settings(name="one", interval_s=3.0)
+    assert second.settings == Settings(batch=True, interval_s=3.0, checkpoints="/c")
+    assert (first.is_stream, second.is_stream) == (True, False)
+    assert len(planned.notes) == 1
+    assert "'parallelism.default' has no effect" in planned.notes[0]
+
+
+def test_the_mode_that_is_given_wins() -> None:
+    """SET 'execution.runtime-mode' changes nothing then."""
+    script = f"{TABLES}SET 'execution.runtime-mode' = 'batch'; {COUNT}"
+
+    assert plan(script, mode="streaming").steps[0].is_stream
+
+
+def test_upsert_tables_are_snapshots_in_batches() -> None:
+    """In batch mode a table is read as of now, and shows no change types."""
+    (step,) = plan(f"{TABLES}SELECT * FROM users WHERE age > 1", mode="batch").steps
+    (table,) = step.query.tables.values()
+
+    assert table.options(batch=True)["read.mode"] == "snapshot"
+    assert "_change_type" not in step.query.sql
+
+
+def test_a_bounded_stream_is_known() -> None:
+    """It ends where its tables end, as in Flink."""
+    bounded = TABLES.replace("'format'", "'scan.bounded.mode' = 'latest-offset', 'format'")
+
+    assert plan(bounded + COUNT).steps[0].is_bounded
+    assert not plan(TABLES + COUNT).steps[0].is_bounded
+
+
+def test_if_not_exists_leaves_what_is_there() -> None:
+    """The first table of a name stands."""
+    script = f"{TABLES}CREATE TABLE IF NOT EXISTS users (other INT) WITH ('connector' = 'kafka'); SELECT id FROM users"
+
+    assert len(plan(script).steps) == 1
+
+
+def test_secrets_are_in_no_repr() -> None:
+    """Statements and tables show neither their text nor options."""
+    script = TABLES.replace("'format'", "'properties.sasl.password' = 'n0t-sh0wn', 'format'")
+    planned = plan(script + COUNT)
+
+    assert "n0t-sh0wn" not in repr(planned)
