@@ -42,7 +42,7 @@ def _time_zone(value: str) -> str | None:
     return value
 
 
-_MEANT: dict[str, tuple[str, Callable[[str], Any]]] = {
+MEANT: dict[str, tuple[str, Callable[[str], Any]]] = {
     "execution.runtime-mode": ("batch", _runtime_mode),
     "execution.checkpointing.interval": ("interval_s", positive_duration),
     "execution.checkpointing.dir": ("checkpoints", text),
@@ -76,8 +76,8 @@ def with_setting(settings: Settings, statement: Set) -> tuple[Settings, str | No
         OptionError: The setting is not known, or its value is wrong; it names line and column.
     """
     name, value = statement.key.text, statement.value
-    if name in _MEANT:
-        field, read = _MEANT[name]
+    if name in MEANT:
+        field, read = MEANT[name]
         if value is None:
             return replace(settings, **{field: getattr(Settings(), field)}), None
         try:
@@ -89,5 +89,5 @@ def with_setting(settings: Settings, statement: Set) -> tuple[Settings, str | No
         return settings, (
             f"SQL, line {place.line}, column {place.column}: '{name}' has no effect in Spark, and changes no result."
         )
-    instead = _INSTEAD.get(name, f"known are {', '.join(sorted(_MEANT))}")
+    instead = _INSTEAD.get(name, f"known are {', '.join(sorted(MEANT))}")
     raise statement.key.place.error(f"'{name}' is not known here: {instead}.")

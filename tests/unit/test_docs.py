@@ -95,7 +95,9 @@ def test_every_page_can_be_found_from_the_readme() -> None:
         assert f"(docs/{page.name})" in readme
 
 
-@pytest.mark.parametrize("folder", ["", "core", "formats", "kafka", "registry", "sink", "source"])
+@pytest.mark.parametrize(
+    "folder", ["", "core", "formats", "kafka", "registry", "sink", "source", "sql"]
+)
 def test_the_map_of_the_package_is_whole(folder: str) -> None:
     """docs/architecture.md has a place for each module and each folder."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

@@ -32,6 +32,7 @@ PUBLIC = [
     "UpsertKafkaError",
     "last_changes",
     "normalize_changelog",
+    "run_sql",
     "upsert_sink",
     "watermark_of",
 ]

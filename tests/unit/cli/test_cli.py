@@ -28,11 +28,11 @@ def test_help_names_every_command_and_what_it_does(capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
 
     assert ended.value.code == 0
-    for command in ("ddl", "demo", "local-kafka", "replay", "show"):
+    for command in ("ddl", "demo", "local-kafka", "replay", "show", "sql"):
         assert command in said
 
 
-@pytest.mark.parametrize("command", ["demo", "local-kafka", "replay", "show"])
+@pytest.mark.parametrize("command", ["demo", "local-kafka", "replay", "show", "sql"])
 def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``COMMAND --help`` begins with what the command is for and lists its arguments."""
     with pytest.raises(SystemExit) as ended:
