@@ -5,13 +5,14 @@ For example:
   sql page_views.sql --set properties.bootstrap.servers=localhost:9092 --checkpoint /var/checkpoints/page_views
   sql report.sql --mode batch
 
-The whole script is checked before any of it runs. Its streams run until Ctrl-C.
+The whole script is checked before any of it runs. Its streams run until Ctrl-C, and print a line for each micro-batch.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ def run(given: argparse.Namespace) -> None:
     Raises:
         OptionError: A statement is not understood, or cannot be done right; it names line and column.
     """
+    from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sql.planning import plan
     from pyspark_upsert_kafka.sql.settings import Settings
 
@@ -71,6 +73,7 @@ def run(given: argparse.Namespace) -> None:
         options=dict(given.options),
     )
     with local_spark(given.spark_log) as spark:
+        spark.streams.addListener(ProgressListener(print_to=sys.stdout))
         _wait(started(spark, planned), given.timeout)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.sql.inlining import View
 from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns
 from pyspark_upsert_kafka.sql.script import read_script
@@ -181,7 +182,12 @@ class _Planner:
         table = self._written(statement)
         query = self._query(statement.query)
         columns = filled_columns(statement, table, query.width)
-        table.check_written()
+        is_exactly_once = table.check_written().guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        if query.rows is None and is_exactly_once:
+            raise statement.place.error(
+                f"'{table.name}' is written exactly once by streams only: a batch that fails and is run again would be another "
+                "one. Set 'sink.delivery-guarantee' to 'at-least-once' for it."
+            )
         if query.rows is not None:
             check_key(query.rows, columns, table, statement.query.place)
             if table in query.tables.values():

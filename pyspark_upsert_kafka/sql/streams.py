@@ -50,6 +50,9 @@ _OVER = (
 )
 _SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
 _UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
+_NO_STREAM = (
+    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
+)
 _NO_WATERMARK = (
     "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
     "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
@@ -105,6 +108,9 @@ class Streams:
         raise self._error(node, _UNION)
 
     def _union(self, node: exp.Union) -> Rows:
+        for side in (node.this, node.expression):
+            if side.find(exp.Table) is None:
+                raise self._error(side, _NO_STREAM)
         first, second = self.rows(node.this), self.rows(node.expression)
         if first.key is not None or second.key is not None:
             raise self._error(node, _UNION)

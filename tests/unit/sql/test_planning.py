@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.sql.checkpoints import names_of
 from pyspark_upsert_kafka.sql.planning import plan
 from pyspark_upsert_kafka.sql.settings import Settings
 from tests.unit.sql.tables import TABLES
@@ -150,3 +151,22 @@ def test_secrets_are_in_no_repr() -> None:
     planned = plan(script + COUNT)
 
     assert "n0t-sh0wn" not in repr(planned)
+
+
+def test_a_batch_is_not_written_exactly_once() -> None:
+    """Only a stream's batch is known by its number, so that it can be told from the one before."""
+    eo = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'p', 'sink.parallelism' = '2', "
+    tables = TABLES.replace("'topic' = 'counts',", f"'topic' = 'counts', {eo}")
+
+    assert plan(f"{tables}INSERT INTO counts {COUNT}").steps[0].is_stream
+    with pytest.raises(OptionError, match="'counts' is written exactly once by streams only"):
+        plan(f"{tables}INSERT INTO counts VALUES ('a', 1)")
+
+
+def test_names_of_queries_are_unique() -> None:
+    """Each query has the name of its table, with a number where another has it."""
+    script = f"{TABLES}INSERT INTO counts {COUNT}; INSERT INTO counts {COUNT}; {COUNT}"
+    steps = plan(script).steps
+
+    assert names_of(steps, []) == ["counts", "counts-2", "select"]
+    assert names_of(steps, ["counts", "select"]) == ["counts-2", "counts-3", "select-2"]

@@ -65,6 +65,7 @@ def test_what_the_rows_of_a_stream_are(
         ("SELECT page FROM views LIMIT 3", "LIMIT is not done"),
         ("SELECT page FROM views UNION SELECT age FROM users", "UNION ALL of append tables"),
         ("SELECT name FROM users UNION ALL SELECT name FROM users", "UNION ALL of append tables"),
+        ("SELECT page FROM views UNION ALL SELECT 1", "rows that are no stream are not united"),
         ("SELECT page FROM views WHERE page IN (SELECT age FROM users)", "a query within an expression"),
         ("SELECT ROW_NUMBER() OVER (ORDER BY page) FROM views", "OVER is not done"),
         ("SELECT region, SUM(DISTINCT page) FROM views GROUP BY region", "'SUM(DISTINCT `views`.`page`)' is not done"),
