@@ -68,9 +68,6 @@ _SENTENCES: dict[type[exp.Expr], str] = {
     exp.Lateral: "LATERAL is not supported: Spark has no table functions of Flink. Use Python for this step.",
     exp.Unnest: "UNNEST is not supported: use explode in Python for this step.",
     exp.MatchRecognize: "MATCH_RECOGNIZE is not supported: Spark has no counterpart.",
-    exp.Version: (
-        "FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join the table as of now in batch mode."
-    ),
     exp.Escape: "ESCAPE is not supported: use POSITION, or LIKE without it.",
 }
 

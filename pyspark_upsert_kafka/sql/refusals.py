@@ -7,6 +7,7 @@ HINT = (
     "each statement."
 )
 QUOTES = "double quotes are not Flink's: write `name` in backticks for a name, and 'text' in single quotes for a text."
+SYSTEM_TIME = "FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join the table as of now in batch mode."
 WINDOWS = {
     "CUMULATE": "CUMULATE is not supported: Spark has no windows that grow. Use TUMBLE or HOP.",
     "SESSION": "SESSION is not supported: Spark has no session windows in update mode. Use TUMBLE or HOP.",

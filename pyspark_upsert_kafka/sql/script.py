@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
 from pyspark_upsert_kafka.core.ddl.statement import Name
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, place_in
 from pyspark_upsert_kafka.sql.dialect import parse_query
-from pyspark_upsert_kafka.sql.refusals import HINT, NOT_READ, QUOTES, UNKNOWN, WINDOWS
+from pyspark_upsert_kafka.sql.refusals import HINT, NOT_READ, QUOTES, SYSTEM_TIME, UNKNOWN, WINDOWS
 from pyspark_upsert_kafka.sql.statements import (
     CreateTable,
     CreateView,
@@ -209,16 +209,23 @@ class _Reader:
         while self._tokens.peek().kind != "end" and not self._tokens.peek().is_mark(";"):
             token = self._tokens.next()
             offset, end = self._offset(token), self._offset(self._tokens.peek())
-            if token.kind == "name" and self._script[offset] == '"':
-                raise token.place.error(QUOTES)
-            if token.is_word(*WINDOWS) and self._tokens.peek().is_mark("("):
-                raise token.place.error(WINDOWS[token.text.upper()])
+            self._refuse_in_query(token, offset)
             if token.is_word("TABLE") and self._tokens.peek().kind in ("word", "name"):
                 # As window functions name a table, which sqlglot knows without the word only.
                 text += " " * len("TABLE")
                 offset += len("TABLE")
             text += self._script[offset:end]
         return Query(parse_query(text, self._script), begin.place, self._script)
+
+    def _refuse_in_query(self, token: Token, offset: int) -> None:
+        """Refuses what sqlglot would read as something else, or only in some of its versions."""
+        after = self._tokens.peek()
+        if token.kind == "name" and self._script[offset] == '"':
+            raise token.place.error(QUOTES)
+        if token.is_word(*WINDOWS) and after.is_mark("("):
+            raise token.place.error(WINDOWS[token.text.upper()])
+        if token.is_word("FOR") and after.is_word("SYSTEM_TIME"):
+            raise token.place.error(SYSTEM_TIME)
 
     def _offset(self, token: Token) -> int:
         return offset_of(token.place, self._script)
