@@ -17,23 +17,27 @@ _TYPED = ("AVG", "COALESCE", "COUNT", "MAX", "MIN", "SUM")
 _WITH_SYNTAX = ("CAST", "CEIL", "EXTRACT", "FLOOR", "POSITION", "TRIM", "TRY_CAST")
 
 
+class _FlinkTokenizer(tokens.Tokenizer):
+    """Flink's quotes and comments."""
+
+    IDENTIFIERS = ["`"]  # noqa: RUF012 - as sqlglot has it
+    COMMENTS = ["--", "//", ("/*", "*/")]  # noqa: RUF012
+    NESTED_COMMENTS = False
+
+
+class _FlinkParser(parser.Parser):
+    """Functions keep their names."""
+
+    FUNCTIONS = {name: parser.Parser.FUNCTIONS[name] for name in _TYPED}  # noqa: RUF012
+    FUNCTION_PARSERS = {name: parser.Parser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}  # noqa: RUF012
+
+
 class Flink(Dialect):
     """The part of Flink's SQL that is read here."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
-
-    class Tokenizer(tokens.Tokenizer):
-        """Flink's quotes and comments."""
-
-        IDENTIFIERS = ["`"]  # noqa: RUF012 - as sqlglot has it
-        COMMENTS = ["--", "//", ("/*", "*/")]  # noqa: RUF012
-        NESTED_COMMENTS = False
-
-    class Parser(parser.Parser):
-        """Functions keep their names."""
-
-        FUNCTIONS = {name: parser.Parser.FUNCTIONS[name] for name in _TYPED}  # noqa: RUF012
-        FUNCTION_PARSERS = {name: parser.Parser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}  # noqa: RUF012
+    Tokenizer = _FlinkTokenizer
+    Parser = _FlinkParser
 
 
 def parse_query(text: str, script: str) -> exp.Expr:
