@@ -154,11 +154,13 @@ def test_columns_that_the_writer_did_not_have(syntax, more):
     }  # fmt: skip
 
 
-def test_a_message_with_room_for_extensions():
-    """The numbers that are kept for them are not taken."""
-    text = 'syntax = "proto2"; message Row { optional int64 id = 1; extensions 100 to max; }'
+@pytest.mark.parametrize("kept", ["extensions 100 to max", "reserved 100 to max"])
+def test_numbers_that_are_kept_for_others(kept):
+    """A message may have them: what stands there is not taken for the column that is lacking."""
+    text = f'syntax = "proto2"; message Row {{ optional int64 id = 1; {kept}; }}'
+    with_the_highest = HEAD + b"\x08\x05" + b"\xfa\xff\xff\xff\x0f\x01x"
 
-    assert rows_of(PROTO.read(USER, [HEAD + b"\x08\x05"], text)) == [(5, None)]
+    assert rows_of(PROTO.read(USER, [with_the_highest], text)) == [(5, None)]
 
 
 def test_defaults_of_columns_that_the_writer_did_not_have():
