@@ -1,7 +1,13 @@
-"""The text of a ``.proto`` file to its descriptors, by Google's own protoc, as the package grpcio-tools has it."""
+"""The text of a ``.proto`` file to its descriptors, by Google's own protoc, as the package grpcio-tools has it.
+
+A schema may also be a descriptor already, in base64: so Confluent's clients for Python and .NET register it, and
+some registries hand it out as it came.
+"""
 
 from __future__ import annotations
 
+import base64
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,10 +20,13 @@ from typing import Any
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.proto_registry.known_files import KNOWN_FILES
 from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.protobuf.descriptors import parse
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 
-_SCHEMA, _OUTPUT = "registered-schema.proto", "files.desc"
+_SCHEMA, _DESCRIBED, _OUTPUT = "registered-schema.proto", "described.desc", "files.desc"
 _MOST_WORDS = 2000
+
+_LOG_LINE = re.compile(r"WARNING: All log messages|[IW]\d{4} ")
 
 
 def check_compiler(format_name: str) -> None:
@@ -55,27 +64,49 @@ def _descriptor_set(origin: str, text: str, references: tuple[Reference, ...]) -
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    described = FileDescriptorSet()
     for name, text in files.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise ValueError(repr(name))
+        descriptor = _descriptor(text)
+        if descriptor is not None:
+            descriptor.name = name
+            described.file.append(descriptor)
+            continue
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", errors="replace")
+    (folder / _DESCRIBED).write_bytes(described.SerializeToString())
+
+
+def _descriptor(text: str) -> Any:
+    """The ``FileDescriptorProto`` in base64, if that is what a text is; the text of a file never is."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    try:
+        file = parse(FileDescriptorProto, base64.b64decode(text, validate=True))
+    except ValueError:
+        return None
+    return file if file.name else None
 
 
 def _compile(folder: str, origin: str) -> None:
     from grpc_tools import protoc
 
     places = [f"--proto_path={each}" for each in (folder, *_google_files())]
+    described = f"--descriptor_set_in={Path(folder, _DESCRIBED)}"
     output = f"--descriptor_set_out={Path(folder, _OUTPUT)}"
-    arguments = [*places, "--include_imports", output, _SCHEMA]
+    arguments = [*places, described, "--include_imports", output, _SCHEMA]
     if protoc.main(["protoc", *arguments]) == 0:
         return
     # In this process protoc says on the standard error stream alone what is wrong.
     child = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
     said = subprocess.run(child, capture_output=True, text=True, check=False).stderr
-    words = " ".join(said.replace(f"{folder}/", "").replace(f"{_SCHEMA}:", "line ").split())
+    lines = [line for line in said.splitlines() if not _LOG_LINE.match(line)]
+    words = " ".join(lines).replace(f"{folder}/", "").replace(f"{_SCHEMA}:", "line ")
     raise SchemaError(f"{origin} is no Protobuf schema that can be used: {words[:_MOST_WORDS]}")
 
 

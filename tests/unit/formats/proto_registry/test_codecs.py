@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 from typing import Any
 
 import pytest
@@ -19,7 +21,9 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.proto_registry import FORMAT
+from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
 from pyspark_upsert_kafka.formats.proto_registry.message_indexes import encoded
+from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 from tests.unit.formats.protobuf.codecs import batch, columns, required, seen
 from tests.unit.formats.protobuf.corpus import EVERYTHING, PROTO2, PROTO3, messages, schemas
 from tests.unit.formats.registry_codecs import PREFIX, Codecs, rows_of
@@ -239,6 +243,38 @@ def test_references():
     decoded = PROTO.read(schema, [message], text, references=[("deep/address.proto", address)])
 
     assert rows_of(decoded) == [({"zip": "z"}, {"year": 2026})]
+
+
+def test_schemas_that_are_descriptors():
+    """In base64, as some clients register them: a schema, what it refers to, or both."""
+    address = 'syntax = "proto3"; package a; message Address { string zip = 1; }'
+    text = """
+        syntax = "proto3"; import "address.proto"; import "google/protobuf/timestamp.proto";
+        message User { int64 id = 1; a.Address at = 2; google.protobuf.Timestamp since = 3; }
+    """
+    schema = RegisteredSchema("It", "PROTOBUF", text, (Reference("address.proto", address),))
+    files = {file.name.rpartition("/")[2]: described(file) for file in compiled(schema).files}
+    table = columns(id=LongType(), at=columns(zip=StringType()))
+    message = HEAD + b"\x08\x05" + b"\x12\x03\x0a\x01z"
+
+    for one, other in itertools.product(
+        (text, files["registered-schema.proto"]), (address, files["address.proto"])
+    ):
+        decoded = PROTO.read(table, [message], one, references=[("address.proto", other)])
+        assert rows_of(decoded) == [(5, {"zip": "z"})]
+
+
+def described(file: Any) -> str:
+    """A file's descriptor in base64."""
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
+@pytest.mark.parametrize("text", ["", "abcd", "AAAA", "no proto"])
+def test_what_is_neither_text_nor_descriptor(text):
+    """It is refused in protoc's words alone."""
+    with pytest.raises(SchemaError, match=r"Schema id 7 (has no message|is no Protobuf)") as error:
+        PROTO.columns(text)
+    assert "WARNING" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["/etc/x.proto", "../x.proto", "a/../../x.proto", "a\\b", "", ".", "a\0b", "x" * 300])  # fmt: skip
