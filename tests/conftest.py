@@ -28,8 +28,10 @@ from tests.local_registry import LocalRegistry
 from tests.table_options import table_options
 from tools import class_archives
 from tools.local_topics import producer
+from tools.spark_home import spark_home
 
-# Tests start many JVMs for a few small jobs each.
+# Tests start many JVMs and Python workers for a few small jobs each.
+os.environ.setdefault("SPARK_HOME", str(spark_home()))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archives.flags(class_archives.SPARK))
 os.environ.setdefault("LOCAL_KAFKA_OPTS", class_archives.flags(class_archives.BROKER))
 

@@ -65,6 +65,7 @@ def main() -> None:
         spark = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         _use_tables(spark, kafka.bootstrap_servers, checkpoints)
+        kafka.stop()  # in good order: closing kills it, and a JVM that is killed writes no archive
         # The archive is written when the JVM ends; Spark gives no other way to wait for that.
         driver = spark.sparkContext._gateway.proc  # noqa: SLF001
         spark.stop()

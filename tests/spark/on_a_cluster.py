@@ -77,6 +77,8 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        # So that a task is seen as soon as it runs, and not only a tenth of a second after another.
+        .config("spark.ui.liveUpdate.period", "0")
         # So that the sink gets the first rows long before the last ones.
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
         .config("spark.executor.extraJavaOptions", os.environ["SPARK_SUBMIT_OPTS"])
@@ -85,6 +87,10 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
     spark.sparkContext.setLogLevel("ERROR")
     tracker = spark.sparkContext.statusTracker()
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "looks"})
+
+    def both_executors() -> bool:
+        registered = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver
+        return registered == len(executors()) == 2
 
     def reads() -> bool:
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -99,7 +105,7 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
         writer.trigger(availableNow=True).start().awaitTermination()
 
     reader = spark.read.format("upsert-kafka").schema(SCHEMA).options(**table(servers, source))
-    eventually(lambda: len(executors()) == 2, "both executors")
+    eventually(both_executors, "both executors")
     with killed_when(reads, lambda: executors()[:1]):
         rows = reader.load().where(SLOWLY).collect()
 
@@ -109,7 +115,7 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
         .options(**table(servers, source))
         .load()
     )
-    eventually(lambda: len(executors()) == 2, "another executor")
+    eventually(both_executors, "another executor")
     with killed_when(lambda: written(copied), lambda: executors()[:1]):
         copy = changes.where(SLOWLY).writeStream.format("upsert-kafka")
         run(copy.options(**table(servers, copied)), "copy")

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -53,7 +52,6 @@ def test_executors_of_a_cluster_may_be_killed(broker: Broker, tmp_path: Path) ->
     topics = (broker.servers, source, copied, counted)
     environment = {
         **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_HOSTNAME": "localhost",
         "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
         "SPARK_WORKER_DIR": str(tmp_path / "work"),

@@ -35,6 +35,7 @@ _SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "metadata.max.idle.interval.ms": "0",  # else two records a second, and a third of an idle broker's CPU time
 }
 
 _logger = logging.getLogger("pyspark_upsert_kafka")

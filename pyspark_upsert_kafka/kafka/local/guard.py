@@ -2,7 +2,7 @@
 
 The guard is a small process between the program and the broker. The program sends it requests
 through a pipe, one a line, and gets one reply a line. When the pipe ends or the program is gone,
-whatever ended it, the guard stops the broker and deletes the folder.
+whatever ended it, the guard kills the broker and deletes the folder.
 
 Both ends are in this file. The guard's end is run by path, without site-packages, to be there in
 milliseconds: nothing but the standard library can be imported here.
@@ -78,7 +78,7 @@ class BrokerGuard:
         self._ask("stop")
 
     def close(self) -> None:
-        """Stop the command that runs, delete the folder, and wait until both is done."""
+        """Kill the command that runs, delete the folder, and wait until both is done."""
         # Asked for, because a forked child of this program may hold the pipe open.
         self.process.communicate(_line("close"))
 
@@ -132,7 +132,10 @@ def _serve(folder: str, program: int) -> None:
             code = command.poll() if command else 0
             print(json.dumps(code), flush=True)  # noqa: T201 - the reply
     finally:
-        _stop(command)
+        # Not in good order, which takes a second and is for data that somebody will read again.
+        if command is not None:
+            command.kill()
+            command.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 
