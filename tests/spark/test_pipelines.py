@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 from tests.conftest import Broker, options
 from tests.spark.conftest import rows
 
-pytest.importorskip("pyspark.pipelines", reason="pipelines need PySpark 4.1")
+pipelines = pytest.importorskip("pyspark.pipelines", reason="pipelines need PySpark 4.1")
 
 pytestmark = pytest.mark.classic("runs pipelines as a client of the driver that it has")
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
 SCHEMA = "user_id BIGINT, region STRING, _change_type STRING"
 
-Run = Callable[[], "subprocess.CompletedProcess[str]"]
+Run = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 
 def definition(name: str) -> str:
@@ -36,7 +36,7 @@ def definition(name: str) -> str:
 def pipeline(
     folder: Path, connect_server: str, name: str, servers: str, topics: dict[str, str]
 ) -> Run:
-    """Makes the page's pipeline with one of its definitions; what is given runs it, as ``spark-pipelines run`` does.
+    """Makes the page's pipeline with one of its definitions; what is given runs it, as ``spark-pipelines`` does.
 
     Args:
         folder: Where it is made.
@@ -59,9 +59,9 @@ def pipeline(
     code = code.replace("localhost:9092", servers)
     (folder / "definitions" / f"{name}.py").write_text(code)
     environment = {**os.environ, "SPARK_REMOTE": connect_server}
-    program = [sys.executable, "-m", "pyspark.pipelines.cli", "run"]
-    return lambda: subprocess.run(
-        program,
+    program = [sys.executable, "-m", "pyspark.pipelines.cli"]
+    return lambda command: subprocess.run(
+        [*program, command],
         cwd=folder,
         env=environment,
         check=False,
@@ -86,12 +86,25 @@ def test_a_flow_into_a_sink(
     topics = {"users": users, "users_copy": copied}
     run = pipeline(tmp_path, connect_server, "users_copy", broker.servers, topics)
     change(spark, given, (1, "Asia", "upsert"), (2, "Asia", "upsert"), (2, None, "delete"))
-    first = run()
+    first = run("run")
     change(spark, given, (1, "Europe", "upsert"), (3, "Africa", "upsert"))
-    second = run()
+    second = run("run")
 
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert broker.pairs(copied) == broker.pairs(users)
     table = spark.read.format("upsert-kafka").schema("user_id BIGINT, region STRING")
     copy = table.options(**{**given, "topic": copied}).load()
     assert rows(copy) == [(1, "Europe"), (3, "Africa")]
+
+
+@pytest.mark.skipif(not hasattr(pipelines, "create_auto_cdc_flow"), reason="needs PySpark 4.2")
+def test_auto_cdc_ends_at_the_table(broker: Broker, connect_server: str, tmp_path: Path) -> None:
+    """A read of changes is what the flow wants; a table of Spark's own formats, which have no MERGE, is refused."""
+    topics = {"users": broker.topic(2)}
+    run = pipeline(tmp_path, connect_server, "users_now", broker.servers, topics)
+    checked = run("dry-run")
+    refused = run("run")
+
+    assert checked.returncode == 0, checked.stderr
+    assert refused.returncode != 0
+    assert "[AUTOCDC_TARGET_DOES_NOT_SUPPORT_MERGE]" in refused.stderr
