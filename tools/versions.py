@@ -104,7 +104,7 @@ def page(rows: Iterable[str]) -> str:
         *rows,
         "",
         "All tests run with the newest PySpark on the newest of these brokers (`make test`), many with PySpark 4.0 (`make test-pyspark-4.0`),",
-        "and the end-to-end tests over Spark Connect too (`make test-connect`).",
+        "and some over Spark Connect; `make test-connect` is for the other end-to-end tests over it.",
         "",
     ]
     return "\n".join(lines)
