@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-connect lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-connect lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -78,6 +78,17 @@ test-pyspark-4.0: .venv-4.0/.ready
 test-versions: $(READY) $(CLASS_ARCHIVES)
 	unset PYSPARK_PYTHON; $(BIN)/python -m tools.versions $(ARGS)
 
+# docs/lakehouse.md on the Spark that Delta Lake is made for.
+test-delta: .venv-4.2/.ready
+	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest tests/spark/test_lakehouse.py $(ARGS)
+
+.venv-4.2/.ready: pyproject.toml
+	@sh tools/check-needs "$(PYTHON)"
+	"$(PYTHON)" -m venv .venv-4.2
+	.venv-4.2/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-4.2/bin/pip install --quiet --editable . "pyspark==4.2.*" --group test
+	@touch .venv-4.2/.ready
+
 # What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
 # That library leaves sockets of connections that failed to the garbage collector.
 test-kafka-python-3: .venv-kafka-python-3/.ready
@@ -123,4 +134,4 @@ test-kerberos: $(READY)
 	$(BIN)/python -m pytest tests/kerberos/logins.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,117 @@
+"""The Python snippets of README and docs, and how they run in tests.
+
+What a page says and a test cannot have is replaced: the addresses ``localhost:9092`` and
+``http://localhost:8081``, the folders ``/tmp/checkpoints`` and ``/tmp/lake``, and the names of topics (wherever
+they stand in quotes) by unique ones, which exist unless the page creates them. A block of ``text`` right after one of
+``python`` is what that prints.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conftest import Broker
+
+ROOT = Path(__file__).parents[2]
+LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
+
+_BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_TOPIC = re.compile(
+    r"""["'](?:topic|error-handling\.log\.target)["']\s*[,:=]\s*["']([^"']+)["']|NewTopic\("([^"]+)\""""
+)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A block of Python, and what it prints where the page says so."""
+
+    code: str
+    output: str | None
+    line: int
+
+
+def snippets(page: str) -> list[Snippet]:
+    """The snippets of a page, in order."""
+    found: list[Snippet] = []
+    end = -1
+    for block in _BLOCK.finditer(page):
+        kind, text = block.groups()
+        if kind == "python":
+            found.append(Snippet(text, None, page[: block.start()].count("\n") + 2))
+            end = block.end()
+        elif found and not page[end : block.start()].strip():
+            found[-1] = Snippet(found[-1].code, text, found[-1].line)
+    return found
+
+
+def topics_in(code: str) -> set[str]:
+    """The topics that options name, or that the code creates."""
+    lists = [first or second for first, second in _TOPIC.findall(code)]
+    return {name for names in lists for name in names.split(";")}
+
+
+@dataclass(frozen=True)
+class World:
+    """What stands here for the addresses, the folders and the topics of a page."""
+
+    servers: str
+    folder: Path
+    topics: dict[str, str]
+    registry: str = ""
+
+    def translated(self, code: str) -> str:
+        """The code as it runs here."""
+        for name, unique in self.topics.items():
+            code = re.sub(rf"""(?<=["';]){re.escape(name)}(?=["';])""", unique, code)
+        code = code.replace("http://localhost:8081", self.registry)
+        code = code.replace("localhost:9092", self.servers)
+        return re.sub("/tmp/(?=checkpoints|lake)", f"{self.folder}/", code)
+
+    def run(self, snippet: Snippet, page: Path, namespace: dict[str, object]) -> None:
+        """Runs a snippet; errors show its place on the page."""
+        lines = "\n" * (snippet.line - 1) + self.translated(snippet.code)
+        exec(compile(lines, str(page), "exec"), namespace)
+
+    def as_on_the_page(self, output: str) -> str:
+        """What was printed, in the page's names."""
+        for name, unique in self.topics.items():
+            output = output.replace(unique, name)
+        return output.replace(self.servers, "localhost:9092")
+
+
+def check_page(
+    page: Path,
+    namespace: dict[str, object],
+    broker: Broker,
+    folder: Path,
+    printed: Callable[[], str],
+    registry: str = "",
+) -> None:
+    """Runs all snippets of a page, from top to bottom, and compares what they print.
+
+    Args:
+        page: The page.
+        namespace: Where they run.
+        broker: Where its topics are.
+        folder: For its checkpoints and tables.
+        printed: Gives what was printed since it was last called.
+        registry: Address of a schema registry.
+    """
+    found = snippets(page.read_text(encoding="utf-8"))
+    code = "\n".join(snippet.code for snippet in found)
+    topics = {name: f"{name}-{uuid.uuid4().hex[:8]}" for name in topics_in(code)}
+    for name, unique in topics.items():
+        if f'NewTopic("{name}"' not in code:
+            broker.create(unique)
+    world = World(broker.servers, folder, topics, registry)
+    for snippet in found:
+        printed()
+        world.run(snippet, page, namespace)
+        output = world.as_on_the_page(printed())
+
+        if snippet.output is not None:
+            assert snippet.output.strip() == output.strip(), f"{page.name}, line {snippet.line}"
