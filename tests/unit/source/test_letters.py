@@ -6,6 +6,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source.bad_message import BadMessage
+from pyspark_upsert_kafka.source.dead_letters import _letters as dead_letters
 from pyspark_upsert_kafka.source.letters import (
     Letter,
     Letters,
@@ -56,6 +58,25 @@ def messages(
 def test_a_letter_is_the_message_that_it_was(headers):
     """Only what was added is taken away, whatever headers the message had."""
     assert letter(b"k", None, [*headers, *ADDED]) == Letter(B, 7, 1000, b"k", None, headers)
+
+
+def test_what_is_sent_is_understood():
+    """A letter says all that is needed to write the message back."""
+    batch = RawBatch(
+        "t",
+        1,
+        [b"l", b"k"],
+        [b"v", None],
+        [6, 7],
+        timestamps=[999, 1000],
+        headers=[[], [("trace", b"1")]],
+    )
+    sent = dead_letters("letters", batch, [BadMessage(1, "key", "no JSON")])
+
+    assert list(sent.topic_of_each()) == ["letters"]
+    assert [letter(key, value, headers or []) for _, key, value, _, headers in sent.rows()] == [
+        Letter(B, 7, 1000, b"k", None, [("trace", b"1")])
+    ]
 
 
 @pytest.mark.parametrize(
