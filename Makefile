@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-connect lint bench bench-flink soak kills docs clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-connect lint bench bench-flink soak kills docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -46,6 +46,10 @@ kills: $(READY)
 
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md
+
+# A terminal with `show --follow`, as it is on README.
+picture: $(READY)
+	$(BIN)/python -m tools.picture docs/show.svg
 
 $(READY): pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"

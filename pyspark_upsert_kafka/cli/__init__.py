@@ -7,23 +7,22 @@ that the user can act on is printed as its message; anything else is a bug and k
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from pyspark_upsert_kafka.cli import ddl, demo, local_kafka, replay, show, sql
+from pyspark_upsert_kafka.cli.terminal import printable
 from pyspark_upsert_kafka.cli.user_message import user_message
 
-_COMMANDS = {
-    "ddl": ddl,
-    "demo": demo,
-    "local-kafka": local_kafka,
-    "replay": replay,
-    "show": show,
-    "sql": sql,
-}
+_COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
+"""Each is in the module of that name."""
 
 _INTERRUPTED = 130
 """The exit code that shells use for a program that Ctrl-C ended."""
+
+_CLOSED_PIPE = 141
+"""Likewise for one that SIGPIPE ended."""
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -35,9 +34,14 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code."""
-    given = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    # The others need not be imported: a person waits.
+    only = [name for name in _COMMANDS if name in words[:1]]
+    given = parser(only or _COMMANDS).parse_args(words)
     try:
         given.run(given)
+    except BrokenPipeError:
+        return _nobody_reads()
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped.\n")
         return _INTERRUPTED
@@ -45,13 +49,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = user_message(error)
         if message is None:
             raise
-        sys.stderr.write(f"{message}\n")
+        # It may show what a message holds.
+        sys.stderr.writelines(f"{printable(line)}\n" for line in message.split("\n"))
         return 1
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def _nobody_reads() -> int:
+    """Says nothing, as other programs before ``head`` do, and gives their exit code."""
+    # What is still buffered would fail again when Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _CLOSED_PIPE
+
+
+def parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
+    """The parser of the command line, with these commands."""
     root = argparse.ArgumentParser(
         prog="python -m pyspark_upsert_kafka",
         description="Kafka topics as tables for PySpark. Try it, run a Kafka, look into a topic.",
@@ -59,7 +71,8 @@ def parser() -> argparse.ArgumentParser:
         epilog="'python -m pyspark_upsert_kafka COMMAND --help' tells more about a command.",
     )
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, command in _COMMANDS.items():
+    for name in names:
+        command = import_module(f"pyspark_upsert_kafka.cli.{name.replace('-', '_')}")
         description = command.__doc__ or ""
         summary = description.splitlines()[0]
         subparser = commands.add_parser(

@@ -58,7 +58,7 @@ class ReaderWithLimits(StreamReader):
         from pyspark.sql.streaming.datasource import ReadAllAvailable
 
         unlimited = isinstance(limit, ReadAllAvailable)
-        return self._next(start, _NO_LIMITS if unlimited else self._options.limits)
+        return self.next_offset(start, _NO_LIMITS if unlimited else self._options.limits)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """The broker's latest offsets, which the query's progress shows beside its own, for `ProgressListener`."""
@@ -93,7 +93,7 @@ class ReaderWithoutLimits(StreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         """The end of the next batch, or the last one's when there is nothing new."""
-        return self._next(self._now, _NO_LIMITS)
+        return self.next_offset(self._now, _NO_LIMITS)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One for each Kafka partition with anything new, unless options want more or fewer."""

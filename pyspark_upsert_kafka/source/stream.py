@@ -90,7 +90,7 @@ class StreamReader(DataSourceStreamReader):
         if offset is not None and offset.positions and "group.id" in self._options.table.properties:
             self._observer.cluster.commit(offset.positions)
 
-    def _next(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    def next_offset(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
         """The end of the next batch, or ``start`` itself when there is nothing new.
 
         Spark compares offsets as text: the same positions spelled differently would start a batch.

@@ -39,23 +39,50 @@ def read_ranges(
         BrokerError: The broker stays away, or refuses.
     """
     schema = arrow_schema(table.schema)
-    handle_errors = error_handler(options)
-    reader = load_client(options.table.client).reader(
-        options.table.properties,
-        committed=options.read_committed,
-        fail_on_data_loss=options.fail_on_data_loss,
-        details=_details(table, options),
-    )
-    decoder = RangeDecoder(table, options)
+    reader = ChangeReader(table, options)
     for range_ in ranges:
-        read = _decoded(reader.read(range_), range_, decoder, handle_errors)
-        table_rows = options.mode == "snapshot"
-        found = (
-            _table(read, range_, schema, table.key_names, options) if table_rows else _rows(read)
-        )
+        changes = reader.read(range_)
+        if options.mode == "snapshot":
+            found = last_rows(changes, range_, table, options)
+        else:
+            found = (rows for _, rows in changes)
         for rows in found:
             if len(rows):
                 yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+
+class ChangeReader:
+    """Reads the messages of ranges as rows, deletes among them.
+
+    Args:
+        table: The table.
+        options: How it is read.
+        handle_errors: Called with each batch that has bad messages; None = as the options say.
+    """
+
+    def __init__(
+        self, table: Table, options: ReadOptions, handle_errors: ErrorHandler | None = None
+    ) -> None:
+        self._handle_errors = handle_errors or error_handler(options)
+        self._reader = load_client(options.table.client).reader(
+            options.table.properties,
+            committed=options.read_committed,
+            fail_on_data_loss=options.fail_on_data_loss,
+            details=_details(table, options),
+        )
+        self._decoder = RangeDecoder(table, options)
+
+    def read(self, range_: Range) -> Iterator[tuple[RawBatch, Rows]]:
+        """The messages of a range, or its share of them, and their rows.
+
+        Raises:
+            UpsertKafkaError: As `read_ranges` does.
+        """
+        for whole in self._reader.read(range_):
+            for batch, rows in self._decoder.decode(whole, range_.share):
+                if rows.bad:
+                    self._handle_errors(batch, rows.bad)
+                yield batch, rows
 
 
 class RangeDecoder:
@@ -109,34 +136,21 @@ def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple
         yield batch, decoded
 
 
-def _decoded(
-    batches: Iterable[RawBatch], range_: Range, decoder: RangeDecoder, handle_errors: ErrorHandler
-) -> Iterator[tuple[RawBatch, Rows]]:
-    for whole in batches:
-        for batch, rows in decoder.decode(whole, range_.share):
-            if rows.bad:
-                handle_errors(batch, rows.bad)
-            yield batch, rows
-
-
-def _rows(read: Iterable[tuple[RawBatch, Rows]]) -> Iterator[Rows]:
-    return (rows for _, rows in read)
-
-
-def _table(
-    changes: Iterable[tuple[RawBatch, Rows]],
-    range_: Range,
-    schema: pa.Schema,
-    key: Sequence[str],
-    options: ReadOptions,
+def last_rows(
+    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, table: Table, options: ReadOptions
 ) -> Iterator[Rows]:
-    """The last change of each key, if it is not a delete."""
+    """The last change of each key, if it is not a delete.
+
+    Raises:
+        OptionError: They take more memory than the options allow.
+    """
+    schema = arrow_schema(table.schema)
     memory = options.snapshot_bytes or worker_bytes() // 2
-    snapshot, last = Snapshot(key, memory), range_.begin
+    snapshot, last = Snapshot(table.key_names, memory), range_.begin
     try:
         for batch, rows in changes:
             last = batch.offsets[-1] if len(batch) else last
-            snapshot.add(_nullable(rows, schema), rows.deletes)
+            snapshot.add(nullable(rows, schema), rows.deletes)
         kept = snapshot.rows()
     except TooLargeError as error:
         raise too_large(range_, last + 1, error.size, memory) from None
@@ -144,7 +158,7 @@ def _table(
         yield Rows(each.columns, None, [])
 
 
-def _nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+def nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     """The rows with nullable columns: deletes among them have NULL in NOT NULL columns."""
     fields = [field.with_nullable(True) for field in schema]
     return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))

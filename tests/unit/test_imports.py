@@ -1,4 +1,4 @@
-"""What planning a query imports: Spark starts a process for each plan, and two for each micro-batch that is written."""
+"""What planning a query, and looking into a topic, imports: Spark starts a process for each plan, and two for each micro-batch that is written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ import pytest
 from tests.unit.children import run
 
 HEAVY = ("polars", "pyarrow.compute", "pyarrow.dataset", "orjson", "confluent_kafka", "kafka")
+
+SHOW = """
+import runpy, sys
+sys.argv = [
+    "show", "show", "--topic", "t", "--bootstrap-servers", "127.0.0.1:9", "--schema", "id BIGINT",
+    "--primary-key", "id", "--option", "properties.default.api.timeout.ms=1000",
+    "--option", "properties.request.timeout.ms=1000",
+]
+try:
+    runpy.run_module("pyspark_upsert_kafka", run_name="__main__")
+except SystemExit:
+    from pyspark import SparkContext
+    print([name for name in ("pandas", "sqlglot", "rich") if name in sys.modules], SparkContext._gateway)
+"""
 
 PROGRAM = """
 import sys
@@ -30,3 +44,12 @@ def test_a_plan_imports_nothing_that_only_tasks_need(format_: str) -> None:
 
     assert child.code == 0, child.wrong
     assert child.said == "[]\n"
+
+
+def test_show_starts_no_jvm_and_imports_what_it_needs() -> None:
+    """A person waits for the first row; pandas alone would cost as much as half of all the rest."""
+    child = run(SHOW)
+
+    assert child.code == 0, child.wrong
+    assert child.said == "[] None\n"
+    assert "127.0.0.1:9" in child.wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from pyspark_upsert_kafka.cli import parser
 from pyspark_upsert_kafka.cli.demo.sample_data import PageView
 from pyspark_upsert_kafka.cli.demo.topics import Topics
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 VIEWS = "page_views"
@@ -58,15 +60,29 @@ def start_counting(spark: SparkSession, topics: Topics, checkpoint: str) -> Stre
     )
 
 
-def counts_table(spark: SparkSession, topics: Topics) -> DataFrame:
-    """The current counts."""
-    options = topics.table(COUNTS, "user_region")
-    return spark.read.format("upsert-kafka").schema(_COUNT).options(**options).load()
-
-
 def read_counts(spark: SparkSession, topics: Topics) -> dict[str, tuple[int, int]]:
     """Region -> PV and UV, read from the topic."""
-    return {row.user_region: (row.pv, row.uv) for row in counts_table(spark, topics).collect()}
+    options = topics.table(COUNTS, "user_region")
+    table = spark.read.format("upsert-kafka").schema(_COUNT).options(**options).load()
+    return {row.user_region: (row.pv, row.uv) for row in table.collect()}
+
+
+def follow_command(topics: Topics) -> str:
+    """The command that redraws the counts while they change."""
+    return shlex.join(
+        ["python", "-m", "pyspark_upsert_kafka", *_show_arguments(topics), "--follow"]
+    )
+
+
+def print_counts(topics: Topics) -> None:
+    """Prints the counts, as the command ``show`` does."""
+    given = parser(["show"]).parse_args(_show_arguments(topics))
+    given.run(given)
+
+
+def _show_arguments(topics: Topics) -> list[str]:
+    where = ["--bootstrap-servers", topics.servers, "--topic", topics.named(COUNTS)]
+    return ["show", *where, "--schema", _COUNT, "--primary-key", "user_region"]
 
 
 def expected_counts(views: Iterable[PageView]) -> dict[str, tuple[int, int]]:

@@ -30,6 +30,9 @@ region and upserts the counts into topic {counts}: the region is the message key
 the newest message of a region is its row. Meanwhile users move, leave and come back in topic {users};
 a second query copies each change to topic {copy}, deletes included.
 
+Follow the table in another terminal:
+  {follow}
+
 The counts (PV = page views), read back from the topic while the queries run:
 """
 
@@ -43,10 +46,11 @@ def run_scenario(spark: SparkSession, topics: Topics, messages: int, chart_file:
     waves = list(generate_waves(messages))
     names = {"views": page_views.VIEWS, "counts": page_views.COUNTS}
     names |= {"users": users.USERS, "copy": users.COPY}
-    echo(_INTRODUCTION.format(**{word: topics.named(name) for word, name in names.items()}))
+    named = {word: topics.named(name) for word, name in names.items()}
+    echo(_INTRODUCTION.format(**named, follow=page_views.follow_command(topics)))
     _run_queries(spark, topics, waves)
     _check(spark, topics, waves)
-    _show(spark, topics, waves)
+    _show(topics, waves)
     _draw(spark, topics, chart_file)
 
 
@@ -133,9 +137,9 @@ def compare(table: str, found: Mapping[Key, Row], expected: Mapping[Key, Row]) -
     echo(f"  {table}: {len(found):,} rows, all equal")
 
 
-def _show(spark: SparkSession, topics: Topics, waves: list[Wave]) -> None:
+def _show(topics: Topics, waves: list[Wave]) -> None:
     echo(f"\nThe table in topic {topics.named(page_views.COUNTS)} (UV = different users):")
-    page_views.counts_table(spark, topics).orderBy("user_region").show()
+    page_views.print_counts(topics)
     user = users.user_with_most_changes(change for wave in waves for change in wave.changes)
     echo(f"User {user} in topic {topics.named(users.COPY)}, message by message:")
     for message in users.messages_of(topics, user):

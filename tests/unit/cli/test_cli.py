@@ -54,23 +54,6 @@ def test_module_runs_as_a_program() -> None:
     assert "the following arguments are required: COMMAND" in run.stderr
 
 
-def test_show_has_sensible_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without options ``show`` means JSON at localhost:9092, twenty rows of the table."""
-    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
-    given = parser().parse_args(["show", "--topic", "t"])
-
-    assert given.bootstrap_servers == "localhost:9092"
-    assert (given.key_format, given.value_format, given.limit) == ("json", "json", 20)
-    assert not given.changelog
-
-
-def test_show_takes_the_address_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KAFKA_BOOTSTRAP_SERVERS stands in for ``--bootstrap-servers``."""
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "elsewhere:9092")
-
-    assert parser().parse_args(["show", "--topic", "t"]).bootstrap_servers == "elsewhere:9092"
-
-
 def test_show_takes_any_option_of_the_connector() -> None:
     """``--option name=value`` may be repeated, and a value may hold an equals sign."""
     given = parser().parse_args(
@@ -83,8 +66,10 @@ def test_show_takes_any_option_of_the_connector() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["show"],
         ["show", "--topic", "t", "--option", "no-value"],
+        ["show", "--topic", "t", "--key", "7"],
+        ["show", "--topic", "t", "--at", "2026-01-31T12:00:00"],
+        ["show", "--topic", "t", "--limit", "0"],
         ["show", "--topic", "t", "--changelog", "--append"],
         ["local-kafka", "--port", "many"],
         ["nothing"],
@@ -96,16 +81,6 @@ def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
         main(arguments)
 
     assert ended.value.code == 2
-
-
-def test_wrong_options_are_told_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
-    """An option that does not exist is one sentence and exit code 1, at once."""
-    table = ["--schema", "id BIGINT", "--primary-key", "id"]
-
-    assert main(["show", "--topic", "t", *table, "--option", "primry-key=id"]) == 1
-    said = capsys.readouterr().err
-    assert "Did you mean 'primary-key'?" in said
-    assert "Traceback" not in said
 
 
 def test_a_bad_port_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,90 @@
+"""Print the table that a topic holds, or its changes, without writing a program and without Spark.
+
+For example:
+  show --topic users --schema "user_id BIGINT, region STRING" --primary-key user_id
+  show --ddl users.sql --follow
+  show --ddl users.sql --changelog --key user_id=7
+  show --ddl users.sql --at 2026-01-31T12:00:00Z --output json
+  show --topic page_views --schema "user_id BIGINT, page_id BIGINT" --append
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time, an_option
+
+_OUTPUTS = ("table", "json", "csv")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``show``."""
+    add = parser.add_argument
+    add("--topic", help="the topic; --ddl may name it")
+    add(
+        "--bootstrap-servers",
+        metavar="HOST:PORT",
+        help="address of Kafka (default: that of --ddl, $KAFKA_BOOTSTRAP_SERVERS, or localhost:9092)",
+    )
+    add("--schema", metavar="COLUMNS", help='columns of the table, as in "id BIGINT, name STRING"')
+    add("--ddl", metavar="FILE", help="Flink's CREATE TABLE statement: a file, or the text itself")
+    add("--primary-key", metavar="COLUMNS", help='columns of the message key, as in "id"')
+    add("--key-format", metavar="FORMAT", help="default: that of --ddl, or json")
+    add("--value-format", metavar="FORMAT", help="default: that of --ddl, or json")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--changelog", action="store_true", help="show every change, deletes too, not the table"
+    )
+    what.add_argument(
+        "--append", action="store_true", help="show every message as a row: the topic has no key"
+    )
+    add("--follow", action="store_true", help="go on with what arrives, until Ctrl-C")
+    add(
+        "--key",
+        metavar="COLUMN=VALUE[,...]",
+        type=a_key,
+        help="only this key; only the partition that holds it is read",
+    )
+    add(
+        "--at",
+        metavar="TIME",
+        type=a_time,
+        help="as it was just before this time, as in 2026-01-31T12:00:00Z",
+    )
+    add(
+        "--count",
+        action="store_true",
+        help="count live keys, tombstones, messages and bad messages instead",
+    )
+    add(
+        "--limit",
+        metavar="N",
+        type=a_limit,
+        help="rows at most, or 'all' (default: 20 in a table, all in json and csv)",
+    )
+    add(
+        "--output",
+        choices=_OUTPUTS,
+        help="default: table; with --follow into a pipe json, one change a line",
+    )
+    add(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=an_option,
+        help="any other option of the connector (docs/options.md); may be repeated",
+    )
+
+
+def run(given: argparse.Namespace) -> None:
+    """Shows the table.
+
+    Raises:
+        UpsertKafkaError: An argument or an option is wrong, a message cannot be decoded, or Kafka does not answer.
+    """
+    from pyspark_upsert_kafka.cli.show.command import (
+        show,
+    )  # not before it is known to be this command
+
+    show(given)

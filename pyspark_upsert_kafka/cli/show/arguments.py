@@ -1,0 +1,114 @@
+"""The arguments of ``show``: their texts, and which of them contradict each other."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime, timedelta, timezone
+
+from pyspark_upsert_kafka.core.errors import OptionError
+
+ALL = -1
+"""The limit that is none."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+_CONTRADICTIONS = {
+    ("count", "follow"): "--count ends with a number, and --follow does not end",
+    ("count", "limit"): "--count counts all of it",
+    ("count", "key"): "--count counts all keys",
+    ("at", "follow"): "--at looks back, and --follow forward",
+}
+
+
+def an_option(text: str) -> tuple[str, str]:
+    """Name and value of an option of the connector.
+
+    >>> an_option("value.csv.null-literal=a=b")
+    ('value.csv.null-literal', 'a=b')
+    """
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, but is {text!r}")
+    return name, value
+
+
+def a_key(text: str) -> str:
+    """The text of a key; which columns it has is not known yet."""
+    if "=" not in text:
+        raise argparse.ArgumentTypeError(f"expected COLUMN=VALUE, but is {text!r}")
+    return text
+
+
+def a_limit(text: str) -> int:
+    """A number of rows.
+
+    >>> a_limit("20"), a_limit("all") == ALL
+    (20, True)
+    """
+    if text.lower() == "all":
+        return ALL
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, or 'all', but is {text!r}")
+    return int(text)
+
+
+def a_time(text: str) -> int:
+    """A time with its zone as milliseconds since the epoch, rounded up: what is before it stays before it.
+
+    >>> a_time("1970-01-01T01:00:01+01:00"), a_time("1970-01-01T00:00:00.0001Z")
+    (1000, 1)
+    """
+    try:
+        time = datetime.fromisoformat(_with_offset(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a time such as 2026-01-31T12:00:00Z, but is {text!r}"
+        ) from None
+    if time.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has no zone: write {text}Z for UTC, or an offset as in {text}+01:00"
+        )
+    return -((_EPOCH - time) // timedelta(milliseconds=1))
+
+
+def _with_offset(text: str) -> str:
+    """The time as Python 3.10 reads it: with an offset for Z, and six digits of a fraction."""
+    begin, zone = (text[:-1], "+00:00") if text[-1:] in "Zz" else (text, "")
+    whole, dot, fraction = begin.partition(".")
+    digits = len(fraction) - len(fraction.lstrip("0123456789"))
+    return (
+        f"{whole}{dot}{fraction[:digits].ljust(6, '0')[:6] if dot else ''}{fraction[digits:]}{zone}"
+    )
+
+
+def check_arguments(given: argparse.Namespace) -> None:
+    """Raises OptionError for two arguments that cannot both be meant."""
+    for (one, other), why in _CONTRADICTIONS.items():
+        if is_given(given, one) and is_given(given, other):
+            raise OptionError(f"--{one} and --{other} contradict each other: {why}. Leave one out.")
+
+
+def is_given(given: argparse.Namespace, name: str) -> bool:
+    """Whether an argument stands on the command line; a time may be 0."""
+    value = getattr(given, name)
+    return value is not None and value is not False
+
+
+def output_of(given: argparse.Namespace, *, terminal: bool) -> str:
+    """The kind of output; a live table is drawn on a terminal only.
+
+    Raises:
+        OptionError: A live table is wanted where none can be drawn.
+    """
+    if given.follow and given.output == "table" and not terminal:
+        raise OptionError(
+            "--follow redraws its table, which needs a terminal: into a pipe or a file, give --output json or csv."
+        )
+    if given.output is not None:
+        return str(given.output)
+    return "json" if given.follow and not terminal else "table"
+
+
+def prints_changes(given: argparse.Namespace) -> bool:
+    """Whether the changes are followed line by line, and no table is redrawn."""
+    return bool(given.follow) and given.output != "table"

@@ -1,0 +1,158 @@
+"""What ``show`` does, by its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_upsert_kafka.cli.show.arguments import ALL, check_arguments, output_of
+from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
+from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
+from pyspark_upsert_kafka.cli.show.output import output_named
+from pyspark_upsert_kafka.cli.show.planning import Plan, planned
+from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.terminal import printable
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.offsets import Range
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.cli.show.following import Follower
+
+_ROWS_OF_A_TABLE = 20
+"""So many rows are printed in a table unless more are wanted."""
+
+_MOST_LIVE_ROWS = 1_000
+"""No terminal has more lines."""
+
+
+def show(given: argparse.Namespace) -> None:
+    """Shows what the arguments say. Raises UpsertKafkaError."""
+    check_arguments(given)
+    given.output = output_of(given, terminal=sys.stdout.isatty())
+    if given.limit is None:
+        given.limit = _ROWS_OF_A_TABLE if given.output == "table" else ALL
+    plan = planned(given)
+    key = None if given.key is None else one_key(given.key, plan.table)
+    try:
+        if given.follow:
+            _follow(given, plan, key)
+        elif given.count:
+            _count(given.output, plan, ranges_to_read(plan, key))
+        else:
+            _print(given, plan, ranges_to_read(plan, key), key)
+    except DecodeError as error:
+        if error.stage != "null-key":
+            raise
+        raise NoKeyError(*error.args) from None
+
+
+class NoKeyError(DecodeError):
+    """A message without a key: perhaps the topic is none of a table."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} If no message of the topic has a key: --append shows each as a row."
+
+
+def _print(
+    given: argparse.Namespace, plan: Plan, ranges: Sequence[Range], key: OneKey | None
+) -> None:
+    """The table by its key; changes, and a whole table for a program, as they are read."""
+    output = output_named(given.output, plan.table.schema)
+    ordered = plan.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
+    found = rows_of(plan, ranges, key, prints=not ordered and given.output != "table")
+    if ordered:
+        first = FirstRows(plan.table.key_names, given.limit)
+        for rows in found:
+            first.add(rows)
+        for rows in first.rows():
+            output.write(rows)
+        cut = given.limit != ALL and first.count > given.limit
+        output.end(
+            f"{given.limit:,} of {first.count:,} rows; --limit all prints all." if cut else ""
+        )
+        return
+    is_cut = False
+    for rows, is_cut in limited(found, given.limit):  # noqa: B007 - the last one says it
+        output.write(rows)
+    output.end(f"The first {given.limit:,} rows; --limit all prints all." if is_cut else "")
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """The rows up to a limit, and with the last of them whether there are more."""
+    left = limit
+    for rows in batches:
+        if limit == ALL or rows.num_rows <= left:
+            yield rows, False
+            left -= rows.num_rows
+            continue
+        yield rows.slice(0, left), True
+        return
+
+
+def _count(output: str, plan: Plan, ranges: Sequence[Range]) -> None:
+    from pyspark_upsert_kafka.cli.show.counting import counted
+
+    counts = counted(plan, ranges)
+    numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
+    if plan.options.mode == "append":
+        del numbers["live_keys"], numbers["tombstones"]
+    if output == "json":
+        sys.stdout.write(f"{json.dumps(numbers)}\n")
+    elif output == "csv":
+        sys.stdout.write(f"{','.join(numbers)}\n{','.join(map(str, numbers.values()))}\n")
+    else:
+        for name, number in numbers.items():
+            sys.stdout.write(f"{name.replace('_', ' '):<12}  {number:>13,}\n")
+    sys.stdout.flush()
+    if counts.first_bad is not None:
+        sys.stderr.write(f"The first bad message: {printable(str(counts.first_bad))}\n")
+
+
+def _follow(given: argparse.Namespace, plan: Plan, key: OneKey | None) -> None:
+    """Until Ctrl-C."""
+    from pyspark_upsert_kafka.cli.show.following import Follower
+
+    follower = Follower(plan, key)
+    try:
+        if given.output == "table":
+            _redraw(given, plan, follower)
+        else:
+            _print_changes(given, plan, follower)
+    except KeyboardInterrupt:
+        return
+
+
+def _redraw(given: argparse.Namespace, plan: Plan, follower: Follower) -> None:
+    from pyspark_upsert_kafka.cli.show.live_rows import LastRows, TableRows
+    from pyspark_upsert_kafka.cli.show.live_table import LiveTable
+
+    is_table = plan.options.mode == "snapshot"
+    limit = sys.maxsize if given.limit == ALL else given.limit
+    names = plan.table.key_names if is_table else ()
+    table = LiveTable(str(plan.options.table.topics), plan.table.schema, names, limit)
+    shown = TableRows(plan) if is_table else LastRows(plan, min(limit, _MOST_LIVE_ROWS))
+    table.follow(follower.changes(), shown)
+
+
+def _print_changes(given: argparse.Namespace, plan: Plan, follower: Follower) -> None:
+    schema = arrow_schema(plan.table.schema)
+    output = output_named(given.output, plan.table.schema)
+    batches = (
+        pa.RecordBatch.from_arrays(change[1].columns, schema=schema)
+        for change in follower.changes()
+        if change is not None
+    )
+    printed = 0
+    for rows, _ in limited(batches, given.limit):
+        output.write(rows)
+        sys.stdout.flush()
+        printed += rows.num_rows
+        if printed == given.limit:
+            return

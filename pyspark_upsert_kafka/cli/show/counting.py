@@ -1,0 +1,102 @@
+"""``--count``: how many live keys, tombstones, messages and bad messages there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.cli.show.progress import ReadProgress
+from pyspark_upsert_kafka.cli.show.reading import watched
+from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source.bad_message import BadMessage
+from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.source.snapshot import Snapshot, TooLargeError, too_large
+from pyspark_upsert_kafka.source.task import ChangeReader
+from pyspark_upsert_kafka.source.worker_memory import worker_bytes
+
+
+@dataclass
+class Counts:
+    """What is counted; a source without keys has neither live keys nor tombstones.
+
+    Args:
+        live_keys: Keys whose last message is no tombstone.
+        tombstones: Messages without a value.
+        messages: All messages.
+        bad_messages: Those that cannot be decoded.
+        first_bad: What is wrong with the first of these; None = there is none.
+    """
+
+    live_keys: int = 0
+    tombstones: int = 0
+    messages: int = 0
+    bad_messages: int = 0
+    first_bad: DecodeError | None = None
+
+    def note_bad(self, batch: RawBatch, bad: Sequence[BadMessage]) -> None:
+        """Counts bad messages."""
+        self.bad_messages += len(bad)
+        if self.first_bad is None:
+            first = bad[0]
+            offset = batch.offsets[first.index]
+            self.first_bad = DecodeError(
+                batch.topic, batch.partition, offset, first.stage, first.reason
+            )
+
+
+def counted(planned: Plan, ranges: Sequence[Range]) -> Counts:
+    """The counts of some ranges; no bad message makes this raise.
+
+    Raises:
+        OptionError: The keys take more memory than the options allow.
+        BrokerError: The broker stays away, or refuses.
+    """
+    counts = Counts()
+    # Whatever else is done with bad messages, here they are counted, and are no rows.
+    options = replace(planned.options, error_mode="ignore")
+    reader = ChangeReader(planned.table, options, counts.note_bad)
+    is_keyed = planned.options.mode != "append"
+    with closing(ReadProgress(sum(range_.size for range_ in ranges))) as progress:
+        for range_ in ranges:
+            keys = _Keys(planned, range_)
+            for batch, rows in watched(reader.read(range_), range_, progress):
+                counts.messages += len(batch)
+                if is_keyed:
+                    counts.tombstones += batch.values.count(None)
+                    keys.add(batch, rows)
+            counts.live_keys += keys.count()
+    return counts
+
+
+class _Keys:
+    """The live keys of a range."""
+
+    def __init__(self, planned: Plan, range_: Range) -> None:
+        names = planned.table.key_names
+        self._range, self._read_to = range_, range_.begin
+        self._places = [planned.table.schema.names.index(name) for name in names]
+        self._names = [str(place) for place in self._places]
+        self._memory = planned.options.snapshot_bytes or worker_bytes() // 2
+        self._snapshot = Snapshot(self._names, self._memory)
+
+    def add(self, batch: RawBatch, rows: Rows) -> None:
+        """Adds changes."""
+        self._read_to = batch.offsets[-1] + 1 if len(batch) else self._read_to
+        columns = [rows.columns[place] for place in self._places]
+        try:
+            self._snapshot.add(pa.RecordBatch.from_arrays(columns, self._names), rows.deletes)
+        except TooLargeError as error:
+            raise too_large(self._range, self._read_to, error.size, self._memory) from None
+
+    def count(self) -> int:
+        """How many there are."""
+        try:
+            return sum(rows.num_rows for rows in self._snapshot.rows())
+        except TooLargeError as error:
+            raise too_large(self._range, self._read_to, error.size, self._memory) from None

@@ -1,0 +1,53 @@
+"""The first rows of a table by its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.cli.show.arguments import ALL
+
+_CUT_AT = 100_000
+"""Rows beyond the limit are dropped whenever so many have come."""
+
+
+class FirstRows:
+    """Gathers rows and keeps those that come first by their key.
+
+    Args:
+        key: The columns of the key.
+        limit: So many rows at most, or ALL.
+    """
+
+    def __init__(self, key: Sequence[str], limit: int) -> None:
+        self._order = [(str(at), "ascending") for at in range(len(key))]
+        self._key = list(key)
+        self._limit = limit
+        self._batches: list[pa.RecordBatch] = []
+        self._kept = 0
+        self.count = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Adds rows."""
+        self._batches.append(rows)
+        self._kept += rows.num_rows
+        self.count += rows.num_rows
+        if self._limit != ALL and self._kept > _CUT_AT + self._limit:
+            self._cut()
+
+    def rows(self) -> list[pa.RecordBatch]:
+        """The first rows, in the order of their keys."""
+        if self._batches:
+            self._cut()
+        return self._batches
+
+    def _cut(self) -> None:
+        table = pa.Table.from_batches(self._batches)
+        # Named by their place: a key column may have any name.
+        keys = table.select(self._key).rename_columns([name for name, _ in self._order])
+        order = pc.sort_indices(keys, sort_keys=self._order)
+        first = order if self._limit == ALL else order[: self._limit]
+        self._batches = table.take(first).to_batches()
+        self._kept = len(first)

@@ -1,0 +1,81 @@
+"""``--follow``: what a topic holds, and then what arrives: micro-batches as Spark plans them, without Spark."""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark_upsert_kafka.cli.show.one_key import OneKey
+from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.cli.show.reading import KeyPartitions, key_partitions
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.options import Limits, Position
+from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.source.stream import StreamReader
+from pyspark_upsert_kafka.source.task import ChangeReader
+
+_NO_LIMITS = Limits()
+
+
+class Follower:
+    """Reads what there is and what arrives, without an end.
+
+    Args:
+        planned: What is read.
+        key: The only key that is wanted; None = all.
+
+    Raises:
+        OptionError: The options name an end.
+    """
+
+    def __init__(self, planned: Plan, key: OneKey | None) -> None:
+        if planned.options.end.kind != "latest-offset":
+            raise OptionError("--follow has no end: leave out 'scan.bounded.mode'.")
+        options = replace(planned.options, end=Position("unbounded"))
+        self._planned, self._key = planned, key
+        self._stream = StreamReader(planned.table, options)
+        self._reader = ChangeReader(planned.table, options)
+
+    def changes(self) -> Iterator[tuple[TopicPartition, Rows] | None]:
+        """The rows of changes, each with where they are; None = all that has arrived so far was read.
+
+        Raises:
+            BrokenPipeError: Nobody reads the output any more.
+            UpsertKafkaError: As a streaming query would raise it.
+        """
+        start = self._stream.initialOffset()
+        places = None if self._key is None else key_partitions(self._planned, self._key)
+        while True:
+            end = self._stream.next_offset(start, _NO_LIMITS)
+            if end is not start:
+                for range_ in self._ranges(start, end, places):
+                    yield from self._rows(range_)
+            start = end
+            stop_without_reader()
+            yield None
+
+    def _ranges(
+        self, start: dict[str, object], end: dict[str, object], places: KeyPartitions | None
+    ) -> Iterator[Range]:
+        for partition in self._stream.partitions(start, end):
+            for range_ in partition.value:
+                if places is None or places.may_hold(range_):
+                    yield range_
+
+    def _rows(self, range_: Range) -> Iterator[tuple[TopicPartition, Rows]]:
+        place = TopicPartition(range_.topic, range_.partition)
+        changes = self._reader.read(range_)
+        for _, rows in changes if self._key is None else self._key.matching(changes):
+            if len(rows):
+                yield place, rows
+
+
+def stop_without_reader() -> None:
+    """Raises BrokenPipeError when the pipe's reader is gone; writing would tell only when something arrives."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError

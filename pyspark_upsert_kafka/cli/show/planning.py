@@ -1,0 +1,169 @@
+"""From the arguments of ``show`` to the table and how it is read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_upsert_kafka.cli.raw_messages import raw_messages
+from pyspark_upsert_kafka.cli.show.arguments import prints_changes
+from pyspark_upsert_kafka.core.errors import OptionError, shown
+from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.properties import client_properties
+from pyspark_upsert_kafka.core.spark_ddl import spark_columns
+from pyspark_upsert_kafka.core.table import Table, table_to_read
+from pyspark_upsert_kafka.format_catalog import format_named, format_options
+from pyspark_upsert_kafka.source.sides import check_sides
+
+_ADVICE = (
+    "A topic does not say what its columns are, nor which of them make the key: give both, for "
+    'example --schema "id BIGINT, name STRING" --primary-key id, or --ddl with a CREATE TABLE statement.'
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is read.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    table: Table
+    options: ReadOptions
+
+
+def planned(given: argparse.Namespace) -> Plan:
+    """The table that the arguments describe.
+
+    Raises:
+        OptionError: An option is wrong, or the key is missing; the topic's first message is a hint.
+        SchemaError: Columns, key or types do not fit.
+    """
+    raw = connector_options(given)
+    key_is_missing = raw["read.mode"] != "append" and {"primary-key", "key.fields"}.isdisjoint(raw)
+    # Options in a statement are not among them, but its columns and key are.
+    knows_columns = given.schema or "ddl" in raw or _has_schema(raw["value.format"])
+    if not knows_columns or (key_is_missing and "ddl" not in raw):
+        raise OptionError(_first_message_hint(raw))
+    options = read_options(raw, format_options, stream=False)
+    table = table_to_read(_schema(given, raw, options), options)
+    check_sides(table, options)
+    return Plan(table, options)
+
+
+def connector_options(given: argparse.Namespace) -> dict[str, str]:
+    """The connector's options: what ``--option`` says before other arguments, a statement, and defaults."""
+    options = {
+        name: value
+        for name, value in {
+            "topic": given.topic,
+            "properties.bootstrap.servers": given.bootstrap_servers,
+            "primary-key": given.primary_key,
+            "key.format": given.key_format,
+            "value.format": given.value_format,
+            "read.mode": "changelog" if given.changelog else "append" if given.append else None,
+        }.items()
+        if value is not None
+    }
+    if given.at is not None:
+        options |= {
+            "scan.bounded.mode": "timestamp",
+            "scan.bounded.timestamp-millis": str(given.at),
+        }
+    if given.ddl is not None:
+        options["ddl"] = statement_in(given.ddl)
+    options |= {name.lower(): value for name, value in given.option}
+    default_mode = "changelog" if prints_changes(given) else "snapshot"
+    return {**_defaults({**_declared(options.get("ddl")), **options}, default_mode), **options}
+
+
+def _declared(statement: str | None) -> Mapping[str, str]:
+    """The options that a statement has."""
+    if statement is None:
+        return {}
+    from pyspark_upsert_kafka.core.ddl import table_definition
+
+    return table_definition(statement).options
+
+
+def _defaults(known: Mapping[str, str], default_mode: str) -> dict[str, str]:
+    servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or "localhost:9092"
+    mode = known.get("read.mode", default_mode)
+    defaults = {
+        "properties.bootstrap.servers": servers,
+        "value.format": "json",
+        "read.mode": mode,
+        **({} if mode == "append" else {"key.format": "json"}),
+    }
+    # What stands in a statement is needed beside it too: of these only the mode.
+    return {
+        name: value for name, value in defaults.items() if name not in known or name == "read.mode"
+    }
+
+
+def statement_in(text: str) -> str:
+    """The statement itself, or what is in the file of that name.
+
+    Raises:
+        OptionError: The file cannot be read.
+    """
+    if "(" in text:
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"The file {text!r} of --ddl cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"The file {text!r} of --ddl is not UTF-8.") from None
+
+
+def _has_schema(value_format: str) -> bool:
+    return format_named(value_format, "value").columns is not None
+
+
+def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOptions) -> StructType:
+    """The columns of the table; those of a changelog say too what happened, when and where."""
+    if given.schema:
+        columns = spark_columns(given.schema)
+    else:
+        from pyspark_upsert_kafka.source.schema_inference import inferred_schema
+
+        columns = inferred_schema(raw)
+    if options.mode == "snapshot":
+        return columns
+    before = [] if options.mode == "append" else _missing(columns, "change-type")
+    after = _missing(columns, "timestamp", "partition", "offset")
+    if options.error_mode == "column":
+        after += _missing(columns, "error")
+    return StructType([*before, *columns, *after])
+
+
+def _missing(columns: StructType, *keys: str) -> list[StructField]:
+    """The reserved columns of these metadata keys that are not among the columns."""
+    names = {name.lower() for name in columns.names}
+    wanted = [METADATA[key] for key in keys]
+    return [
+        StructField(str(each.column), each.types[0]) for each in wanted if each.column not in names
+    ]
+
+
+def _first_message_hint(raw: Mapping[str, str]) -> str:
+    """Says that columns and key are needed, with the first message of the topic as a hint."""
+    topic = raw.get("topic")
+    if topic is None:
+        return f"{_ADVICE}\nAnd name the topic: --topic."
+    first = next(raw_messages(client_properties(dict(raw), group_start=False), topic), None)
+    if first is None:
+        return f"{_ADVICE}\nTopic {topic!r} has no message yet."
+    return (
+        f"{_ADVICE}\nThe first message of topic {topic!r}:\n"
+        f"  key    {shown(first.key)}\n  value  {shown(first.value)}"
+    )

@@ -1,0 +1,70 @@
+"""How far a read is, on a terminal: a bar that is gone when the read is done."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_BEGINS_AFTER_S = 0.5
+"""What is done sooner needs no bar."""
+
+
+class ReadProgress:
+    """Shows the offsets that are read, if that takes long and a person may look on.
+
+    Args:
+        offsets: How many there are.
+        prints: Whether rows are printed meanwhile: on a terminal, these show enough.
+    """
+
+    def __init__(self, offsets: int, *, prints: bool = False) -> None:
+        self._offsets, self._prints = offsets, prints
+        self._began = time.monotonic()
+        self._read = 0
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def advance(self, offsets: int) -> None:
+        """Says that so many more are read."""
+        self._read += offsets
+        if self._bar is None and self._is_wanted():
+            self._bar = _bar()
+            self._task = self._bar.add_task("reading", total=self._offsets)
+            self._bar.start()
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self._read)
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _is_wanted(self) -> bool:
+        if not sys.stderr.isatty() or (self._prints and sys.stdout.isatty()):
+            return False
+        return time.monotonic() - self._began > _BEGINS_AFTER_S
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("offsets"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

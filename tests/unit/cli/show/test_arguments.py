@@ -1,0 +1,101 @@
+"""The arguments of ``show``: texts that mean something, and those that contradict each other."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from pyspark_upsert_kafka.cli import main, parser
+from pyspark_upsert_kafka.cli.show.arguments import ALL, a_limit, a_time, output_of
+
+TABLE = ["show", "--topic", "t", "--schema", "id BIGINT", "--primary-key", "id"]
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T00:00:01z", 1_000),
+        ("1970-01-01 00:00:01+00:00", 1_000),
+        ("1970-01-01T01:00:00+01:00", 0),
+        ("1970-01-01T00:00:00.5Z", 500),
+        ("1970-01-01T00:00:00.123456Z", 124),  # what is before it stays before it
+        ("1970-01-01T00:00:00.000001-00:30", 1_800_001),
+        ("1969-12-31T23:59:59.9995Z", 0),
+        ("2026-01-31T12:00Z", 1_769_860_800_000),
+    ],
+)
+def test_times(text: str, milliseconds: int) -> None:
+    """A time with a zone is milliseconds, rounded up."""
+    assert a_time(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("2026-01-31T12:00:00", "has no zone: write 2026-01-31T12:00:00Z for UTC"),
+        ("yesterday", "expected a time such as 2026-01-31T12:00:00Z, but is 'yesterday'"),
+        ("2026-02-30T12:00:00Z", "expected a time such as"),
+        ("", "expected a time such as"),
+    ],
+)
+def test_no_times(text: str, sentence: str) -> None:
+    """A time without a zone, and what is no time, is refused."""
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        a_time(text)
+    assert sentence in str(error.value)
+
+
+def test_limits() -> None:
+    """A limit is a number of rows from 1 on, or all of them."""
+    assert (a_limit("1"), a_limit("ALL")) == (1, ALL)
+    for text in ("0", "-1", "many", ""):
+        with pytest.raises(argparse.ArgumentTypeError):
+            a_limit(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--count", "--follow"], "--count and --follow contradict each other"),
+        (["--count", "--limit", "3"], "--count and --limit contradict each other"),
+        (["--count", "--key", "id=1"], "--count and --key contradict each other"),
+        (["--at", "1970-01-01T00:00:00Z", "--follow"], "--at and --follow contradict each other"),
+        (["--follow", "--output", "table"], "--follow redraws its table, which needs a terminal"),
+        (["--key", "user=1"], "--key 'user=1' is not a value for each column of the key"),
+        (["--key", "id=one"], "--key: 'one' is no value of column 'id', which is BIGINT"),
+        (["--follow", "--option", "scan.bounded.mode=group-offsets", "--option", "properties.group.id=g"],
+         "--follow has no end: leave out 'scan.bounded.mode'."),
+        (["--option", "primry-key=id"], "Did you mean 'primary-key'?"),
+        (["--option", "value.format=xml"], "Unknown value format 'xml'"),
+        (["--ddl", "none.sql"], "The file 'none.sql' of --ddl cannot be read: No such file or directory."),
+        (["--ddl", "CREATE TABLE t (id INT"], "SQL, line 1, column 23"),
+        (["--schema", "id BIGNT"], "The columns cannot be read at character 4: expected a type of Spark"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is one sentence and exit code 1, before any broker is asked, and nothing is printed."""
+    assert main([*TABLE, *arguments]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert sentence in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "terminal", "output"),
+    [
+        ([], True, "table"),
+        ([], False, "table"),
+        (["--follow"], True, "table"),
+        (["--follow"], False, "json"),
+        (["--follow", "--output", "csv"], True, "csv"),
+        (["--output", "json"], True, "json"),
+    ],
+)
+def test_outputs(arguments: list[str], terminal: bool, output: str) -> None:
+    """A table, unless another output is wanted, or changes are followed into a pipe."""
+    assert output_of(parser().parse_args([*TABLE, *arguments]), terminal=terminal) == output

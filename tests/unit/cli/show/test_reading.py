@@ -1,0 +1,180 @@
+"""What is read of a topic, against a broker in memory: which ranges, in which order, once and then as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from pyspark_upsert_kafka.cli.show import following, key_place, reading
+from pyspark_upsert_kafka.cli.show.counting import counted
+from pyspark_upsert_kafka.cli.show.following import Follower
+from pyspark_upsert_kafka.cli.show.one_key import one_key
+from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, rows_of
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.murmur2 import partition_of
+from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.spark_ddl import spark_columns
+from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source import observer, task
+from tests.table_options import table_options
+from tests.unit.source.fake_cluster import Clock, FakeCluster, world
+
+Message = tuple[bytes, "bytes | None"]
+
+
+def user(number: int, name: str | None) -> Message:
+    """A message; one without a name is a tombstone."""
+    key = b'{"id":%d}' % number
+    return key, None if name is None else b'{"id":%d,"name":"%s"}' % (number, name.encode())
+
+
+@dataclass
+class Topic:
+    """Topic ``t`` of two partitions; it keeps which ranges were read."""
+
+    cluster: FakeCluster
+    clock: Clock
+    messages: dict[int, list[Message]] = field(default_factory=lambda: {0: [], 1: []})
+    asked: list[Range] = field(default_factory=list)
+
+    def put(self, *messages: Message, partition: int | None = None) -> None:
+        """Appends messages, each where Java's producer puts it, or all to one partition."""
+        for message in messages:
+            where = partition_of(message[0], 2) if partition is None else partition
+            self.messages[where].append(message)
+            self.cluster.produce("t", where)
+
+    def reader(self, *_: object, **__: object) -> Topic:
+        """As `Client.reader`."""
+        return self
+
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """As `RangeReader.read`."""
+        self.asked.append(range_)
+        found = self.messages[range_.partition][range_.begin : range_.end]
+        keys, values = map(list, zip(*found, strict=True))
+        yield RawBatch("t", range_.partition, keys, values, [*range(range_.begin, range_.end)])
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
+    """An empty topic; nobody reads standard output."""
+    there = world(monkeypatch)
+    there.cluster.create("t", 2)
+    found = Topic(there.cluster, there.clock)
+    client = observer.load_client("any")
+    client.reader = found.reader  # type: ignore[method-assign]
+    for module in (task, reading, key_place, observer):
+        monkeypatch.setattr(module, "load_client", lambda _: client)
+    monkeypatch.setattr(following, "stop_without_reader", lambda: None)
+    return found
+
+
+def plan(**more: str) -> Plan:
+    """A table of ids and names."""
+    options = read_options(table_options(**more), format_options, stream=False)
+    return Plan(table_to_read(spark_columns("id BIGINT, name STRING"), options), options)
+
+
+def table(planned: Plan, key: str | None = None) -> list[tuple[int, str]]:
+    """The rows that are shown."""
+    only = None if key is None else one_key(key, planned.table)
+    ranges = ranges_to_read(planned, only)
+    batches = rows_of(planned, ranges, only, prints=False)
+    return sorted(tuple(row.values()) for rows in batches for row in rows.to_pylist())
+
+
+def test_a_key_is_looked_for_in_its_partition(topic: Topic) -> None:
+    """Of the other one nothing is read."""
+    topic.put(*[user(at, name) for name in ("a", "b") for at in range(10)])
+    for number in range(10):
+        topic.asked.clear()
+
+        assert table(plan(), f"id={number}") == [(number, "b")]
+        assert {range_.partition for range_ in topic.asked} == {
+            partition_of(user(number, "")[0], 2)
+        }
+    assert table(plan(), "id=77") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "partition"), [((b'{ "id": 3 }', b'{"id":3,"name":"a"}'), 1), (user(3, "a"), 0)]
+)
+def test_a_key_of_another_writer(
+    topic: Topic, message: Message, partition: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where one key is spelt otherwise, or is in another partition, all are read, and that is said."""
+    assert partition_of(user(3, "a")[0], 2) == 1
+    topic.put(message, partition=partition)
+
+    assert table(plan(), "id=3") == [(3, "a")]
+    assert "Every partition is read: topic 't'" in caplog.text
+
+
+def test_counts(topic: Topic) -> None:
+    """Live keys are those of the table; a bad message is counted, and the first one told."""
+    topic.put(user(1, "a"), user(2, "a"), user(2, None), user(3, None), user(1, "b"))
+    topic.put((b"{", b"{"), (b'{"id":4}', b"{"), partition=1)
+    planned = plan()
+    counts = counted(planned, ranges_to_read(planned, None))
+
+    assert (counts.live_keys, counts.tombstones, counts.messages, counts.bad_messages) == (
+        1,
+        2,
+        7,
+        2,
+    )
+    assert counts.first_bad is not None
+    assert (counts.first_bad.partition, counts.first_bad.stage) == (1, "key")
+
+
+def test_changes_are_followed(topic: Topic) -> None:
+    """What there is comes first, then what arrives, each once; between them it is said that all was read."""
+    topic.put(user(1, "a"), user(2, "b"))
+    changes = Follower(plan(), None).changes()
+    names = []
+    for round_ in range(3):
+        while (change := next(changes)) is not None:
+            _, rows = change
+            names += rows.columns[1].to_pylist()
+        assert len(names) == 2 + round_
+        topic.put(user(1, f"c{round_}"))
+        topic.clock.sleep(1)
+
+    assert sorted(names) == ["a", "b", "c0", "c1"]
+
+
+def test_one_key_is_followed(topic: Topic) -> None:
+    """Of other partitions nothing is read."""
+    topic.put(*[user(at, "a") for at in range(10)])
+    planned = plan()
+    changes = Follower(planned, one_key("id=3", planned.table)).changes()
+
+    assert [place for place, rows in iter(lambda: next(changes), None) if len(rows)] == [
+        TopicPartition("t", 1)
+    ]
+    assert {range_.partition for range_ in topic.asked} == {1}
+
+
+def test_what_has_an_end_is_not_followed(topic: Topic) -> None:
+    """An end in the options contradicts it."""
+    ends = {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "partition:0,offset:1"}  # fmt: skip
+
+    with pytest.raises(OptionError, match=r"leave out 'scan\.bounded\.mode'"):
+        Follower(plan(**ends), None)
+
+
+def test_a_topic_that_is_not_there(topic: Topic) -> None:
+    """It is an error for each of them."""
+    topic.cluster.delete("t")
+
+    with pytest.raises(BrokerError, match="does not exist"):
+        ranges_to_read(plan(), None)
+    with pytest.raises(BrokerError, match="does not exist"):
+        next(Follower(plan(), None).changes())
