@@ -177,6 +177,14 @@ def _field(node: exp.Expr, query: Query) -> exp.Expr:
     return extract(unit, node.expression)
 
 
+def _literal(node: exp.Expr, _: Query) -> exp.Expr:
+    """A number with a point is a DECIMAL of all its digits; Spark leaves out a zero before the point."""
+    whole, point, fraction = node.name.partition(".")
+    if node.is_string or not point or not fraction.isdecimal():
+        return node
+    return spark_cast(node.copy(), f"DECIMAL({len(whole + fraction)}, {len(fraction)})")
+
+
 def _column(node: exp.Expr, _: Query) -> exp.Expr:
     """LOCALTIMESTAMP has no brackets."""
     return FUNCTIONS["LOCALTIMESTAMP"].make(()) if node.sql() == "LOCALTIMESTAMP" else node
@@ -220,7 +228,7 @@ def _element(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 _REPLACED: dict[type[exp.Expr], Callable[[exp.Expr, Query], exp.Expr]] = {
-    exp.Anonymous: _call, exp.Bracket: _element, exp.Column: _column, exp.Extract: _field,
+    exp.Anonymous: _call, exp.Literal: _literal, exp.Bracket: _element, exp.Column: _column, exp.Extract: _field,
     exp.StrPosition: lambda node, _: _swapped([node.args["substr"], node.this]),
     exp.Trim: lambda node, _: spark_cast(node.copy(), "STRING"),
 }  # fmt: skip

@@ -19,6 +19,10 @@ from pyspark_upsert_kafka.sql.statements import Query
 
 WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _APPROXIMATE = ("FLOAT", "DOUBLE")
+_DIGITS = {
+    "TINYINT": "DECIMAL(3, 0)", "SMALLINT": "DECIMAL(5, 0)", "INT": "DECIMAL(10, 0)", "BIGINT": "DECIMAL(19, 0)",
+}  # fmt: skip
+"""Whole numbers as decimals of Flink; Spark takes a literal for one of its own digits only."""
 _UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
@@ -57,10 +61,21 @@ def _divide(node: exp.Expr, query: Query) -> None:
     elif kinds == {"FLOAT"}:
         node.meta[IN_SPARK] = True
         node.replace(_as(node.copy(), "FLOAT"))
+    elif kinds <= {*WHOLE, "DECIMAL"}:
+        _with_decimals(node, query)
     elif not kinds <= {*WHOLE, *_APPROXIMATE, "DECIMAL"}:
         raise place_in_query(node, query).error(
             f"the type of '{shown(node)}' is not known, and division depends on it: cast both of its sides."
         )
+
+
+def _with_decimals(node: exp.Expr, _: Query) -> None:
+    """Whole numbers beside a DECIMAL, with the digits that they have in Flink: those of the result depend on them."""
+    sides = (node.this, node.expression)
+    if "DECIMAL" in map(kind_of, sides):
+        for side in sides:
+            if kind_of(side) in WHOLE:
+                side.replace(_as(side.copy(), _DIGITS[kind_of(side)]))
 
 
 def _sum(node: exp.Expr, query: Query) -> None:
@@ -69,7 +84,12 @@ def _sum(node: exp.Expr, query: Query) -> None:
     if kind in (*WHOLE, *_APPROXIMATE):
         _replace_call(node, lambda call: _as(call, kind))
     elif kind == "DECIMAL":
-        _replace_call(node, lambda call: _as(call, f"DECIMAL(38, {_scale(argument)})"))
+        scale = _scale(argument)
+        if scale is None:
+            raise place_in_query(node, query).error(
+                f"the digits of what '{shown(node)}' takes are not known: CAST it AS DECIMAL(p, s)."
+            )
+        _replace_call(node, lambda call: _as(call, f"DECIMAL(38, {scale})"))
     else:
         raise _unknown(node, query)
 
@@ -144,9 +164,34 @@ def _replace_call(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> Non
     call.replace(change(call.copy()))
 
 
-def _scale(node: exp.Expr) -> str:
-    digits = node.type.expressions if node.type is not None else []
-    return digits[1].name if len(digits) > 1 else "0"
+def _scale(node: exp.Expr) -> str | None:
+    """Digits after the point, of a cast or of a table's column; those of other values sqlglot does not know."""
+    value = node.unnest()
+    if isinstance(value, exp.Column):
+        source = _source(value)
+        if isinstance(source, exp.Subquery):
+            found = [each for each in source.selects if each.alias_or_name == value.name]
+            return (
+                _scale(found[0].unalias())
+                if found and isinstance(source.this, exp.Select)
+                else None
+            )
+        if source is None:
+            return None
+    elif not isinstance(value, exp.Cast):
+        return None
+    digits = value.type.expressions if value.type is not None else []
+    return digits[1].name if len(digits) == 2 else None
+
+
+def _source(column: exp.Column) -> exp.Expr | None:
+    """The table or query of a column."""
+    select = column.find_ancestor(exp.Select)
+    if select is None:
+        return None
+    parts = (select.args.get("from_"), *(select.args.get("joins") or ()))
+    sources = [part.this for part in parts if part is not None]
+    return next((each for each in sources if each.alias_or_name == column.table), None)
 
 
 def _as(node: exp.Expr, kind: str) -> exp.Expr:
@@ -160,6 +205,7 @@ def _unknown(node: exp.Expr, query: Query) -> Exception:
 
 
 _CHANGES: dict[type[exp.Expr], Callable[[exp.Expr, Query], None]] = {
+    exp.Add: _with_decimals, exp.Sub: _with_decimals, exp.Mul: _with_decimals, exp.Mod: _with_decimals,
     exp.Div: _divide, exp.Sum: _sum, exp.Avg: _average, exp.Floor: _round, exp.Ceil: _round,
     exp.Cast: _cast, exp.TryCast: _cast,
 }  # fmt: skip

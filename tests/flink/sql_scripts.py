@@ -74,8 +74,8 @@ EXPRESSIONS = {
 AGGREGATES = {
     "sum_i": ("INT", "SUM(i)"), "avg_i": ("INT", "AVG(i)"), "avg_b": ("BIGINT", "AVG(b)"), "avg_d": ("DOUBLE", "AVG(d)"),
     "sum_p": ("DECIMAL(38, 2)", "SUM(p)"), "sum_t": ("TINYINT", "SUM(t)"), "n": ("BIGINT", "COUNT(*)"),
-    "n_s": ("BIGINT", "COUNT(s)"), "n_ok": ("BIGINT", "COUNT(DISTINCT ok)"), "least": ("STRING", "MIN(s)"),
-    "most": ("TIMESTAMP(3)", "MAX(ts)"), "some": ("BIGINT", "COUNT(*) FILTER (WHERE i > 0)"),
+    "n_s": ("BIGINT", "COUNT(s)"), "n_ok": ("BIGINT", "COUNT(DISTINCT ok)"), "smallest": ("STRING", "MIN(s)"),
+    "newest": ("TIMESTAMP(3)", "MAX(ts)"), "positive": ("BIGINT", "COUNT(*) FILTER (WHERE i > 0)"),
 }  # fmt: skip
 
 
@@ -160,8 +160,8 @@ def test_aggregates_are_the_same(spark: SparkSession, broker: Broker, values: st
 @pytest.mark.parametrize(
     "windows",
     [
-        "TUMBLE(TABLE vals, DESCRIPTOR(at), INTERVAL '10' MINUTES)",
-        "HOP(TABLE vals, DESCRIPTOR(at), INTERVAL '5' MINUTES, INTERVAL '10' MINUTES)",
+        "TUMBLE(TABLE vals, DESCRIPTOR(seen_at), INTERVAL '10' MINUTES)",
+        "HOP(TABLE vals, DESCRIPTOR(seen_at), INTERVAL '5' MINUTES, INTERVAL '10' MINUTES)",
     ],
 )
 def test_windows_are_the_same(spark: SparkSession, broker: Broker, windows: str) -> None:  # noqa: F811
@@ -172,10 +172,12 @@ def test_windows_are_the_same(spark: SparkSession, broker: Broker, windows: str)
         for minute in (0, 4, 9, 10, 25)
         for second in (0, 59)
     ]
-    messages = [json.dumps({"at": time, "k": str(number % 2)}) for number, time in enumerate(times)]
+    messages = [
+        json.dumps({"seen_at": time, "k": str(number % 2)}) for number, time in enumerate(times)
+    ]
     broker.produce(topic, *((None, message) for message in messages))
     script = (
-        "CREATE TABLE vals (at TIMESTAMP(3), k STRING, WATERMARK FOR at AS at - INTERVAL '1' SECOND) "
+        "CREATE TABLE vals (seen_at TIMESTAMP(3), k STRING, WATERMARK FOR seen_at AS seen_at - INTERVAL '1' SECOND) "
         f"{clause(broker, topic, is_append=True)};\nCREATE TABLE results (b TIMESTAMP(3), e TIMESTAMP(3), k STRING, "
         f"n BIGINT, PRIMARY KEY (b, k) NOT ENFORCED) {clause(broker, '{target}')};\nINSERT INTO results SELECT "
         f"window_start, window_end, k, COUNT(*) FROM TABLE({windows}) GROUP BY window_start, window_end, k;\n"

@@ -33,7 +33,13 @@ def spark_of(expression: str) -> str:
         ("page / 2", "CAST(page DIV (2) AS INT)"),
         ("user_id / page", "CAST(user_id DIV (page) AS BIGINT)"),
         ("ratio / page", "ratio / page"),
-        ("price / page", "price / page"),
+        # The digits of a quotient depend on those of both sides; of a literal, Spark has fewer.
+        ("price / page", "price / CAST(page AS DECIMAL(10, 0))"),
+        ("price / 3", "price / CAST(3 AS DECIMAL(10, 0))"),
+        ("price / 0.25", "price / CAST(0.25 AS DECIMAL(3, 2))"),
+        ("price * 2 - page", "price * CAST(2 AS DECIMAL(10, 0)) - CAST(page AS DECIMAL(10, 0))"),
+        ("2.5 / ratio", "CAST(2.5 AS DECIMAL(2, 1)) / ratio"),
+        ("SUM(CAST(price * 2 AS DECIMAL(12, 3)))", "CAST(SUM(CAST(price * CAST(2 AS DECIMAL(10, 0)) AS DECIMAL(12, 3))) AS DECIMAL(38, 3))"),
         ("part / part", "CAST(part / part AS FLOAT)"),
         ("page / 2 / 3", "CAST(CAST(page DIV (2) AS INT) DIV (3) AS INT)"),
         # Sums and averages have the type of what they sum.
@@ -96,6 +102,7 @@ def test_a_value_in_spark(flink: str, spark: str) -> None:
         ("CAST(page AS TIMESTAMP(3))", 5, "'CAST(`v`.`page` AS TIMESTAMP(3))' casts INT"),
         ("CAST(items AS STRING)", 5, "'CAST(`v`.`items` AS TEXT)' casts ARRAY"),
         ("AVG(price)", 0, "AVG of a DECIMAL has other digits in Spark"),
+        ("SUM(price * price)", 0, "the digits of what 'SUM("),
         ("SUM(region)", 0, "the type of what 'SUM(`v`.`region`)' takes"),
         ("items[1] / 2", 0, "the type of 'TRY_ELEMENT_AT(`v`.`items`, 1) / 2' is not known"),
         ("region LIKE 'a\\_'", 0, "a backslash in LIKE escapes in Spark"),
