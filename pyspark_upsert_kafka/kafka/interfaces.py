@@ -150,8 +150,13 @@ class Cluster(Protocol):
 class RangeReader(Protocol):
     """Reads ranges, each up to its end by position: gaps are normal."""
 
-    def read(self, range_: Range) -> Iterator[RawBatch]:
+    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
         """The messages of a range, in batches.
+
+        Args:
+            range_: What to read.
+            is_last: Whether the topic's id is compared after the last message. When more ranges of the topic follow at
+                once, it is enough after the last of them.
 
         Raises:
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.

@@ -47,7 +47,7 @@ class PooledReader(ABC, Generic[C]):
         self._fail_on_data_loss = fail_on_data_loss
         self._details = details
 
-    def read(self, range_: Range) -> Iterator[RawBatch]:
+    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the client.
@@ -62,7 +62,7 @@ class PooledReader(ABC, Generic[C]):
                 fail_on_data_loss=self._fail_on_data_loss,
                 timeout_s=message_timeout_s(properties),
             )
-            yield from fetch.batches()
+            yield from fetch.batches(is_last=is_last)
             fetcher.close()
             if range_.size:
                 _SIZES.learn(range_, fetch.size_bytes)

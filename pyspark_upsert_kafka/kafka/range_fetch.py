@@ -49,8 +49,11 @@ class RangeFetch:
         self._lookup_error = ""
         self.size_bytes = 0
 
-    def batches(self) -> Iterator[RawBatch]:
+    def batches(self, *, is_last: bool = True) -> Iterator[RawBatch]:
         """The messages of the range.
+
+        Args:
+            is_last: Whether the topic's id is compared after the last message; no later range of the topic does.
 
         Raises:
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
@@ -68,7 +71,8 @@ class RangeFetch:
                 raise BrokerError(f"{self._place()} cannot be read: {fetched.fatal_error}.")
             if self._ends_with(self._loss_after(fetched)):
                 return
-        self._ends_with(self._topic.loss_after())
+        if is_last:
+            self._ends_with(self._topic.loss_after())
 
     def _poll(self) -> Fetched:
         fetched = self._fetcher.poll(self._position, self._range.end)

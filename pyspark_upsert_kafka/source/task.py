@@ -40,8 +40,11 @@ def read_ranges(
     """
     schema = arrow_schema(table.schema)
     reader = ChangeReader(table, options)
+    # A topic's id is asked once, after the last of its ranges: the answer grows with its partitions.
+    last = {(range_.topic, range_.topic_id): range_ for range_ in ranges}
     for range_ in ranges:
-        changes = reader.read(range_)
+        is_last = last[range_.topic, range_.topic_id] is range_
+        changes = reader.read(range_, is_last=is_last)
         if options.mode == "snapshot":
             found = last_rows(changes, range_, table, options)
         else:
@@ -72,13 +75,17 @@ class ChangeReader:
         )
         self._decoder = RangeDecoder(table, options)
 
-    def read(self, range_: Range) -> Iterator[tuple[RawBatch, Rows]]:
+    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[tuple[RawBatch, Rows]]:
         """The messages of a range, or its share of them, and their rows.
+
+        Args:
+            range_: What to read.
+            is_last: As `RangeReader.read` has it.
 
         Raises:
             UpsertKafkaError: As `read_ranges` does.
         """
-        for whole in self._reader.read(range_):
+        for whole in self._reader.read(range_, is_last=is_last):
             for batch, rows in self._decoder.decode(whole, range_.share):
                 if rows.bad:
                     self._handle_errors(batch, rows.bad)

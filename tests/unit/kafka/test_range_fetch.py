@@ -432,3 +432,14 @@ def test_a_message_that_cannot_be_read_is_an_error_after_those_before_it(clock):
     assert str(error.value) == (
         "Topic 't', partition 0, offset 2 (reading 0 to 4) at 'nowhere:9092' cannot be read: it is corrupt."
     )
+
+
+def test_the_id_is_asked_after_the_last_range_only(clock):
+    """Of ranges that follow one another; before the first message it is asked in any case."""
+    fetcher = FakeFetcher(clock)
+
+    list(fetch(fetcher).batches(is_last=False))
+    asked = fetcher.topic_checks
+    list(fetch(fetcher).batches())
+
+    assert (asked, fetcher.topic_checks) == (1, 2)

@@ -57,7 +57,7 @@ class Reader:
         """Itself."""
         return self
 
-    def read(self, _: Range) -> list[RawBatch]:
+    def read(self, _: Range, *, is_last: bool) -> list[RawBatch]:
         """The batch."""
         return [self._raw]
 

@@ -38,14 +38,16 @@ class FakeClient:
     asked: dict[str, Any] = field(default_factory=dict)
     sent: list[Messages] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
+    read_ranges: list[tuple[Range, bool]] = field(default_factory=list)
 
     def reader(self, properties: object, **how: Any) -> FakeClient:
         """Itself."""
         self.asked = how
         return self
 
-    def read(self, range_: Range) -> Iterator[FakeBatch]:
+    def read(self, range_: Range, *, is_last: bool) -> Iterator[FakeBatch]:
         """The batches, whichever the range is."""
+        self.read_ranges.append((range_, is_last))
         return iter(self.batches)
 
     def sender(
@@ -254,3 +256,17 @@ def test_details_are_asked_for_when_shown(
     column = StructField("m", METADATA[key].types[0])
     _, client = read(fake_batch(GOOD), columns=(ID, KIND, column), **{"metadata.m": key})
     assert client.asked["details"] == wanted
+
+
+def test_the_last_range_of_each_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it the topic's id is compared, once for all ranges of the topic that a task reads."""
+    client = FakeClient([], None)
+    monkeypatch.setattr(task, "load_client", lambda name: client)
+    options = read_options(table_options(topic="a;b"), format_options, stream=True)
+    table = table_to_read(StructType([ID, NAME, KIND]), options)
+    places = [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
+    ranges = [Range(topic, partition, 0, 4, f"id of {topic}") for topic, partition in places]
+
+    list(task.read_ranges(ranges, table, options))
+
+    assert client.read_ranges == list(zip(ranges, [False, True, False, False, True], strict=True))

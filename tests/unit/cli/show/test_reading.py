@@ -54,7 +54,7 @@ class Topic:
         """As `Client.reader`."""
         return self
 
-    def read(self, range_: Range) -> Iterator[RawBatch]:
+    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
         """As `RangeReader.read`."""
         self.asked.append(range_)
         found = self.messages[range_.partition][range_.begin : range_.end]
