@@ -50,10 +50,10 @@ def show(given: argparse.Namespace) -> None:
     except DecodeError as error:
         if error.stage != "null-key":
             raise
-        raise NoKeyError(*error.args) from None
+        raise _NoKeyError(*error.args) from None
 
 
-class NoKeyError(DecodeError):
+class _NoKeyError(DecodeError):
     """A message without a key: perhaps the topic is none of a table."""
 
     def __str__(self) -> str:
