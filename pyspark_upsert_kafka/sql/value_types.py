@@ -58,24 +58,26 @@ def _divide(node: exp.Expr, query: Query) -> None:
         widest = max(kinds, key=WHOLE.index)
         whole = exp.IntDiv(this=node.this.copy(), expression=exp.paren(node.expression.copy()))
         node.replace(_as(whole, widest))
-    elif kinds == {"FLOAT"}:
+    elif kinds <= {*WHOLE, "FLOAT"}:
+        _align(node, query)
         node.meta[IN_SPARK] = True
         node.replace(_as(node.copy(), "FLOAT"))
     elif kinds <= {*WHOLE, "DECIMAL"}:
-        _with_decimals(node, query)
+        _align(node, query)
     elif not kinds <= {*WHOLE, *_APPROXIMATE, "DECIMAL"}:
         raise place_in_query(node, query).error(
             f"the type of '{shown(node)}' is not known, and division depends on it: cast both of its sides."
         )
 
 
-def _with_decimals(node: exp.Expr, _: Query) -> None:
-    """Whole numbers beside a DECIMAL, with the digits that they have in Flink: those of the result depend on them."""
+def _align(node: exp.Expr, _: Query) -> None:
+    """Whole numbers beside a DECIMAL or a FLOAT, as Flink takes them: digits and type of the result depend on it."""
     sides = (node.this, node.expression)
-    if "DECIMAL" in map(kind_of, sides):
-        for side in sides:
-            if kind_of(side) in WHOLE:
-                side.replace(_as(side.copy(), _DIGITS[kind_of(side)]))
+    kinds = {kind_of(side) for side in sides}
+    for side in sides:
+        whole = kind_of(side)
+        if whole in WHOLE and kinds & {"DECIMAL", "FLOAT"}:
+            side.replace(_as(side.copy(), "FLOAT" if "FLOAT" in kinds else _DIGITS[whole]))
 
 
 def _sum(node: exp.Expr, query: Query) -> None:
@@ -205,7 +207,7 @@ def _unknown(node: exp.Expr, query: Query) -> Exception:
 
 
 _CHANGES: dict[type[exp.Expr], Callable[[exp.Expr, Query], None]] = {
-    exp.Add: _with_decimals, exp.Sub: _with_decimals, exp.Mul: _with_decimals, exp.Mod: _with_decimals,
+    exp.Add: _align, exp.Sub: _align, exp.Mul: _align, exp.Mod: _align,
     exp.Div: _divide, exp.Sum: _sum, exp.Avg: _average, exp.Floor: _round, exp.Ceil: _round,
     exp.Cast: _cast, exp.TryCast: _cast,
 }  # fmt: skip

@@ -41,6 +41,8 @@ def spark_of(expression: str) -> str:
         ("2.5 / ratio", "CAST(2.5 AS DECIMAL(2, 1)) / ratio"),
         ("SUM(CAST(price * 2 AS DECIMAL(12, 3)))", "CAST(SUM(CAST(price * CAST(2 AS DECIMAL(10, 0)) AS DECIMAL(12, 3))) AS DECIMAL(38, 3))"),
         ("part / part", "CAST(part / part AS FLOAT)"),
+        ("part / 2", "CAST(part / CAST(2 AS FLOAT) AS FLOAT)"),
+        ("part * page", "part * CAST(page AS FLOAT)"),
         ("page / 2 / 3", "CAST(CAST(page DIV (2) AS INT) DIV (3) AS INT)"),
         # Sums and averages have the type of what they sum.
         ("SUM(page)", "CAST(SUM(page) AS INT)"),
