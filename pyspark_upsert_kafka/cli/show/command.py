@@ -78,22 +78,23 @@ def _print(
             f"{given.limit:,} of {first.count:,} rows; --limit all prints all." if cut else ""
         )
         return
-    is_cut = False
-    for rows, is_cut in limited(found, given.limit):  # noqa: B007 - the last one says it
+    printed = 0
+    for rows in limited(found, given.limit):
         output.write(rows)
-    output.end(f"The first {given.limit:,} rows; --limit all prints all." if is_cut else "")
+        printed += rows.num_rows
+    # Whether there are more is not known: nothing is read beyond the limit.
+    is_full = printed == given.limit
+    output.end(f"The first {given.limit:,} rows; --limit all prints all." if is_full else "")
 
 
-def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """The rows up to a limit, and with the last of them whether there are more."""
-    left = limit
+def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """The rows up to a limit; no further batch is asked for then."""
+    left = sys.maxsize if limit == ALL else limit
     for rows in batches:
-        if limit == ALL or rows.num_rows <= left:
-            yield rows, False
-            left -= rows.num_rows
-            continue
-        yield rows.slice(0, left), True
-        return
+        yield rows.slice(0, left)
+        left -= rows.num_rows
+        if left <= 0:
+            return
 
 
 def _count(output: str, plan: Plan, ranges: Sequence[Range]) -> None:
@@ -149,10 +150,6 @@ def _print_changes(given: argparse.Namespace, plan: Plan, follower: Follower) ->
         for change in follower.changes()
         if change is not None
     )
-    printed = 0
-    for rows, _ in limited(batches, given.limit):
+    for rows in limited(batches, given.limit):
         output.write(rows)
         sys.stdout.flush()
-        printed += rows.num_rows
-        if printed == given.limit:
-            return
