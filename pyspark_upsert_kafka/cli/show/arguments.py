@@ -59,8 +59,8 @@ def a_time(text: str) -> int:
     (1000, 1)
     """
     try:
-        time = datetime.fromisoformat(_with_offset(text))
-    except ValueError:
+        time = _parsed(text)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"expected a time such as 2026-01-31T12:00:00Z, but is {text!r}"
         ) from None
@@ -68,17 +68,26 @@ def a_time(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text!r} has no zone: write {text}Z for UTC, or an offset as in {text}+01:00"
         )
-    return -((_EPOCH - time) // timedelta(milliseconds=1))
+    since = -((_EPOCH - time) // timedelta(milliseconds=1))
+    if since < 0:
+        raise argparse.ArgumentTypeError(f"expected a time from 1970 on, but is {text!r}")
+    return since
 
 
-def _with_offset(text: str) -> str:
-    """The time as Python 3.10 reads it: with an offset for Z, and six digits of a fraction."""
-    begin, zone = (text[:-1], "+00:00") if text[-1:] in "Zz" else (text, "")
-    whole, dot, fraction = begin.partition(".")
-    digits = len(fraction) - len(fraction.lstrip("0123456789"))
-    return (
-        f"{whole}{dot}{fraction[:digits].ljust(6, '0')[:6] if dot else ''}{fraction[digits:]}{zone}"
-    )
+def _parsed(text: str) -> datetime:
+    """The time, rounded up to microseconds. Raises ValueError when it is none, or a day alone.
+
+    Python 3.10 reads no Z, and six digits of a fraction or none.
+    """
+    if text[10:11] not in {"T", "t", " "}:
+        raise ValueError(text)
+    begin, zone = (text[:-1], "+00:00") if text[-1] in "Zz" else (text, "")
+    whole, dot, rest = begin.partition(".")
+    offset = rest.lstrip("0123456789")
+    fraction = rest[: len(rest) - len(offset)]
+    micros = f".{fraction[:6].ljust(6, '0')}" if dot else ""
+    time = datetime.fromisoformat(f"{whole}{micros}{offset}{zone}")
+    return time + timedelta(microseconds=1) if fraction[6:].strip("0") else time
 
 
 def check_arguments(given: argparse.Namespace) -> None:

@@ -12,6 +12,9 @@ from pyspark_upsert_kafka.cli.show.arguments import ALL
 _CUT_AT = 100_000
 """Rows beyond the limit are dropped whenever so many have come."""
 
+_CUT_AT_BYTES = 64 * 1024 * 1024
+"""Or when so much has come: a column of text holds less than 2 GiB."""
+
 
 class FirstRows:
     """Gathers rows and keeps those that come first by their key.
@@ -27,14 +30,18 @@ class FirstRows:
         self._limit = limit
         self._batches: list[pa.RecordBatch] = []
         self._kept = 0
+        self._bytes = self._kept_bytes = 0
         self.count = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Adds rows."""
         self._batches.append(rows)
         self._kept += rows.num_rows
+        self._bytes += rows.nbytes
         self.count += rows.num_rows
-        if self._limit != ALL and self._kept > _CUT_AT + self._limit:
+        if self._limit != ALL and (
+            self._kept > _CUT_AT + self._limit or self._bytes > _CUT_AT_BYTES + self._kept_bytes
+        ):
             self._cut()
 
     def rows(self) -> list[pa.RecordBatch]:
@@ -51,3 +58,4 @@ class FirstRows:
         first = order if self._limit == ALL else order[: self._limit]
         self._batches = table.take(first).to_batches()
         self._kept = len(first)
+        self._bytes = self._kept_bytes = sum(rows.nbytes for rows in self._batches)

@@ -115,7 +115,8 @@ def statement_in(text: str) -> str:
     Raises:
         OptionError: The file cannot be read.
     """
-    if "(" in text:
+    # A statement may be longer than a path may be, and a file's name may have a parenthesis.
+    if "(" in text and not os.path.isfile(text):  # noqa: PTH113 - pathlib raises for a long text
         return text
     try:
         return Path(text).read_text(encoding="utf-8")

@@ -24,6 +24,9 @@ TABLE = ["show", "--topic", "t", "--schema", "id BIGINT", "--primary-key", "id"]
         ("1970-01-01T00:00:00.000001-00:30", 1_800_001),
         ("1969-12-31T23:59:59.9995Z", 0),
         ("2026-01-31T12:00Z", 1_769_860_800_000),
+        ("1970-01-01T00:00:20.0000001Z", 20_001),
+        ("1970-01-01T00:00:20.0000000Z", 20_000),
+        ("1970-01-01T01:00:59.9999999+01:00", 60_000),
     ],
 )
 def test_times(text: str, milliseconds: int) -> None:
@@ -37,6 +40,11 @@ def test_times(text: str, milliseconds: int) -> None:
         ("2026-01-31T12:00:00", "has no zone: write 2026-01-31T12:00:00Z for UTC"),
         ("yesterday", "expected a time such as 2026-01-31T12:00:00Z, but is 'yesterday'"),
         ("2026-02-30T12:00:00Z", "expected a time such as"),
+        ("9999-12-31T23:59:59.9999999Z", "expected a time such as"),
+        ("2023-11-14Z", "expected a time such as"),
+        ("2023-11-14", "expected a time such as"),
+        ("2023-11-14+01:00", "expected a time such as"),
+        ("1969-12-31T23:59:59Z", "expected a time from 1970 on, but is '1969-12-31T23:59:59Z'"),
         ("", "expected a time such as"),
     ],
 )

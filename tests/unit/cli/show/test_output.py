@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyspark_upsert_kafka.cli.show import first_rows
 from pyspark_upsert_kafka.cli.show.arguments import ALL
 from pyspark_upsert_kafka.cli.show.command import limited
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
@@ -83,15 +84,16 @@ def test_wide_characters_are_aligned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "ids", "is_cut"),
-    [(ALL, [1, 2, 3], False), (5, [1, 2, 3], False), (3, [1, 2, 3], False), (2, [1, 2], True), (1, [1], True)],
+    ("limit", "ids", "unread"),
+    [(ALL, [[1], [2, 3]], 0), (5, [[1], [2, 3]], 0), (3, [[1], [2, 3]], 0), (2, [[1], [2]], 0), (1, [[1]], 1)],
 )  # fmt: skip
-def test_limits(limit: int, ids: list[int], is_cut: bool) -> None:
-    """So many rows are shown at most, and it is known whether there are more."""
-    found = list(limited(iter(ROWS), limit))
+def test_limits(limit: int, ids: list[list[int]], unread: int) -> None:
+    """So many rows are shown at most; no batch is empty, and none is read after the last row."""
+    batches = iter(ROWS)
+    found = list(limited(batches, limit))
 
-    assert [each for rows, _ in found for each in rows.column("id").to_pylist()] == ids
-    assert found[-1][1] == is_cut
+    assert [rows.column("id").to_pylist() for rows in found] == ids
+    assert len(list(batches)) == unread
 
 
 @pytest.mark.parametrize("limit", [1, 10, 150_000, ALL])
@@ -107,3 +109,16 @@ def test_first_rows(limit: int) -> None:
 
     assert rows.count == 240_000
     assert np.array_equal(found["k"].to_numpy() * 2 + found["0"].to_numpy(), np.arange(count))
+
+
+def test_first_rows_of_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few long rows are cut as many short ones are: memory does not grow with what was read."""
+    monkeypatch.setattr(first_rows, "_CUT_AT_BYTES", 10_000)
+    rows = FirstRows(["k"], 2)
+    start = pa.total_allocated_bytes()
+    for batch in range(50):
+        columns = [pa.array([99 - batch, 49 - batch]), pa.array(["x" * 1_000] * 2)]
+        rows.add(pa.RecordBatch.from_arrays(columns, ["k", "v"]))
+        assert pa.total_allocated_bytes() - start < 50_000
+    assert pa.Table.from_batches(rows.rows())["k"].to_pylist() == [0, 1]
+    assert rows.count == 100

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.cli import parser
-from pyspark_upsert_kafka.cli.show.planning import connector_options, planned
+from pyspark_upsert_kafka.cli.show.planning import connector_options, planned, statement_in
 
 DDL = """
 CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
@@ -82,10 +82,13 @@ def test_columns(arguments: list[str], columns: str) -> None:
     assert plan.table.schema.names == columns.split()
 
 
-def test_a_statement_in_a_file(tmp_path: Path) -> None:
-    """``--ddl`` takes a file, or the statement itself."""
-    (tmp_path / "users.sql").write_text(DDL, encoding="utf-8")
-    plan = planned(parser().parse_args(["show", "--ddl", str(tmp_path / "users.sql")]))
+@pytest.mark.parametrize("name", ["users.sql", "users (1).sql"])
+def test_a_statement_in_a_file(tmp_path: Path, name: str) -> None:
+    """``--ddl`` takes a file, whatever its name, or the statement itself, however long."""
+    (tmp_path / name).write_text(DDL, encoding="utf-8")
+    plan = planned(parser().parse_args(["show", "--ddl", str(tmp_path / name)]))
+    long = f"-- {'x' * 5_000}{DDL}"
+    assert statement_in(long) == long
 
     assert plan.table.key_names == ("id",)
     assert plan.options.table.topics.names == ("users",)
