@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,10 @@ from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
 from pyspark_upsert_kafka.cli.show.output import output_named
 from pyspark_upsert_kafka.cli.show.planning import Plan, planned
-from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.cli.terminal import printable
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import DecodeError
-from pyspark_upsert_kafka.core.offsets import Range
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.cli.show.following import Follower
@@ -44,7 +43,7 @@ def show(given: argparse.Namespace) -> None:
         if given.follow:
             _follow(given, plan, key)
         elif given.count:
-            _count(given.output, plan, ranges_to_read(plan, key))
+            _count(given.output, plan)
         else:
             _print(given, plan, ranges_to_read(plan, key), key)
     except DecodeError as error:
@@ -60,13 +59,11 @@ class _NoKeyError(DecodeError):
         return f"{super().__str__()} If no message of the topic has a key: --append shows each as a row."
 
 
-def _print(
-    given: argparse.Namespace, plan: Plan, ranges: Sequence[Range], key: OneKey | None
-) -> None:
+def _print(given: argparse.Namespace, plan: Plan, reading: Reading, key: OneKey | None) -> None:
     """The table by its key; changes, and a whole table for a program, as they are read."""
     output = output_named(given.output, plan.table.schema)
     ordered = plan.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
-    found = rows_of(plan, ranges, key, prints=not ordered and given.output != "table")
+    found = rows_of(plan, reading, key, prints=not ordered and given.output != "table")
     if ordered:
         first = FirstRows(plan.table.key_names, given.limit)
         for rows in found:
@@ -97,10 +94,10 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Record
             return
 
 
-def _count(output: str, plan: Plan, ranges: Sequence[Range]) -> None:
+def _count(output: str, plan: Plan) -> None:
     from pyspark_upsert_kafka.cli.show.counting import counted
 
-    counts = counted(plan, ranges)
+    counts = counted(plan)
     numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
     if plan.options.mode == "append":
         del numbers["live_keys"], numbers["tombstones"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
-from pyspark_upsert_kafka.cli.show.reading import watched
+from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
@@ -50,18 +50,25 @@ class Counts:
             )
 
 
-def counted(planned: Plan, ranges: Sequence[Range]) -> Counts:
-    """The counts of some ranges; no bad message makes this raise.
+def counted(planned: Plan) -> Counts:
+    """The counts of all that there is to read; no bad message makes this raise.
 
     Raises:
         OptionError: The keys take more memory than the options allow.
         BrokerError: The broker stays away, or refuses.
     """
     counts = Counts()
-    # Whatever else is done with bad messages, here they are counted, and are no rows.
-    options = replace(planned.options, error_mode="ignore")
+    # Whatever else is done with bad messages and deletes, here they are counted; and the pieces of a
+    # partition's changes are one table.
+    is_keyed, is_table = planned.options.mode != "append", planned.options.mode == "snapshot"
+    options = replace(
+        planned.options,
+        error_mode="ignore",
+        emit_deletes=True,
+        min_partitions=planned.options.min_partitions if is_table else None,
+    )
     reader = ChangeReader(planned.table, options, counts.note_bad)
-    is_keyed = planned.options.mode != "append"
+    ranges = ranges_to_read(replace(planned, options=options), None).ranges
     with closing(ReadProgress(sum(range_.size for range_ in ranges))) as progress:
         for range_ in ranges:
             keys = _Keys(planned, range_)

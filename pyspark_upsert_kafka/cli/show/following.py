@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.cli.show.planning import Plan
-from pyspark_upsert_kafka.cli.show.reading import KeyPartitions, key_partitions
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Limits, Position
@@ -35,7 +34,7 @@ class Follower:
         if planned.options.end.kind != "latest-offset":
             raise OptionError("--follow has no end: leave out 'scan.bounded.mode'.")
         options = replace(planned.options, end=Position("unbounded"))
-        self._planned, self._key = planned, key
+        self._key = key
         self._stream = StreamReader(planned.table, options)
         self._reader = ChangeReader(planned.table, options)
 
@@ -47,23 +46,19 @@ class Follower:
             UpsertKafkaError: As a streaming query would raise it.
         """
         start = self._stream.initialOffset()
-        places = None if self._key is None else key_partitions(self._planned, self._key)
         while True:
             end = self._stream.next_offset(start, _NO_LIMITS)
             if end is not start:
-                for range_ in self._ranges(start, end, places):
+                for range_ in self._ranges(start, end):
                     yield from self._rows(range_)
             start = end
             stop_without_reader()
             yield None
 
-    def _ranges(
-        self, start: dict[str, object], end: dict[str, object], places: KeyPartitions | None
-    ) -> Iterator[Range]:
+    def _ranges(self, start: dict[str, object], end: dict[str, object]) -> Iterator[Range]:
+        """Of all partitions, also for one key: who will write it next, and where, is not known."""
         for partition in self._stream.partitions(start, end):
-            for range_ in partition.value:
-                if places is None or places.may_hold(range_):
-                    yield range_
+            yield from partition.value
 
     def _rows(self, range_: Range) -> Iterator[tuple[TopicPartition, Rows]]:
         place = TopicPartition(range_.topic, range_.partition)

@@ -51,6 +51,8 @@ class KeyPlace:
             ranges: What there is to read.
             counts: How many partitions each topic has.
         """
+        if any(_is_zero(column) for column in self._values.columns):
+            return None
         try:
             (message,) = self._messages(self._values)
         except (
@@ -100,6 +102,11 @@ class KeyPlace:
                 )  # fmt: skip
                 return False
         return True
+
+
+def _is_zero(column: pa.Array) -> bool:
+    """Whether it is a floating 0.0, which equals -0.0 and has other bytes."""
+    return bool(pa.types.is_floating(column.type) and column[0].as_py() == 0)
 
 
 def _not_registering(options: ReadOptions) -> ReadOptions:

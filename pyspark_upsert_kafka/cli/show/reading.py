@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -20,51 +21,41 @@ from pyspark_upsert_kafka.source.batch import plan
 from pyspark_upsert_kafka.source.rows import Rows
 from pyspark_upsert_kafka.source.task import ChangeReader, last_rows
 
+logger = logging.getLogger("pyspark_upsert_kafka")
+
 Changes = Iterator[tuple[RawBatch, Rows]]
 
 
 @dataclass(frozen=True)
-class KeyPartitions:
-    """Where a key may be.
+class Reading:
+    """What is read.
 
     Args:
-        chosen: Its partitions, one of each topic; None = any.
-        counts: How many partitions each topic had when they were chosen.
+        ranges: From where to where; of one key, only where it should be.
+        elsewhere: Where else the key is looked for when these have no message of it.
     """
 
-    chosen: frozenset[TopicPartition] | None
-    counts: Mapping[str, int]
-
-    def may_hold(self, range_: Range) -> bool:
-        """Whether the key may be in a range: a partition that is new may have it."""
-        place = TopicPartition(range_.topic, range_.partition)
-        is_new = range_.partition >= self.counts.get(range_.topic, 0)
-        return self.chosen is None or is_new or place in self.chosen
+    ranges: list[Range]
+    elsewhere: list[Range] = field(default_factory=list)
 
 
-def ranges_to_read(planned: Plan, key: OneKey | None) -> list[Range]:
-    """What a topic holds, up to the end that the options say; of one key, only where that is.
+def ranges_to_read(planned: Plan, key: OneKey | None) -> Reading:
+    """What a topic holds, up to the end that the options say.
 
     Raises:
         BrokerError: No broker answers, or there is no such topic.
     """
-    if key is None:
-        return _ranges(planned)[0]
     ranges, counts = _ranges(planned)
-    places = _places(planned, key, ranges, counts)
-    return [range_ for range_ in ranges if places.may_hold(range_)]
-
-
-def key_partitions(planned: Plan, key: OneKey) -> KeyPartitions:
-    """Where a key may be. Raises BrokerError."""
-    return _places(planned, key, *_ranges(planned))
-
-
-def _places(
-    planned: Plan, key: OneKey, ranges: Sequence[Range], counts: Mapping[str, int]
-) -> KeyPartitions:
-    place = KeyPlace(key, planned.table, planned.options)
-    return KeyPartitions(place.partitions(ranges, counts), counts)
+    if key is None:
+        return Reading(ranges)
+    chosen = KeyPlace(key, planned.table, planned.options).partitions(ranges, counts)
+    if chosen is None:
+        return Reading(ranges)
+    is_chosen = [TopicPartition(range_.topic, range_.partition) in chosen for range_ in ranges]
+    return Reading(
+        [range_ for range_, yes in zip(ranges, is_chosen, strict=True) if yes],
+        [range_ for range_, yes in zip(ranges, is_chosen, strict=True) if not yes],
+    )
 
 
 def _ranges(planned: Plan) -> tuple[list[Range], Mapping[str, int]]:
@@ -78,26 +69,50 @@ def _ranges(planned: Plan) -> tuple[list[Range], Mapping[str, int]]:
 
 
 def rows_of(
-    planned: Plan, ranges: Sequence[Range], key: OneKey | None, *, prints: bool
+    planned: Plan, reading: Reading, key: OneKey | None, *, prints: bool
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the ranges, one range after another: the table's, or its changes.
 
+    A key that is not where it should be, since partitions were added or another writer put it elsewhere, is looked
+    for in all of them.
+
     Args:
-        planned: What is read.
-        ranges: From where to where.
+        planned: How it is read.
+        reading: What is read.
         key: The only key that is wanted; None = all.
         prints: Whether rows are printed before all are read.
 
     Raises:
         UpsertKafkaError: As a batch read would raise it.
     """
+    if key is None:
+        yield from _rows(planned, reading.ranges, iter, prints=prints)
+        return
+    seen = False
+
+    def only(changes: Changes) -> Changes:
+        nonlocal seen
+        for batch, rows in key.matching(changes):
+            seen = seen or len(rows) > 0
+            yield batch, rows
+
+    yield from _rows(planned, reading.ranges, only, prints=prints)
+    if not seen and reading.elsewhere:
+        logger.warning(
+            "Every partition is read: the key is not in the one where this connector would write it."
+        )
+        yield from _rows(planned, reading.elsewhere, only, prints=prints)
+
+
+def _rows(
+    planned: Plan, ranges: Sequence[Range], chosen: Callable[[Changes], Changes], *, prints: bool
+) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(planned.table.schema)
     reader = ChangeReader(planned.table, planned.options)
     offsets = sum(range_.size for range_ in ranges)
     with closing(ReadProgress(offsets, prints=prints)) as progress:
         for range_ in ranges:
-            changes = watched(reader.read(range_), range_, progress)
-            found = changes if key is None else key.matching(changes)
+            found = chosen(watched(reader.read(range_), range_, progress))
             for rows in _shown(found, range_, planned):
                 if len(rows):
                     yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)

@@ -79,7 +79,10 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
 def plan(**more: str) -> Plan:
     """A table of ids and names."""
     options = read_options(table_options(**more), format_options, stream=False)
-    return Plan(table_to_read(spark_columns("id BIGINT, name STRING"), options), options)
+    columns = "id BIGINT, name STRING"
+    if options.mode == "changelog" and options.emit_deletes:
+        columns += ", _change_type STRING"
+    return Plan(table_to_read(spark_columns(columns), options), options)
 
 
 def table(planned: Plan, key: str | None = None) -> list[tuple[int, str]]:
@@ -100,6 +103,18 @@ def test_a_key_is_looked_for_in_its_partition(topic: Topic) -> None:
         assert {range_.partition for range_ in topic.asked} == {
             partition_of(user(number, "")[0], 2)
         }
+
+
+def test_a_key_that_is_not_in_its_partition_is_looked_for_in_all(
+    topic: Topic, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its partition holds keys of this connector only, and this one is left where it was before partitions were added."""
+    topic.put(user(5, "a"))
+    assert (partition_of(user(3, "")[0], 2), partition_of(user(5, "")[0], 2)) == (1, 1)
+    topic.put(user(3, "left behind"), partition=0)
+
+    assert table(plan(), "id=3") == [(3, "left behind")]
+    assert "the key is not in the one where this connector would write it" in caplog.text
     assert table(plan(), "id=77") == []
 
 
@@ -117,12 +132,15 @@ def test_a_key_of_another_writer(
     assert "Every partition is read: topic 't'" in caplog.text
 
 
-def test_counts(topic: Topic) -> None:
-    """Live keys are those of the table; a bad message is counted, and the first one told."""
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"read.mode": "changelog", "minPartitions": "6"}, {"read.mode": "changelog", "scan.deletes": "drop"}],
+)  # fmt: skip
+def test_counts(topic: Topic, more: dict[str, str]) -> None:
+    """Live keys are those of the table, however it is read; a bad message is counted, and the first one told."""
     topic.put(user(1, "a"), user(2, "a"), user(2, None), user(3, None), user(1, "b"))
     topic.put((b"{", b"{"), (b'{"id":4}', b"{"), partition=1)
-    planned = plan()
-    counts = counted(planned, ranges_to_read(planned, None))
+    counts = counted(plan(**more))
 
     assert (counts.live_keys, counts.tombstones, counts.messages, counts.bad_messages) == (
         1,
@@ -151,15 +169,16 @@ def test_changes_are_followed(topic: Topic) -> None:
 
 
 def test_one_key_is_followed(topic: Topic) -> None:
-    """Of other partitions nothing is read."""
+    """Of every partition: nobody knows who writes the key next, and where."""
     topic.put(*[user(at, "a") for at in range(10)])
+    topic.put(user(3, "elsewhere"), partition=0)
     planned = plan()
     changes = Follower(planned, one_key("id=3", planned.table)).changes()
 
-    assert [place for place, rows in iter(lambda: next(changes), None) if len(rows)] == [
-        TopicPartition("t", 1)
-    ]
-    assert {range_.partition for range_ in topic.asked} == {1}
+    assert {place for place, rows in iter(lambda: next(changes), None) if len(rows)} == {
+        TopicPartition("t", 0),
+        TopicPartition("t", 1),
+    }
 
 
 def test_what_has_an_end_is_not_followed(topic: Topic) -> None:
