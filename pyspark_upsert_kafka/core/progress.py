@@ -148,10 +148,10 @@ def _reported_bad(source: Mapping[str, Any]) -> BadMessages | None:
 
 
 def _observed(progress: Mapping[str, Any]) -> int | None:
-    """The metric ``bad_messages`` that the query observes; None = it observes none."""
+    """The metric ``bad_messages`` that the query observes; None = it observes none, or it is no whole number."""
     metrics = progress.get("observedMetrics", {}).values()
-    counts = [count for each in metrics if (count := each.get(_BAD_MESSAGES)) is not None]
-    return sum(counts) if counts else None
+    counts = [count for each in metrics if each and (count := each.get(_BAD_MESSAGES)) is not None]
+    return sum(counts) if counts and all(type(count) is int for count in counts) else None
 
 
 def _line(source: SourceBatch) -> str:

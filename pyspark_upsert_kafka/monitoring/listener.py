@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
@@ -11,6 +12,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.progress import QueryBatch, query_batch
 from pyspark_upsert_kafka.monitoring.totals import QueryTotals
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -78,8 +81,17 @@ class ProgressListener(StreamingQueryListener):
         # Replaced and never changed: another thread may be reading it for Prometheus.
         self._queries = {**self._queries, batch.query_id: totals}
         if self._print_to is not None:
-            self._print_to.write(f"{batch}\n")
-            self._print_to.flush()
+            self._print(self._print_to, f"{batch}\n")
+
+    def _print(self, file: TextIO, line: str) -> None:
+        """Writes a line; a file that takes none gets no more, since Spark's listeners must not fail."""
+        encoding = getattr(file, "encoding", None) or "utf-8"
+        try:
+            file.write(line.encode(encoding, "backslashreplace").decode(encoding))
+            file.flush()
+        except (OSError, ValueError) as error:  # ValueError: the file is closed
+            self._print_to = None
+            logger.warning("ProgressListener prints no more lines: %s", error)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Forgets the query."""

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from pyspark_upsert_kafka.core.progress import SourceBatch
 from pyspark_upsert_kafka.monitoring.totals import QueryTotals
 
-_QUERY = ("query",)
+_QUERY = ("query", "query_id")
 _SOURCE = (*_QUERY, "source")
 _PARTITION = (*_SOURCE, "topic", "partition")
 
@@ -18,7 +18,8 @@ _PARTITION = (*_SOURCE, "topic", "partition")
 class Metrics(Collector):
     """Collects the metrics of all running queries; what is not known has no sample.
 
-    Labels: ``query`` is the query's name, or its id; ``source`` counts its sources of the format ``upsert-kafka`` from 0.
+    Labels: ``query`` is the query's name, or its id; ``query_id`` its id, which tells queries of one name in several
+    sessions apart; ``source`` counts its sources of the format ``upsert-kafka`` from 0.
 
     Args:
         queries: Gives the running queries.
@@ -40,7 +41,7 @@ def _seconds(queries: Iterable[QueryTotals]) -> Metric:
         "upsert_kafka_batch_seconds", "How long the newest micro-batch took", labels=_QUERY
     )
     for query in queries:
-        seconds.add_metric([query.newest.name], query.newest.seconds)
+        seconds.add_metric(_labels(query), query.newest.seconds)
     return seconds
 
 
@@ -53,7 +54,7 @@ def _counters(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
     )
     for query in queries:
         for number, totals in enumerate(query.sources):
-            labels = [query.newest.name, str(number)]
+            labels = [*_labels(query), str(number)]
             rows.add_metric(labels, totals.rows)
             if totals.bad_messages is not None:
                 bad.add_metric(labels, totals.bad_messages)
@@ -71,7 +72,7 @@ def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
     )
     for query, number, source in _sources(queries):
         for tp, behind in source.lag.items():
-            labels = [query, str(number), tp.topic, str(tp.partition)]
+            labels = [*_labels(query), str(number), tp.topic, str(tp.partition)]
             if tp in source.positions:
                 position.add_metric(labels, source.positions[tp])
             if behind is not None:
@@ -79,7 +80,11 @@ def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
     return position, lag
 
 
-def _sources(queries: Iterable[QueryTotals]) -> Iterator[tuple[str, int, SourceBatch]]:
+def _sources(queries: Iterable[QueryTotals]) -> Iterator[tuple[QueryTotals, int, SourceBatch]]:
     for query in queries:
         for number, source in enumerate(query.newest.sources):
-            yield query.newest.name, number, source
+            yield query, number, source
+
+
+def _labels(query: QueryTotals) -> list[str]:
+    return [query.newest.name, query.newest.query_id]

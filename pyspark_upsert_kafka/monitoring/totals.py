@@ -39,6 +39,8 @@ class QueryTotals:
         return cls(batch, tuple(SourceTotals().plus(source) for source in batch.sources))
 
     def followed_by(self, batch: QueryBatch) -> QueryTotals:
-        """After one more."""
+        """After one more; they begin anew when the query was started again with more or fewer sources."""
+        if len(batch.sources) != len(self.sources):
+            return QueryTotals.first(batch)
         both = zip(self.sources, batch.sources, strict=True)
         return QueryTotals(batch, tuple(totals.plus(source) for totals, source in both))

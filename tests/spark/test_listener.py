@@ -48,7 +48,7 @@ def test_what_a_listener_knows_of_a_query(
             last = 1 if KNOWS_LIMITS else 0
             eventually(lambda: listener.batches[query.id].number == last, "the last batch")
             source, other = listener.batches[query.id].sources
-            labels = {"query": query.id, "source": "0"}
+            labels = {"query": query.id, "query_id": query.id, "source": "0"}
             rows = registry.get_sample_value("upsert_kafka_rows_total", labels)
             bad = registry.get_sample_value("upsert_kafka_bad_messages_total", labels)
         eventually(lambda: not listener.batches, "the end of the query")

@@ -118,6 +118,8 @@ def test_a_bounded_stream_lags_behind_its_end():
         ("column", {"m": {"bad_messages": 4}}, 4),
         ("column", {"m": {"bad_messages": 4}, "n": {"rows": 9, "bad_messages": 1}}, 5),
         ("column", {"m": {"bad_messages": None}}, None),
+        ("column", {"m": {"bad_messages": 4}, "n": {"bad_messages": "x"}}, None),
+        ("column", {"m": None}, None),
         ("column", {"m": {"rows": 9}}, None),
         ("column", {}, None),
         ("skip", {}, None),

@@ -31,11 +31,15 @@ def ended(query: str = ID) -> Any:
     return SimpleNamespace(id=uuid.UUID(query))
 
 
-def samples(listener: ProgressListener) -> dict[str, float]:
-    """What Prometheus reads, by name and labels."""
+def _registry(listener: ProgressListener) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=True)
     registry.register(listener.metrics)
-    lines = generate_latest(registry).decode().splitlines()
+    return registry
+
+
+def samples(listener: ProgressListener) -> dict[str, float]:
+    """What Prometheus reads, by name and labels."""
+    lines = generate_latest(_registry(listener)).decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
 
@@ -73,13 +77,13 @@ def test_metrics():
     listener.onQueryProgress(done(source(latest=latest), batchDuration=2500, batchId=4))
 
     assert samples(listener) == {
-        'upsert_kafka_batch_seconds{query="copy"}': 2.5,
-        'upsert_kafka_rows_total{query="copy",source="0"}': 24,
-        'upsert_kafka_bad_messages_total{query="copy",source="0"}': 0,
-        'upsert_kafka_position{partition="0",query="copy",source="0",topic="t"}': 7,
-        'upsert_kafka_position{partition="1",query="copy",source="0",topic="t"}': 5,
-        'upsert_kafka_lag{partition="0",query="copy",source="0",topic="t"}': 2,
-        'upsert_kafka_lag{partition="1",query="copy",source="0",topic="t"}': 0,
+        f'upsert_kafka_batch_seconds{{query="copy",query_id="{ID}"}}': 2.5,
+        f'upsert_kafka_rows_total{{query="copy",query_id="{ID}",source="0"}}': 24,
+        f'upsert_kafka_bad_messages_total{{query="copy",query_id="{ID}",source="0"}}': 0,
+        f'upsert_kafka_position{{partition="0",query="copy",query_id="{ID}",source="0",topic="t"}}': 7,
+        f'upsert_kafka_position{{partition="1",query="copy",query_id="{ID}",source="0",topic="t"}}': 5,
+        f'upsert_kafka_lag{{partition="0",query="copy",query_id="{ID}",source="0",topic="t"}}': 2,
+        f'upsert_kafka_lag{{partition="1",query="copy",query_id="{ID}",source="0",topic="t"}}': 0,
     }
 
 
@@ -90,7 +94,12 @@ def test_what_is_not_known_has_no_sample():
     counted = {"observedMetrics": {"m": {"bad_messages": 4}}}
     given = source(latest=StreamOffset({A: 9, new: 1}), bad="column")
     listener.onQueryProgress(done(given, **counted))
-    assert samples(listener)['upsert_kafka_bad_messages_total{query="copy",source="0"}'] == 4
+    assert (
+        samples(listener)[
+            f'upsert_kafka_bad_messages_total{{query="copy",query_id="{ID}",source="0"}}'
+        ]
+        == 4
+    )
     listener.onQueryProgress(done(given))
     names = samples(listener)
 
@@ -100,6 +109,51 @@ def test_what_is_not_known_has_no_sample():
         ["0"],
         ["1"],
     ]
+
+
+def test_queries_of_one_name():
+    """Two sessions may each have one; Prometheus refuses a page that has a sample twice."""
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source(latest=END)))
+    listener.onQueryProgress(done(source(latest=END), id="other"))
+    given = generate_latest(_registry(listener)).decode().splitlines()
+    found = [line.rsplit(" ", 1)[0] for line in given if not line.startswith("#")]
+
+    assert sorted(found) == sorted(set(found))
+    assert len([each for each in found if 'query="copy",query_id="other"' in each]) == 7
+
+
+def test_a_query_that_is_started_again_with_more_sources():
+    """It keeps its id; sums of other sources would be wrong, so they begin anew."""
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source(latest=END)))
+    listener.onQueryProgress(done(source(latest=END), source(latest=END)))
+    found = samples(listener)
+
+    assert [found[name] for name in found if "rows_total" in name] == [12, 12]
+
+
+def test_a_file_that_takes_no_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """A listener must not fail; it says once that it prints no more, and goes on counting."""
+    closed = io.StringIO()
+    closed.close()
+    listener = ProgressListener(print_to=closed)
+    listener.onQueryProgress(done(source()))
+    listener.onQueryProgress(done(source(), batchId=4))
+
+    assert listener.batches[ID].number == 4
+    assert caplog.messages == [
+        "ProgressListener prints no more lines: I/O operation on closed file"
+    ]
+
+
+def test_a_file_that_cannot_write_every_character():
+    """A query's name may hold what it has no bytes for."""
+    given = io.BytesIO()
+    listener = ProgressListener(print_to=io.TextIOWrapper(given, "ascii"))
+    listener.onQueryProgress(done(source(), name="Zürich"))
+
+    assert given.getvalue().startswith(rb"Z\xfcrich, batch 3 ")
 
 
 def test_without_the_package_for_prometheus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,12 +172,21 @@ def test_metrics_before_and_after_a_query():
     listener = ProgressListener()
     registry = CollectorRegistry(auto_describe=True)
     registry.register(listener.metrics)
-    assert registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy"}) is None
+    assert (
+        registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy", "query_id": ID})
+        is None
+    )
     listener.onQueryProgress(done(source()))
-    assert registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy"}) == 1.234
+    assert (
+        registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy", "query_id": ID})
+        == 1.234
+    )
     listener.onQueryTerminated(ended())
 
-    assert registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy"}) is None
+    assert (
+        registry.get_sample_value("upsert_kafka_batch_seconds", {"query": "copy", "query_id": ID})
+        is None
+    )
     with pytest.raises(ValueError, match="Duplicated timeseries"):
         registry.register(ProgressListener().metrics)
 
