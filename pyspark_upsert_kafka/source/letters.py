@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark_upsert_kafka.core.offsets import TopicPartition
+from pyspark_upsert_kafka.core.options.parsers import topic_name
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers
 from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX
+
+
+_NO_TIMESTAMP = -1
+_MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Letter:
 
 
 def letter(key: bytes | None, value: bytes | None, headers: Headers) -> Letter | None:
-    """The message that a dead letter was; None = this is no dead letter.
+    """The message that a dead letter was; None = this is no dead letter, or none that the connector wrote.
 
     >>> added = [("topic", b"t"), ("partition", b"0"), ("offset", b"7"), ("timestamp", b"1000"),
     ...          ("stage", b"value"), ("message", b"no JSON")]
@@ -48,9 +54,20 @@ def letter(key: bytes | None, value: bytes | None, headers: Headers) -> Letter |
     original, added = headers[: -len(ADDED)], headers[-len(ADDED) :]
     if [name for name, _ in added] != [PREFIX + name for name in ADDED]:
         return None
-    topic, partition, offset, timestamp, *_ = ((value or b"").decode() for _, value in added)
-    at = TopicPartition(topic, int(partition))
-    return Letter(at, int(offset), int(timestamp), key, value, original)
+    topic, partition, offset, timestamp, *_ = (value or b"" for _, value in added)
+    try:
+        at = TopicPartition(topic_name(topic.decode()), _number(partition, 0, _MOST_PARTITION))
+        place = _number(offset, 0, _MOST_OFFSET), _number(timestamp, _NO_TIMESTAMP, _MOST_OFFSET)
+    except ValueError:
+        return None
+    return Letter(at, *place, key, value, original)
+
+
+def _number(text: bytes, least: int, most: int) -> int:
+    """Raises ValueError when it is no number in these bounds, both included."""
+    if not re.fullmatch(rb"-?[0-9]{1,19}", text) or not least <= int(text) <= most:
+        raise ValueError
+    return int(text)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,41 @@ def test_other_messages_are_no_letters(headers):
     assert letter(b"k", b"v", headers) is None
 
 
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("topic", b"\xff\xfe"),
+        ("topic", b"\x1b[2Jevil"),
+        ("topic", b""),
+        ("topic", None),
+        ("partition", b"x"),
+        ("partition", b"-1"),
+        ("partition", b"2147483648"),
+        ("partition", "\N{ARABIC-INDIC DIGIT THREE}".encode()),
+        ("offset", None),
+        ("offset", b"-5"),
+        ("offset", b" 7"),
+        ("offset", b"9223372036854775808"),
+        ("offset", b"9" * 5000),
+        ("timestamp", b"-2"),
+        ("timestamp", b"9" * 30),
+        ("timestamp", b"1e3"),
+    ],
+)
+def test_headers_that_the_connector_does_not_write(header: str, value: bytes | None):
+    """Anyone may write to the topic: what names no place of a message is no letter, and stops nothing."""
+    headers = [(name, value if name == f"__error.{header}" else given) for name, given in ADDED]
+
+    assert letter(b"k", b"v", headers) is None
+
+
+def test_a_letter_of_a_message_without_a_timestamp():
+    """Kafka's own number for that is -1."""
+    headers = [*ADDED[:3], ("__error.timestamp", b"-1"), *ADDED[4:]]
+
+    assert letter(b"k", b"v", headers) == Letter(B, 7, -1, b"k", b"v", [])
+
+
 def test_each_message_once_and_in_order():
     """A task that runs again sends its letters again."""
     assert each_once([at(B, 1), at(A, 9), at(A, 2), at(A, 9)]) == [at(A, 2), at(A, 9), at(B, 1)]
