@@ -12,7 +12,6 @@ from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers
 from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX
 
-
 _NO_TIMESTAMP = -1
 _MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1
 
