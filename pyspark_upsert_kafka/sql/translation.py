@@ -33,7 +33,8 @@ class SparkQuery:
     """A query as Spark runs it.
 
     Args:
-        sql: The query, with ``{name}`` for each of its tables, as ``spark.sql(sql, name=...)`` takes it.
+        sql: The query, with ``{name}`` for each of its tables, as ``spark.sql(sql, name=...)`` takes it; without tables, as
+            ``spark.sql(sql)`` does.
         tables: Its tables, by these names.
         width: How many columns it has.
         rows: What its rows are in a stream; None = it is a batch.
@@ -104,7 +105,10 @@ def _width(tree: exp.Expr, query: Query) -> int:
 
 
 def _sql(tree: exp.Expr, used: Mapping[str, Table]) -> str:
-    text = tree.sql("spark", comments=False).replace("{", "{{").replace("}", "}}")
+    text = tree.sql("spark", comments=False)
+    if not used:  # PySpark formats a query only when tables are given with it
+        return text
+    text = text.replace("{", "{{").replace("}", "}}")
     for name in used:
         text = text.replace(f"`{name}`", f"{{{name.strip('_')}}}")
     return text

@@ -130,6 +130,15 @@ def test_upsert_tables_are_snapshots_in_batches() -> None:
     assert "_change_type" not in step.query.sql
 
 
+def test_braces_are_doubled_only_where_pyspark_formats() -> None:
+    """PySpark formats a query that is given tables, and takes another as it stands."""
+    script = """INSERT INTO counts VALUES ('{"a": 1}', 1); SELECT '{x}' FROM users"""
+    without, with_table = plan(TABLES + script, mode="batch").steps
+
+    assert """'{"a": 1}'""" in without.query.sql
+    assert "'{{x}}'" in with_table.query.sql
+
+
 def test_a_bounded_stream_is_known() -> None:
     """It ends where its tables end, as in Flink."""
     bounded = TABLES.replace("'format'", "'scan.bounded.mode' = 'latest-offset', 'format'")
