@@ -76,6 +76,11 @@ class Plan:
     settings: Settings
     notes: tuple[str, ...] = ()
 
+    @property
+    def time_zone(self) -> str | None:
+        """That of its statements; None = as it is."""
+        return self.steps[0].settings.time_zone if self.steps else None
+
 
 def plan(
     script: str,
@@ -194,7 +199,7 @@ class _Planner:
                 raise statement.place.error(
                     f"'{table.name}' is read and written by one stream, which would never end."
                 )
-        self.steps.append(Step(statement.query.place, query, self.settings, table, columns))
+        self._add(Step(statement.query.place, query, self.settings, table, columns))
 
     def _written(self, statement: Insert) -> Table:
         path = statement.path
@@ -214,7 +219,17 @@ class _Planner:
         return table
 
     def _select(self, statement: Select) -> None:
-        self.steps.append(Step(statement.query.place, self._query(statement.query), self.settings))
+        self._add(Step(statement.query.place, self._query(statement.query), self.settings))
+
+    def _add(self, step: Step) -> None:
+        zones = {each.settings.time_zone for each in (*self.steps, step)}
+        if len(zones) > 1:
+            shown = " and ".join(sorted(zone or "default" for zone in zones))
+            raise step.place.error(
+                f"the statements of a script have one time zone here, not {shown}: SET 'table.local-time-zone' once, before the "
+                "first of them, or run them as two scripts."
+            )
+        self.steps.append(step)
 
     def _query(self, query: Query) -> SparkQuery:
         batch = self.settings.batch

@@ -122,8 +122,8 @@ def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
 def _settings(spark: SparkSession, plan: Plan) -> Iterator[None]:
     """Spark's settings on which the meaning of a script depends; a query keeps those it was started with."""
     wanted = {"spark.sql.ansi.enabled": "true", "spark.sql.parser.escapedStringLiterals": "false"}
-    if plan.settings.time_zone is not None:
-        wanted["spark.sql.session.timeZone"] = plan.settings.time_zone
+    if plan.time_zone is not None:
+        wanted["spark.sql.session.timeZone"] = plan.time_zone
     before = {name: str(spark.conf.get(name)) for name in wanted}
     _set(spark, wanted)
     try:

@@ -114,6 +114,19 @@ def test_settings_hold_for_what_follows() -> None:
     assert "'parallelism.default' has no effect" in planned.notes[0]
 
 
+def test_a_script_has_one_time_zone() -> None:
+    """Spark's session has one: that of the statements holds, and another after them changes nothing."""
+    zone = "SET 'table.local-time-zone' = "
+    one = plan(f"{TABLES}{zone}'Asia/Tokyo'; {COUNT}; {COUNT}; {zone}'UTC'")
+
+    assert one.time_zone == "Asia/Tokyo"
+    for second in (f"{zone}'UTC'", "RESET 'table.local-time-zone'"):
+        with pytest.raises(
+            OptionError, match=r"have one time zone here, not Asia/Tokyo and (UTC|default): SET"
+        ):
+            plan(f"{TABLES}{zone}'Asia/Tokyo'; {COUNT}; {second}; {COUNT}")
+
+
 def test_the_mode_that_is_given_wins() -> None:
     """SET 'execution.runtime-mode' changes nothing then."""
     script = f"{TABLES}SET 'execution.runtime-mode' = 'batch'; {COUNT}"
