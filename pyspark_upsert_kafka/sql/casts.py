@@ -28,6 +28,10 @@ _IN_SPARK = {
     "TEXT": "STRING", "VARCHAR": "STRING", "VARBINARY": "BINARY", "TIMESTAMP": "TIMESTAMP_NTZ",
     "TIMESTAMPLTZ": "TIMESTAMP",
 }  # fmt: skip
+_ONE_LONG = ("CHAR", "BINARY")
+"""Without a length they hold one character or byte in Flink."""
+
+_WIDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _CUT = {"0": "SECOND", "3": "MILLISECOND"}
 
 
@@ -45,7 +49,7 @@ def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
     place = place_in_query(node, query)
     name, digits = _target(node)
     family = _FAMILIES.get(name)
-    if family is None or (digits and family != _TIME and name != "DECIMAL"):
+    if family is None or name in _ONE_LONG or (digits and family != _TIME and name != "DECIMAL"):
         raise place.error(
             f"'{shown(node)}': expected a type without length, such as STRING, BIGINT, DECIMAL(10, 2), TIMESTAMP(3) or DATE."
         )
@@ -53,6 +57,10 @@ def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
         hint = " Use DATE_FORMAT." if _FAMILIES.get(source) == _TIME and family == _TEXT else ""
         raise place.error(
             f"'{shown(node)}' casts {_in_words(source)}, which is not known to give the same in Spark as in Flink.{hint}"
+        )
+    if isinstance(node, exp.TryCast) and _may_fail(source, name):
+        raise place.error(
+            f"'{shown(node)}': what TRY_CAST of {source} makes NULL is not the same in Spark as in Flink. Use CAST: what cannot be cast fails the query then."
         )
     made = _made(node, exp.DataType.build(_in_spark(name, digits), dialect="spark"))
     if source == "BOOLEAN" and family == _TEXT:  # TRUE in Flink, true in Spark
@@ -70,6 +78,14 @@ def _target(node: exp.Expr) -> tuple[str, list[str]]:
     if name == "USERDEFINED" and str(to.args.get("kind")).upper() == "BYTES":
         name = "VARBINARY"
     return name, [each.name for each in to.expressions]
+
+
+def _may_fail(source: str, target: str) -> bool:
+    """Whether a cast may fail, and does so for other values in Flink."""
+    if target in _WIDER:
+        narrower = _WIDER[: _WIDER.index(target) + 1]
+        return source not in (*narrower, "BOOLEAN", "NULL")
+    return _FAMILIES.get(source) == _TEXT and _FAMILIES[target] in ("boolean", "date", _TIME)
 
 
 def _in_spark(name: str, digits: list[str]) -> str:

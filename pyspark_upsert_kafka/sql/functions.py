@@ -77,6 +77,41 @@ def _date_format(arguments: Arguments) -> exp.Expr:
     return spark_cast(exp.Anonymous(this="date_format", expressions=[time, pattern]), "STRING")
 
 
+def _substring(arguments: Arguments) -> exp.Expr:
+    start, length = arguments[1], arguments[2:]
+    if not _is_whole(start) or start.name == "0" or not all(map(_is_whole, length)):
+        raise ValueError(
+            "SUBSTRING takes a start of 1 or more and a length of 0 or more, written as numbers: Spark counts others differently"
+        )
+    return _text("substring", arguments)
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_int
+
+
+def _replace(arguments: Arguments) -> exp.Expr:
+    search = arguments[1]
+    if not isinstance(search, exp.Literal) or not search.name:
+        raise ValueError(
+            "REPLACE takes a text in quotes to search for: an empty one gives something else in Spark"
+        )
+    return _text("replace", arguments)
+
+
+def _regexp_replace(arguments: Arguments) -> exp.Expr:
+    replacement = arguments[2]
+    if not isinstance(replacement, exp.Literal) or set("$\\") & set(replacement.name):
+        raise ValueError(
+            "REGEXP_REPLACE takes a replacement in quotes without $ and \\: they stand for themselves in Flink, and not in Spark"
+        )
+    return _text("regexp_replace", arguments)
+
+
+def _text(name: str, arguments: Arguments) -> exp.Expr:
+    return spark_cast(exp.Anonymous(this=name, expressions=list(arguments)), "STRING")
+
+
 def _part(unit: str) -> Function:
     return Function(1, 1, lambda given: extract(unit, given[0]))
 
@@ -114,16 +149,16 @@ FUNCTIONS: dict[str, Function] = {
     "NULLIF": Function(2, 2, lambda given: exp.Nullif(this=given[0], expression=given[1])),
     "POWER": _typed("power", "DOUBLE", 2),
     "QUARTER": _part("QUARTER"),
-    "REGEXP_REPLACE": _typed("regexp_replace", "STRING", 3),
+    "REGEXP_REPLACE": Function(3, 3, _regexp_replace),
     "REPEAT": _typed("repeat", "STRING", 2),
-    "REPLACE": _typed("replace", "STRING", 3),
+    "REPLACE": Function(3, 3, _replace),
     "REVERSE": _typed("reverse", "STRING", 1),
     "RIGHT": _typed("right", "STRING", 2),
     "SECOND": _part("SECOND"),
     "SHA1": _typed("sha1", "STRING", 1),
     "SQRT": _typed("sqrt", "DOUBLE", 1),
-    "SUBSTR": _typed("substring", "STRING", 2, 3),
-    "SUBSTRING": _typed("substring", "STRING", 2, 3),
+    "SUBSTR": Function(2, 3, _substring),
+    "SUBSTRING": Function(2, 3, _substring),
     "TO_TIMESTAMP_LTZ": Function(2, 2, _timestamp_ltz),
     "UPPER": _typed("upper", "STRING", 1),
     "YEAR": _part("YEAR"),

@@ -80,6 +80,12 @@ def _align(node: exp.Expr, _: Query) -> None:
             side.replace(_as(side.copy(), "FLOAT" if "FLOAT" in kinds else _DIGITS[whole]))
 
 
+def _modulo(node: exp.Expr, query: Query) -> None:
+    if {kind_of(node.this), kind_of(node.expression)} & {*_APPROXIMATE}:
+        raise _unknown(node, query)
+    _align(node, query)
+
+
 def _sum(node: exp.Expr, query: Query) -> None:
     argument = _argument(node)
     kind = kind_of(argument)
@@ -207,7 +213,7 @@ def _unknown(node: exp.Expr, query: Query) -> Exception:
 
 
 _CHANGES: dict[type[exp.Expr], Callable[[exp.Expr, Query], None]] = {
-    exp.Add: _align, exp.Sub: _align, exp.Mul: _align, exp.Mod: _align,
+    exp.Add: _align, exp.Sub: _align, exp.Mul: _align, exp.Mod: _modulo,
     exp.Div: _divide, exp.Sum: _sum, exp.Avg: _average, exp.Floor: _round, exp.Ceil: _round,
     exp.Cast: _cast, exp.TryCast: _cast,
 }  # fmt: skip

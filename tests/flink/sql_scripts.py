@@ -47,7 +47,7 @@ EXPRESSIONS = {
     "INT": [
         "i / 2", "i / -2", "i % 3", "MOD(i, 2)", "-i", "ABS(i)", "CHAR_LENGTH(s)", "POSITION('l' IN s)", "INSTR(s, 'o')",
         "LOCATE('o', s)", "CARDINALITY(xs)", "xs[1]", "m['k']", "r.x", "CAST(d AS INT)", "CAST(p AS INT)",
-        "TRY_CAST(s AS INT)", "CAST(ok AS INT)", "FLOOR(i)", "CEIL(i)", "i + t", "i * t - 1", "NULLIF(i, 7)",
+        "TRY_CAST(t AS INT)", "CAST(ok AS INT)", "FLOOR(i)", "CEIL(i)", "i + t", "i * t - 1", "NULLIF(i, 7)",
     ],
     "BIGINT": [
         "b / i", "b + i", "b * 2", "YEAR(day_)", "MONTH(day_)", "DAYOFMONTH(day_)", "HOUR(ts)", "MINUTE(ts)", "SECOND(ts)",
