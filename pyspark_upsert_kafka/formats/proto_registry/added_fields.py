@@ -1,6 +1,7 @@
 """Columns that a message's writer did not know: the message gets fields for them, which no message has.
 
-They have the highest numbers that are free, so that reading finds nothing there: the columns are NULL.
+They have the highest numbers that are free, so that reading finds nothing there: the columns are NULL. Their
+names begin with ``ADDED``: a column may have the name of a oneof, a type or an enum's value of the message.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from pyspark_upsert_kafka.formats.proto_registry.derive import imported_files
 from pyspark_upsert_kafka.formats.proto_registry.fields import REPEATED, add_field, make_optional
 from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.protobuf.columns import ADDED
 
 _HIGHEST = 2**29 - 1
 _OF_PROTOBUF = (19_000, 20_000)
@@ -62,7 +64,7 @@ def _complete(messages: dict[str, Any], name: str, columns: StructType, path: st
     message, file = messages[name]
     fields = {field.name: field for field in message.field}
     for column in columns:
-        field = fields.get(column.name)
+        field = fields.get(column.name) or fields.get(ADDED + column.name)
         if field is None:
             _add(message, file, name, column, path + column.name)
         else:
@@ -73,7 +75,8 @@ def _complete(messages: dict[str, Any], name: str, columns: StructType, path: st
 
 
 def _add(message: Any, file: Any, name: str, column: StructField, path: str) -> None:
-    field = add_field(message, name, column, _free_number(message), path)
+    added = StructField(ADDED + column.name, column.dataType)
+    field = add_field(message, name, added, _free_number(message), path)
     if field.label == REPEATED:
         return
     if file.syntax == "proto3":
@@ -83,12 +86,19 @@ def _add(message: Any, file: Any, name: str, column: StructField, path: str) -> 
 
 
 def _free_number(message: Any) -> int:
-    """The highest number that nothing else in the message has."""
-    taken = [(field.number, field.number + 1) for field in message.field]
-    taken += [(each.start, each.end) for each in message.extension_range]
-    taken += [(each.start, each.end) for each in message.reserved_range]
-    number = _HIGHEST
-    for start, end in sorted([*taken, _OF_PROTOBUF], key=lambda each: -each[1]):
+    """The highest number that nothing else in the message has.
+
+    Where the message keeps all of them, it is one of Protobuf's own: protoc lets no field have these.
+    """
+    fields = [(field.number, field.number + 1) for field in message.field]
+    kept = [*message.extension_range, *message.reserved_range]
+    taken = [*fields, *((each.start, each.end) for each in kept), _OF_PROTOBUF]
+    return _highest_free(taken, _HIGHEST) or _highest_free(fields, _OF_PROTOBUF[1] - 1)
+
+
+def _highest_free(taken: list[tuple[int, int]], number: int) -> int:
+    """The highest number up to this one that is in none of the ranges, whose ends are not in them; 0 = none."""
+    for start, end in sorted(taken, key=lambda each: -each[1]):
         if number >= end:
             break
         number = min(number, start - 1)

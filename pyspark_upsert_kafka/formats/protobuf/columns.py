@@ -17,6 +17,9 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeate
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.types import fits, mismatch
 
+ADDED = "_added_column_"
+"""What the name of a field begins with that stands for a column which the message's writer did not know."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -40,7 +43,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The field's name, and the column's."""
+        """The field's name: the column's, but for a field that was added."""
         return str(self.field.name)
 
 
@@ -61,14 +64,14 @@ def columns_of(
     for name, times in Counter(schema.names).items():
         if times > 1:
             raise SchemaError(f"Field {path + name!r} occurs {times} times.")
-        if name not in descriptor.fields_by_name:
+        if _field_of(descriptor, name) is None:
             raise SchemaError(
                 f"Column {path + name!r} does not exist in the definition of protobuf message "
                 f"'{descriptor.full_name}'. Its fields: {', '.join(descriptor.fields_by_name)}."
             )
     return tuple(
         _column(
-            descriptor.fields_by_name[each.name],
+            _field_of(descriptor, each.name),
             each.dataType,
             path + each.name,
             nullable=each.nullable,
@@ -76,6 +79,11 @@ def columns_of(
         )
         for each in schema.fields
     )
+
+
+def _field_of(descriptor: Any, name: str) -> Any:
+    fields = descriptor.fields_by_name
+    return fields.get(name) or fields.get(ADDED + name)
 
 
 def _column(field: Any, kind: DataType, path: str, *, nullable: bool, defaults: bool) -> Column:

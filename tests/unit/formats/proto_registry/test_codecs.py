@@ -167,6 +167,31 @@ def test_numbers_that_are_kept_for_others(kept):
     assert rows_of(PROTO.read(USER, [with_the_highest], text)) == [(5, None)]
 
 
+@pytest.mark.parametrize(
+    "within",
+    [
+        "oneof name { int64 a = 2; }",
+        "message name {} optional name a = 2;",
+        "enum E { name = 0; } optional E a = 2;",
+        "reserved 2 to max;",
+        "extensions 2 to max;",
+        "reserved 2 to 99; extensions 100 to max;",
+    ],
+)
+def test_columns_with_a_name_or_number_that_is_not_free(within):
+    """A column that the writer did not have is NULL, whatever else in the message has its name or all numbers."""
+    text = f'syntax = "proto2"; message Row {{ optional int64 id = 1; {within} }}'
+
+    assert rows_of(PROTO.read(USER, [HEAD + b"\x08\x05"] * 300, text)) == [(5, None)] * 300
+
+
+def test_maps_whose_names_differ_in_case():
+    """The entries of both would have one name: the map that the writer did not have is NULL nevertheless."""
+    schema = columns(id=LongType(), Scores=MapType(StringType(), LongType()))
+
+    assert rows_of(PROTO.read(schema, [HEAD + b"\x08\x05"], FILE)) == [(5, None)]
+
+
 def test_defaults_of_columns_that_the_writer_did_not_have():
     """With ``read-default-values`` they have their type's default, as other fields that a message lacks."""
     options = {"read-default-values": True}
