@@ -96,7 +96,7 @@ def _type(schema: object, path: str) -> tuple[DataType, bool]:
         raise _UnclearError(f"it does not say which type {path!r} has")
     branches = schema.get("oneOf")
     if isinstance(branches, list) and len(branches) == 2 and _NULL in branches:
-        (other,) = (branch for branch in branches if branch != _NULL)
+        other = branches[1 - branches.index(_NULL)]
         return _type(other, path)[0], True
     kind = schema.get("type")
     if kind == "object":
@@ -132,7 +132,7 @@ def _decimal(parameters: object, path: str) -> DecimalType:
     try:
         scale = int(parameters["scale"])  # type: ignore[index]
         precision = int(parameters.get("connect.decimal.precision", _MOST_DIGITS))  # type: ignore[attr-defined]
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise _UnclearError(f"it does not say which scale {path!r} has") from None
     if not 0 <= scale <= precision <= _MOST_DIGITS:
         raise _UnclearError(f"Spark has no DECIMAL({precision}, {scale}), the type of {path!r}")

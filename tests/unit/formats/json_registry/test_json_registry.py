@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -188,12 +189,14 @@ def test_columns_of_a_schema(properties, expected):
         ({"properties": {"a": {"$ref": "#/x"}}}, "which type 'a' has"),
         ({"properties": {"a": {"type": ["string", "null"]}}}, "in one word which type 'a' has"),
         ({"properties": {"a": {"oneOf": [{"type": "string"}, {"type": "number"}]}}}, "'a'"),
+        ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "null"}]}}}, "which type 'a' has"),
         ({"properties": {"a": True}}, "which type 'a' has"),
         ({"properties": {"a": {"type": "array"}}}, "which type 'a' has"),
         ({"properties": {"a": {"type": "object"}}}, "which properties 'a' has"),
         ({"properties": {"a": {"type": "array", "items": {}}}}, r"which type 'a\[\]' has"),
         ({"properties": {"a": {"type": "number", "connect.type": [], "title": "org.apache.kafka.connect.data.Decimal"}}}, "which scale 'a' has"),
         ({"properties": {"a": {"type": "number", "title": "org.apache.kafka.connect.data.Decimal", "connect.parameters": {"scale": "40"}}}}, "no DECIMAL"),
+        ({"properties": {"a": {"type": "number", "title": "org.apache.kafka.connect.data.Decimal", "connect.parameters": {"scale": math.inf}}}}, "which scale 'a' has"),
     ],
 )  # fmt: skip
 def test_a_schema_that_leaves_a_choice(schema, message):
