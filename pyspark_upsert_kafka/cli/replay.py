@@ -5,6 +5,9 @@ names. A letter is left out when its topic has a newer message with the same key
 one: so a second run writes nothing that the first one has written. Messages that are still bad become
 dead letters again, so repair the reader first.
 
+Keys are the same when their bytes are: {"id":1} and {"id": 1} are two keys here, and a letter with the one
+undoes a newer row written with the other.
+
 For example:
   replay --topic users_errors --dry-run
   replay --topic users_errors
@@ -18,6 +21,7 @@ from collections import Counter
 
 from pyspark_upsert_kafka.cli.connection import add_connection_arguments
 from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.letters import Letters
@@ -41,12 +45,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Writes the letters back and prints how many."""
+    """Writes the letters back and prints how many.
+
+    Raises:
+        BrokerError: Among others: topics of letters do not exist. All other letters are written by then.
+    """
     options = _options(given)
     letters = letters_to_replay(options, tables=not given.append)
     if not given.dry_run:
         replay(letters.replayed, options)
     echo(_summary(given.topic, letters, "would be written" if given.dry_run else "written"))
+    if letters.homeless:
+        raise _homeless(letters)
 
 
 def _options(given: argparse.Namespace) -> ReadOptions:
@@ -66,6 +76,7 @@ def _summary(topic: str, letters: Letters, written: str) -> str:
         written: letters.replayed,
         "left out: their keys have newer messages": letters.outdated,
         "left out: no key, so no row of a table": letters.keyless,
+        "left out: the topic does not exist": letters.homeless,
     }
     counts = {what: Counter(each.at.topic for each in part) for what, part in parts.items()}
     topics = sorted({each for counted in counts.values() for each in counted})
@@ -75,3 +86,13 @@ def _summary(topic: str, letters: Letters, written: str) -> str:
         for each in topics
     ]
     return "\n".join(lines or [f"Topic {topic!r} holds no dead letter."])
+
+
+def _homeless(letters: Letters) -> BrokerError:
+    counts = Counter(each.at.topic for each in letters.homeless)
+    listed = ", ".join(f"{count:,} of topic {name!r}" for name, count in sorted(counts.items()))
+    return BrokerError(
+        f"Letters were left out, since their topics do not exist: {listed}. Create the topics and run this "
+        "again; with --append that writes all other letters again too.",
+        is_final=True,
+    )

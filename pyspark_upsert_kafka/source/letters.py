@@ -27,6 +27,7 @@ class Letter:
         key: Its key.
         value: Its value.
         headers: Its headers.
+        sent: When it became a dead letter, in ms since the epoch.
     """
 
     at: TopicPartition
@@ -35,13 +36,27 @@ class Letter:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    sent: int = 0
 
     def is_older_than(self, at: TopicPartition, offset: int, timestamp: int) -> bool:
         """Whether another message came later; between partitions only timestamps can tell."""
         return offset > self.offset if at == self.at else timestamp > self.timestamp
 
+    def is_before(self, other: Letter) -> bool:
+        """Whether another letter of the key came later."""
+        if self.is_copied(other.at, other.value, other.headers):
+            # The copy has the time at which it was written, and the original may be from ahead of the clock.
+            return (other.sent, other.timestamp) > (self.sent, self.timestamp)
+        return self.is_older_than(other.at, other.offset, other.timestamp)
 
-def letter(key: bytes | None, value: bytes | None, headers: Headers) -> Letter | None:
+    def is_copied(self, at: TopicPartition, value: bytes | None, headers: Headers) -> bool:
+        """Whether a message of the key in another partition may be this one, written back."""
+        return at != self.at and value == self.value and list(headers) == list(self.headers)
+
+
+def letter(
+    key: bytes | None, value: bytes | None, headers: Headers, sent: int = 0
+) -> Letter | None:
     """The message that a dead letter was; None = this is no dead letter, or none that the connector wrote.
 
     >>> added = [("topic", b"t"), ("partition", b"0"), ("offset", b"7"), ("timestamp", b"1000"),
@@ -59,7 +74,7 @@ def letter(key: bytes | None, value: bytes | None, headers: Headers) -> Letter |
         place = _number(offset, 0, _MOST_OFFSET), _number(timestamp, _NO_TIMESTAMP, _MOST_OFFSET)
     except ValueError:
         return None
-    return Letter(at, *place, key, value, original)
+    return Letter(at, *place, key, value, original, sent)
 
 
 def _number(text: bytes, least: int, most: int) -> int:
@@ -77,22 +92,26 @@ class Letters:
         replayed: These are written back, in offset order of each partition.
         outdated: Their keys have a newer message, so writing them back would undo it.
         keyless: They have no key, so they are no rows of a table.
+        homeless: Their topics do not exist.
     """
 
     replayed: tuple[Letter, ...] = ()
     outdated: tuple[Letter, ...] = ()
     keyless: tuple[Letter, ...] = ()
+    homeless: tuple[Letter, ...] = ()
 
     def without_outdated(self, batch: RawBatch) -> Letters:
-        """The same, when these messages are in the topics too."""
+        """The same, when these messages are in the topics too; those that are letters themselves are no rows."""
         at = TopicPartition(batch.topic, batch.partition)
         waiting = {each.key: each for each in self.replayed if each.at.topic == batch.topic}
+        letters = {(each.at, each.offset) for each in (*self.replayed, *self.outdated)}
+        columns = batch.keys, batch.values, batch.headers, batch.offsets, batch.timestamps
         outdated = {
             id(waiting[key])
-            for key, offset, timestamp in zip(
-                batch.keys, batch.offsets, batch.timestamps, strict=True
-            )
-            if key in waiting and waiting[key].is_older_than(at, offset, timestamp)
+            for key, value, headers, offset, timestamp in zip(*columns, strict=True)
+            if key in waiting and (at, offset) not in letters
+            if waiting[key].is_older_than(at, offset, timestamp)
+            or waiting[key].is_copied(at, value, headers)
         }
         if not outdated:
             return self
@@ -118,7 +137,7 @@ def last_of_each_key(letters: Sequence[Letter]) -> Letters:
             continue
         key = each.at.topic, each.key
         before = last.get(key)
-        is_newer = before is None or before.is_older_than(each.at, each.offset, each.timestamp)
+        is_newer = before is None or before.is_before(each)
         last[key] = each if is_newer else last[key]
         if before is not None:
             outdated.append(before if is_newer else each)

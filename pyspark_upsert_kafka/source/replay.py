@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -30,7 +31,7 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
         tables: Whether they came from tables, in which the newest message of a key counts; else each counts.
 
     Raises:
-        BrokerError: No broker answers, or a topic does not exist.
+        BrokerError: No broker answers, or the dead-letter topic does not exist.
     """
     client = load_client(options.table.client)
     with closing(client.cluster(options.table.properties, "driver")) as cluster:
@@ -38,12 +39,17 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
         found = [
             letter(*message)
             for batch in _read(options, view, {})
-            for message in zip(batch.keys, batch.values, batch.headers, strict=True)
+            for message in zip(
+                batch.keys, batch.values, batch.headers, batch.timestamps, strict=True
+            )
         ]
         once = each_once(each for each in found if each is not None)
+        existing = cluster.existing(sorted({each.at.topic for each in once}))
+        there = [each for each in once if each.at.topic in existing]
+        homeless = tuple(each for each in once if each.at.topic not in existing)
         if not tables:
-            return Letters(tuple(once))
-        letters = last_of_each_key(once)
+            return Letters(tuple(there), homeless=homeless)
+        letters = replace(last_of_each_key(there), homeless=homeless)
         for topic in sorted({each.at.topic for each in letters.replayed}):
             for batch in _since(cluster, options, topic, letters.replayed):
                 letters = letters.without_outdated(batch)
@@ -82,7 +88,8 @@ def _since(
     """The messages of a topic that may be newer than letters from there."""
     view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=options.read_committed)
     from_there = [each for each in letters if each.at.topic == topic]
-    first = min(each.timestamp for each in from_there)
+    # What was written back is newer than the letter, though not than an original from ahead of the clock.
+    first = min(min(each.timestamp, each.sent) for each in from_there)
     begins = cluster.positions(Position("timestamp", timestamp_ms=max(0, first)), view)
     for each in from_there:  # timestamps need not rise with offsets
         begins[each.at] = min(begins.get(each.at, each.offset), each.offset)

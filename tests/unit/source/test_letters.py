@@ -36,13 +36,17 @@ def at(
 
 
 def messages(
-    place: TopicPartition, *found: tuple[bytes | None, int], timestamp: int = 1000
+    place: TopicPartition,
+    *found: tuple[bytes | None, int],
+    timestamp: int = 1000,
+    value: bytes = b"other",
 ) -> RawBatch:
     """Messages with these keys and offsets."""
     keys, offsets = [key for key, _ in found], [offset for _, offset in found]
-    values = [b"v" for _ in found]
     count = len(found)
-    return RawBatch(*place, keys, values, offsets, [1] * count, [timestamp] * count)
+    return RawBatch(
+        *place, keys, [value] * count, offsets, [1] * count, [timestamp] * count, [[]] * count
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,6 +169,10 @@ def test_letters_without_a_key():
         (messages(A, (b"l", 6), (None, 7)), False),
         (messages(B, (b"k", 6), timestamp=1001), True),
         (messages(B, (b"k", 6)), False),
+        # Written back to another partition, while the letter is from ahead of the clock.
+        (messages(B, (b"k", 6), timestamp=500, value=b"v"), True),
+        (messages(B, (b"l", 6), timestamp=500, value=b"v"), False),
+        (messages(A, (b"k", 4), timestamp=500, value=b"v"), False),
         (messages(OTHER, (b"k", 6), timestamp=2000), False),
     ],
 )
@@ -176,3 +184,24 @@ def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
         kept, left_out = (at(A, 9, b"m"),), (at(A, 5),)
 
     assert found == Letters(kept, left_out)
+
+
+def test_headers_tell_a_message_written_back_from_another():
+    """Key and value alone may be those of a message that was there before."""
+    found = Letters((Letter(A, 5, 1000, b"k", b"v", [("trace", b"1")]),))
+
+    assert found.without_outdated(messages(B, (b"k", 6), timestamp=500, value=b"v")) == found
+
+
+def test_what_was_written_back_and_is_still_bad_is_written_back_again():
+    """The copy is a letter too, and the last one, though its original is from ahead of the clock."""
+    original = Letter(A, 5, 9000, b"k", b"v", (), sent=100)
+    copy = Letter(B, 6, 200, b"k", b"v", (), sent=300)
+    found = last_of_each_key([original, copy])
+    assert found == Letters((copy,), (original,))
+    for place, offset, timestamp in ((A, 5, 9000), (B, 6, 200)):
+        there = messages(place, (b"k", offset), timestamp=timestamp, value=b"v")
+        assert found.without_outdated(there) == found
+
+    again = messages(B, (b"k", 7), timestamp=400, value=b"v")
+    assert found.without_outdated(again) == Letters((), (original, copy))
