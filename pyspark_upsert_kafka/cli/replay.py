@@ -55,8 +55,8 @@ def run(given: argparse.Namespace) -> None:
     if not given.dry_run:
         replay(letters.replayed, options)
     echo(_summary(given.topic, letters, "would be written" if given.dry_run else "written"))
-    if letters.homeless:
-        raise _homeless(letters)
+    if letters.without_topic:
+        raise _missing_topics(letters)
 
 
 def _options(given: argparse.Namespace) -> ReadOptions:
@@ -76,7 +76,7 @@ def _summary(topic: str, letters: Letters, written: str) -> str:
         written: letters.replayed,
         "left out: their keys have newer messages": letters.outdated,
         "left out: no key, so no row of a table": letters.keyless,
-        "left out: the topic does not exist": letters.homeless,
+        "left out: the topic does not exist": letters.without_topic,
     }
     counts = {what: Counter(each.at.topic for each in part) for what, part in parts.items()}
     topics = sorted({each for counted in counts.values() for each in counted})
@@ -88,8 +88,8 @@ def _summary(topic: str, letters: Letters, written: str) -> str:
     return "\n".join(lines or [f"Topic {topic!r} holds no dead letter."])
 
 
-def _homeless(letters: Letters) -> BrokerError:
-    counts = Counter(each.at.topic for each in letters.homeless)
+def _missing_topics(letters: Letters) -> BrokerError:
+    counts = Counter(each.at.topic for each in letters.without_topic)
     listed = ", ".join(f"{count:,} of topic {name!r}" for name, count in sorted(counts.items()))
     return BrokerError(
         f"Letters were left out, since their topics do not exist: {listed}. Create the topics and run this "

@@ -92,13 +92,13 @@ class Letters:
         replayed: These are written back, in offset order of each partition.
         outdated: Their keys have a newer message, so writing them back would undo it.
         keyless: They have no key, so they are no rows of a table.
-        homeless: Their topics do not exist.
+        without_topic: Their topics do not exist.
     """
 
     replayed: tuple[Letter, ...] = ()
     outdated: tuple[Letter, ...] = ()
     keyless: tuple[Letter, ...] = ()
-    homeless: tuple[Letter, ...] = ()
+    without_topic: tuple[Letter, ...] = ()
 
     def without_outdated(self, batch: RawBatch) -> Letters:
         """The same, when these messages are in the topics too; those that are letters themselves are no rows."""

@@ -46,10 +46,10 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
         once = each_once(each for each in found if each is not None)
         existing = cluster.existing(sorted({each.at.topic for each in once}))
         there = [each for each in once if each.at.topic in existing]
-        homeless = tuple(each for each in once if each.at.topic not in existing)
+        without_topic = tuple(each for each in once if each.at.topic not in existing)
         if not tables:
-            return Letters(tuple(there), homeless=homeless)
-        letters = replace(last_of_each_key(there), homeless=homeless)
+            return Letters(tuple(there), without_topic=without_topic)
+        letters = replace(last_of_each_key(there), without_topic=without_topic)
         for topic in sorted({each.at.topic for each in letters.replayed}):
             for batch in _since(cluster, options, topic, letters.replayed):
                 letters = letters.without_outdated(batch)
