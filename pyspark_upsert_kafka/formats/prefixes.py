@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 
 _BYTES = pa.large_binary()
+_KEPT = 1_000
+"""For so many prefixes a decoder is kept: a topic has few, but messages that are not its own may have any."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +73,15 @@ class DecoderByPrefix:
         compile_decoder: Callable[[bytes], Decoder],
         target: pa.Schema,
     ) -> None:
-        self._prefix_of, self._compile, self._target = prefix_of, compile_decoder, target
-        self._decoders: dict[bytes, Decoder] = {}
+        self._prefix_of, self._no_rows = prefix_of, _no_rows(target)
+        # Refusals are kept too: one may cost a request. They do not push out the decoders.
+        self._compile = lru_cache(maxsize=_KEPT)(compile_decoder)
+        self._decoder = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """The rows of all messages; those of one prefix are decoded together."""
         if not messages:
-            return Decoded(_no_rows(self._target))
+            return Decoded(self._no_rows)
         prefix = self._prefix_of(min(messages))
         if prefix == self._prefix_of(max(messages)):  # then so begin all that are between the two
             return self._decoder(prefix).decode(messages)
@@ -87,13 +92,11 @@ class DecoderByPrefix:
             ]
         )
 
-    def _decoder(self, prefix: bytes) -> Decoder:
-        if prefix not in self._decoders:
-            try:
-                self._decoders[prefix] = self._compile(prefix)
-            except SchemaError as error:
-                self._decoders[prefix] = _Refusal(str(error), self._target)
-        return self._decoders[prefix]
+    def _decoder_or_refusal(self, prefix: bytes) -> Decoder:
+        try:
+            return self._compile(prefix)
+        except SchemaError as error:
+            return _Refusal(str(error), self._no_rows)
 
     def _places(self, messages: Sequence[bytes]) -> Mapping[bytes, list[int]]:
         places: defaultdict[bytes, list[int]] = defaultdict(list)
@@ -105,10 +108,10 @@ class DecoderByPrefix:
 @dataclass(frozen=True)
 class _Refusal:
     why: str
-    target: pa.Schema
+    no_rows: pa.RecordBatch
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
-        return Decoded(_no_rows(self.target), dict.fromkeys(range(len(messages)), self.why))
+        return Decoded(self.no_rows, dict.fromkeys(range(len(messages)), self.why))
 
 
 def _no_rows(target: pa.Schema) -> pa.RecordBatch:

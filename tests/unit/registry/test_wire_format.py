@@ -148,3 +148,20 @@ def test_a_message_fares_as_it_would_alone(messages: Sequence[bytes]):
     assert dict(together.errors) == {
         at: each.errors[0] for at, each in enumerate(alone) if each.errors
     }
+
+
+def test_what_is_kept_is_bounded():
+    """A flood of ids that do not exist neither stays in memory nor makes the decoders of good ids be compiled anew."""
+    compiled: list[int] = []
+
+    def counted(schema_id: int) -> Decoder:
+        compiled.append(schema_id)
+        return decoder_of(schema_id)
+
+    decoder = decoder_by_id(counted, TARGET)
+    flood = [message(schema_id) for schema_id in range(90, 3_090)]
+
+    for _ in range(2):
+        assert len(decoder.decode([message(1), *flood]).errors) == 3_000
+    assert compiled.count(1) == 1
+    assert compiled.count(90) == 2
