@@ -48,13 +48,18 @@ def folders_of(steps: Sequence[Step]) -> list[str | None]:
     """The checkpoint of each stream; None = a temporary one.
 
     Raises:
-        CheckpointError: A query of this process uses it already.
+        CheckpointError: A query of this process uses it already, or another of the streams.
     """
     found: list[str | None] = []
     for step, name in zip(steps, names_of(steps, ()), strict=True):
         folder = None
         if step.settings.checkpoints is not None:
             folder = f"{step.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
+            if folder in found:
+                raise CheckpointError(
+                    f"{_at(step)}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
+                    "'pipeline.name' to a name of letters and digits before one of them."
+                )
             running = _running.get(folder)
             if running is not None and running.isActive:
                 raise CheckpointError(

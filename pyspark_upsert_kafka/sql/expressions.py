@@ -42,7 +42,7 @@ _KNOWN: dict[type[exp.Expr], frozenset[str]] = {
     # conditions
     exp.And: _TWO, exp.Or: _TWO, exp.Not: _ONE, exp.Paren: _ONE,
     exp.EQ: _TWO, exp.NEQ: _TWO, exp.GT: _TWO, exp.GTE: _TWO, exp.LT: _TWO, exp.LTE: _TWO,
-    exp.NullSafeEQ: _TWO, exp.NullSafeNEQ: _TWO, exp.Is: _TWO, exp.Like: _TWO,
+    exp.NullSafeEQ: _TWO, exp.NullSafeNEQ: _TWO, exp.Is: _TWO, exp.Like: _TWO | {"negate"},
     exp.Between: frozenset({"this", "low", "high"}),
     exp.In: frozenset({"this", "expressions", "query"}), exp.Exists: _ONE,
     exp.Case: frozenset({"this", "ifs", "default"}), exp.If: frozenset({"this", "true", "false"}),

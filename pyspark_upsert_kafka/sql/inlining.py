@@ -140,7 +140,7 @@ def _inline_with(tree: exp.Expr) -> None:
             names = tuple(column.name for column in part.args["alias"].columns)
             for place in (*(later.this for later in parts[at + 1 :]), holder):
                 for table in [*place.find_all(exp.Table)]:
-                    if path_of(table) == (part.alias,):
+                    if [name.name for name in table.parts] == [part.alias]:
                         table.replace(_in_place(table, part.this, names))
 
 

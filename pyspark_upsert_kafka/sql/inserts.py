@@ -34,6 +34,11 @@ def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructFiel
             raise insert.place.error(
                 f"column '{name}' of the primary key of '{table.name}' gets no value: name it among the columns."
             )
+    for column in table.written:
+        if not column.nullable and column.name.lower() not in names:
+            raise insert.place.error(
+                f"column '{column.name}' of '{table.name}' is NOT NULL and gets no value: name it among the columns."
+            )
     return columns
 
 

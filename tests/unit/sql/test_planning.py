@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.sql.checkpoints import names_of
+from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, SchemaError
+from pyspark_upsert_kafka.sql.checkpoints import folders_of, names_of
 from pyspark_upsert_kafka.sql.planning import plan
 from pyspark_upsert_kafka.sql.settings import Settings
 from tests.unit.sql.tables import TABLES
@@ -41,6 +41,8 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
         ("INSERT INTO counts SELECT region FROM views", "the query has 1 columns, and 'counts' 2: region, n."),
         ("INSERT INTO counts (n) SELECT page FROM views", "column 'region' of the primary key of 'counts' gets no value"),
         ("INSERT INTO counts (region, m) SELECT region, page FROM views", "'counts' has no column 'm'"),
+        (("CREATE TABLE u (id INT, must STRING NOT NULL, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka'); "
+         "INSERT INTO u (id) VALUES (1)"), "column 'must' of 'u' is NOT NULL and gets no value"),
         ("INSERT INTO windows (seen) SELECT 1", "'windows' has no column 'seen' that can be written"),
         ("INSERT INTO counts (n, n) SELECT 1, 2", "column 'n' is there more than once."),
         ("INSERT INTO counts SELECT UPPER(region), COUNT(*) FROM views GROUP BY region", "the rows of the query are told"),
@@ -192,3 +194,27 @@ def test_names_of_queries_are_unique() -> None:
 
     assert names_of(steps, []) == ["counts", "counts-2", "select"]
     assert names_of(steps, ["counts", "select"]) == ["counts-2", "counts-3", "select-2"]
+
+
+def test_two_queries_have_no_checkpoint_in_common() -> None:
+    """Names that differ only in what a folder's name cannot hold are refused before anything runs."""
+    folder = "SET 'execution.checkpointing.dir' = '/c'; "
+    name = "SET 'pipeline.name' = "
+    steps = plan(f"{TABLES}{folder}{name}'a$b'; {COUNT}; {name}'a_b'; {COUNT}").steps
+
+    assert folders_of(steps[:1]) == ["/c/a_b"]
+    with pytest.raises(
+        CheckpointError, match="'a_b' and another of this script have one checkpoint, '/c/a_b'"
+    ):
+        folders_of(steps)
+
+
+def test_a_full_name_is_a_table() -> None:
+    """WITH hides a table's short name only."""
+    query = "WITH users AS (SELECT 1 AS id) SELECT * FROM {}users"
+    short, full = plan(
+        f"{TABLES}{query.format('')}; {query.format('default_database.')}", mode="batch"
+    ).steps
+
+    assert not short.query.tables
+    assert [table.name for table in full.query.tables.values()] == ["users"]
