@@ -17,7 +17,7 @@ def text_of(file: str) -> str:
     if file == "-":
         return sys.stdin.read()
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise OptionError(f"The file {file!r} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:

@@ -7,6 +7,9 @@ there is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.errors import ParseError, TokenError
@@ -51,15 +54,34 @@ def parse_query(text: str, script: str) -> exp.Expr:
     Raises:
         OptionError: It is not understood; it names line and column.
     """
+    begin = place_in(script, len(text) - len(text.lstrip()))
     try:
-        found = [tree for tree in Flink.get_or_raise(Flink).parse(text) if tree is not None]
+        with depth_refused(begin):
+            found = [tree for tree in Flink.get_or_raise(Flink).parse(text) if tree is not None]
     except ParseError as error:
         raise _place(error, script).error(_sentence(error)) from None
     except TokenError:
-        first = len(text) - len(text.lstrip())
-        raise place_in(script, first).error("this query cannot be read.") from None
+        raise begin.error("this query cannot be read.") from None
     (tree,) = found
     return tree
+
+
+@contextmanager
+def depth_refused(place: Place) -> Iterator[None]:
+    """Refuses a query that is nested deeper than Python calls functions.
+
+    Args:
+        place: Where the query begins.
+
+    Raises:
+        OptionError: It is nested too deeply; it names line and column.
+    """
+    try:
+        yield
+    except RecursionError:
+        raise place.error(
+            "this query is nested too deeply: it has too many brackets or queries in one another. Make views of its parts."
+        ) from None
 
 
 def place_of(node: exp.Expr, script: str) -> Place | None:

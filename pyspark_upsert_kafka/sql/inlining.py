@@ -55,7 +55,7 @@ def inlined(
     Raises:
         OptionError: A table or view is not there; it names line and column.
     """
-    _inline_with(tree)
+    _inline_with(tree, query)
     for table in [*tree.find_all(exp.Table)]:
         path = path_of(table)
         if path in views:
@@ -130,13 +130,17 @@ def schema_of(named: Named, columns: Mapping[Path, StructType]) -> MappingSchema
     return MappingSchema(kinds, dialect=Flink, normalize=False)
 
 
-def _inline_with(tree: exp.Expr) -> None:
+def _inline_with(tree: exp.Expr, query: Query) -> None:
     """Innermost first, so that an inner name hides an outer one."""
     holders = [node for node in tree.walk(bfs=False) if node.args.get("with_")]
     for holder in holders[::-1]:
         parts = holder.args["with_"].expressions
         holder.set("with_", None)
         for at, part in enumerate(parts):
+            if part.alias in {later.alias for later in parts[at + 1 :]}:
+                raise place_in_query(part, query).error(
+                    f"WITH names '{part.alias}' more than once."
+                )
             names = tuple(column.name for column in part.args["alias"].columns)
             for place in (*(later.this for later in parts[at + 1 :]), holder):
                 for table in [*place.find_all(exp.Table)]:

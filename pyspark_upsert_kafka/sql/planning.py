@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.sql.dialect import depth_refused
 from pyspark_upsert_kafka.sql.inlining import View
 from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns
 from pyspark_upsert_kafka.sql.script import read_script
@@ -152,9 +153,10 @@ class _Planner:
 
     def _view(self, statement: CreateView) -> tuple[View, int]:
         # As a batch: whether it can be a stream is seen where it is used.
-        query = translated(statement.query, self.views, self.tables, batch=True)
         names = tuple(column.text for column in statement.columns)
-        return view_of(statement.query, self.views, self.tables, names), query.width
+        with depth_refused(statement.query.place):
+            query = translated(statement.query, self.views, self.tables, batch=True)
+            return view_of(statement.query, self.views, self.tables, names), query.width
 
     def _is_new(self, statement: CreateTable | CreateView) -> bool:
         if statement.path not in self.tables and statement.path not in self.views:
@@ -233,7 +235,8 @@ class _Planner:
 
     def _query(self, query: Query) -> SparkQuery:
         batch = self.settings.batch
-        made = translated(query, self.views, self.tables, batch=batch)
+        with depth_refused(query.place):
+            made = translated(query, self.views, self.tables, batch=batch)
         for table in made.tables.values():
             table.check_read(batch=batch)
         return made

@@ -95,6 +95,8 @@ def _arguments(kind: str, call: exp.Anonymous, query: Query) -> list[exp.Expr]:
             each.name.upper(): each.expression for each in given if isinstance(each, exp.Kwarg)
         }
         given = [by_name[name] for name in names if name in by_name]
+        if len(given) != len(call.expressions):
+            given = []
     if len(given) != len(names):
         raise place_in_query(call, query).error(f"{kind} takes {', '.join(names)}: {_SHAPE}")
     return given

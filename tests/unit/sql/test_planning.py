@@ -54,6 +54,9 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
         ("CREATE VIEW v AS SELECT 1; INSERT INTO v SELECT 1", "'v' is a view: rows are written to tables."),
         ("SELECT * FROM later; CREATE TABLE later (a INT) WITH ('connector' = 'kafka')", "there is no table or view 'later'"),
         ("DROP TABLE users; SELECT * FROM users", "there is no table or view 'users'"),
+        ("WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a", "WITH names 'a' more than once."),
+        ("SELECT * FROM TABLE(TUMBLE(DATA => TABLE views, TIMECOL => DESCRIPTOR(at), SIZE => INTERVAL '1' DAY, X => 1))",
+         "TUMBLE takes DATA, TIMECOL, SIZE: expected TABLE("),
         ("DROP VIEW users", "there is no view 'users' to drop."),
         ("CREATE VIEW users AS SELECT 1", "there is a table or view 'users' already"),
         ("CREATE VIEW v (a, b) AS SELECT 1", "the view names 2 columns, and its query has 1."),
@@ -218,3 +221,18 @@ def test_a_full_name_is_a_table() -> None:
 
     assert not short.query.tables
     assert [table.name for table in full.query.tables.values()] == ["users"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT {'(' * 200}1{')' * 200}",
+        f"SELECT * FROM {'(SELECT * FROM ' * 200}users{')' * 200}",
+        f"SELECT {'NOT ' * 300}TRUE",
+    ],
+    ids=["brackets", "queries", "operators"],
+)
+def test_a_query_nested_too_deeply_is_refused(query: str) -> None:
+    """Python's own limit is told in a sentence, with the place of the query."""
+    with pytest.raises(OptionError, match="line 2, column 1: this query is nested too deeply"):
+        plan(f"{TABLES}\n{query}", mode="batch")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sql.script import read_script
 from pyspark_upsert_kafka.sql.statements import CreateTable, CreateView, Drop, Insert, Select, Set
@@ -103,3 +106,11 @@ def test_the_word_table_in_a_text_stays() -> None:
     (statement,) = read_script("SELECT 'the TABLE of', `TABLE x`")
 
     assert statement.query.tree.sql("spark") == "SELECT 'the TABLE of', `TABLE x`"
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """As editors on Windows write it."""
+    file = tmp_path / "script.sql"
+    file.write_text("SELECT 1", encoding="utf-8-sig")
+
+    assert text_of(str(file)) == "SELECT 1"
