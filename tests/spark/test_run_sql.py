@@ -187,7 +187,7 @@ def test_nothing_has_happened_after_an_error(
     with pytest.raises(
         OptionError, match=r"it is Europe/Berlin: SET 'table.local-time-zone' = 'UTC'"
     ):
-        run_sql(spark, f"{tables}{insert} SET 'table.local-time-zone' = 'Europe/Berlin'; {window}")
+        run_sql(spark, f"{tables}SET 'table.local-time-zone' = 'Europe/Berlin'; {insert} {window}")
     with pytest.raises(OptionError, match="'mode' is 'continuous': expected one of"):
         run_sql(spark, tables, mode="continuous")  # type: ignore[arg-type]
     assert broker.pairs(topic_of(tables, "copied")) == []
