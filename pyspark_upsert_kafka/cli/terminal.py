@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 
 def printable(text: str) -> str:
@@ -20,3 +24,26 @@ def echo(text: str = "") -> None:
     """Prints a line at once, not when a buffer is full: a person waits for it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is within as an exception does, so that the terminal gets its cursor back.
+
+    The exit code is that of shells: 143 and 129. A signal that is ignored, as by ``nohup``, stays so.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    taken = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in taken:  # a second one must not cut short what the first one began
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])

@@ -83,8 +83,9 @@ def run(given: argparse.Namespace) -> None:
     Raises:
         UpsertKafkaError: An argument or an option is wrong, a message cannot be decoded, or Kafka does not answer.
     """
-    from pyspark_upsert_kafka.cli.show.command import (
-        show,
-    )  # not before it is known to be this command
+    # Not before it is known to be this command.
+    from pyspark_upsert_kafka.cli.show.command import show
+    from pyspark_upsert_kafka.cli.terminal import ended_by_signals
 
-    show(given)
+    with ended_by_signals():
+        show(given)

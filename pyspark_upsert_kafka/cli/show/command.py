@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.show.arguments import ALL, check_arguments, output_of
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
-from pyspark_upsert_kafka.cli.show.output import output_named
+from pyspark_upsert_kafka.cli.show.output import Output, output_named
 from pyspark_upsert_kafka.cli.show.planning import Plan, planned
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.cli.terminal import printable
@@ -63,25 +64,34 @@ def _print(given: argparse.Namespace, plan: Plan, reading: Reading, key: OneKey 
     """The table by its key; changes, and a whole table for a program, as they are read."""
     output = output_named(given.output, plan.table.schema)
     ordered = plan.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
-    found = rows_of(plan, reading, key, prints=not ordered and given.output != "table")
-    if ordered:
-        first = FirstRows(plan.table.key_names, given.limit)
-        for rows in found:
-            first.add(rows)
-        for rows in first.rows():
-            output.write(rows)
-        cut = given.limit != ALL and first.count > given.limit
-        output.end(
-            f"{given.limit:,} of {first.count:,} rows; --limit all prints all." if cut else ""
-        )
-        return
+    prints = not ordered and given.output != "table"
+    with closing(rows_of(plan, reading, key, prints=prints)) as found:
+        if ordered:
+            note = _write_first(output, found, FirstRows(plan.table.key_names, given.limit))
+        else:
+            note = _write_found(output, found, given.limit)
+    output.end(note)
+
+
+def _write_first(output: Output, found: Iterable[pa.RecordBatch], first: FirstRows) -> str:
+    """Writes the first rows by their key; returns a note when there are more."""
+    for rows in found:
+        first.add(rows)
+    for rows in first.rows():
+        output.write(rows)
+    if first.limit == ALL or first.count <= first.limit:
+        return ""
+    return f"{first.limit:,} of {first.count:,} rows; --limit all prints all."
+
+
+def _write_found(output: Output, found: Iterable[pa.RecordBatch], limit: int) -> str:
+    """Writes rows as they are read; returns a note when these are as many as wanted."""
     printed = 0
-    for rows in limited(found, given.limit):
+    for rows in limited(found, limit):
         output.write(rows)
         printed += rows.num_rows
     # Whether there are more is not known: nothing is read beyond the limit.
-    is_full = printed == given.limit
-    output.end(f"The first {given.limit:,} rows; --limit all prints all." if is_full else "")
+    return f"The first {limit:,} rows; --limit all prints all." if printed == limit else ""
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

@@ -27,7 +27,7 @@ class FirstRows:
     def __init__(self, key: Sequence[str], limit: int) -> None:
         self._order = [(str(at), "ascending") for at in range(len(key))]
         self._key = list(key)
-        self._limit = limit
+        self.limit = limit
         self._batches: list[pa.RecordBatch] = []
         self._kept = 0
         self._bytes = self._kept_bytes = 0
@@ -39,8 +39,8 @@ class FirstRows:
         self._kept += rows.num_rows
         self._bytes += rows.nbytes
         self.count += rows.num_rows
-        if self._limit != ALL and (
-            self._kept > _CUT_AT + self._limit or self._bytes > _CUT_AT_BYTES + self._kept_bytes
+        if self.limit != ALL and (
+            self._kept > _CUT_AT + self.limit or self._bytes > _CUT_AT_BYTES + self._kept_bytes
         ):
             self._cut()
 
@@ -55,7 +55,7 @@ class FirstRows:
         # Named by their place: a key column may have any name.
         keys = table.select(self._key).rename_columns([name for name, _ in self._order])
         order = pc.sort_indices(keys, sort_keys=self._order)
-        first = order if self._limit == ALL else order[: self._limit]
+        first = order if self.limit == ALL else order[: self.limit]
         self._batches = table.take(first).to_batches()
         self._kept = len(first)
         self._bytes = self._kept_bytes = sum(rows.nbytes for rows in self._batches)

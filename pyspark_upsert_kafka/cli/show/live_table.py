@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from types import FrameType
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -60,7 +56,7 @@ class LiveTable:
             shown: What they add up to.
         """
         drawn_at, took, dirty = float("-inf"), 0.0, True
-        with _ended_by_sigterm(), Live(console=self._console, auto_refresh=False) as live:
+        with Live(console=self._console, auto_refresh=False) as live:
             for change in changes:
                 if change is not None:
                     shown.add(*change)
@@ -97,17 +93,3 @@ class LiveTable:
     def _caption(shown: int, count: int) -> str:
         rows = f"{count:,} rows" if shown == count else f"{shown:,} of {count:,} rows"
         return f"{rows} at {datetime.now().astimezone():%H:%M:%S}; Ctrl-C ends"
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends it as any exception does, so that the terminal gets its cursor back."""
-
-    def end(number: int, _: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -70,7 +70,7 @@ def _ranges(planned: Plan) -> tuple[list[Range], Mapping[str, int]]:
 
 def rows_of(
     planned: Plan, reading: Reading, key: OneKey | None, *, prints: bool
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """The rows of the ranges, one range after another: the table's, or its changes.
 
     A key that is not where it should be, since partitions were added or another writer put it elsewhere, is looked
