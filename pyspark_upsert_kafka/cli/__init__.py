@@ -7,12 +7,11 @@ that the user can act on is printed as its message; anything else is a bug and k
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from pyspark_upsert_kafka.cli.terminal import printable
+from pyspark_upsert_kafka.cli.terminal import drop_output, printable
 from pyspark_upsert_kafka.cli.user_message import user_message
 
 _COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
@@ -57,8 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _nobody_reads() -> int:
     """Says nothing, as other programs before ``head`` do, and gives their exit code."""
-    # What is still buffered would fail again when Python ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_output()
     return _CLOSED_PIPE
 
 

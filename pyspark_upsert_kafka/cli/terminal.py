@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,11 @@ def echo(text: str = "") -> None:
     """Prints a line at once, not when a buffer is full: a person waits for it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def drop_output() -> None:
+    """Drops what is still buffered of standard output: it would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

@@ -19,6 +19,8 @@ _CONTRADICTIONS = {
     ("at", "follow"): "--at looks back, and --follow forward",
 }
 
+_TEXTS = ("topic", "schema", "primary_key", "key")
+
 
 def an_option(text: str) -> tuple[str, str]:
     """Name and value of an option of the connector.
@@ -91,7 +93,11 @@ def _parsed(text: str) -> datetime:
 
 
 def check_arguments(given: argparse.Namespace) -> None:
-    """Raises OptionError for two arguments that cannot both be meant."""
+    """Raises OptionError for two arguments that cannot both be meant, and for what is no text."""
+    for name in _TEXTS:
+        text = getattr(given, name) or ""
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise OptionError(f"--{name.replace('_', '-')} is not valid Unicode: {text!r}.")
     for (one, other), why in _CONTRADICTIONS.items():
         if is_given(given, one) and is_given(given, other):
             raise OptionError(f"--{one} and --{other} contradict each other: {why}. Leave one out.")

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.show.arguments import ALL, check_arguments, output_of
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
-from pyspark_upsert_kafka.cli.show.output import Output, output_named
+from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_text
 from pyspark_upsert_kafka.cli.show.planning import Plan, planned
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.cli.terminal import printable
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.cli.show.following import Follower
@@ -34,6 +34,8 @@ _MOST_LIVE_ROWS = 1_000
 
 def show(given: argparse.Namespace) -> None:
     """Shows what the arguments say. Raises UpsertKafkaError."""
+    if sys.stdout is None:
+        raise OptionError("Standard output is closed: there is nowhere to show anything.")
     check_arguments(given)
     given.output = output_of(given, terminal=sys.stdout.isatty())
     if given.limit is None:
@@ -112,13 +114,12 @@ def _count(output: str, plan: Plan) -> None:
     if plan.options.mode == "append":
         del numbers["live_keys"], numbers["tombstones"]
     if output == "json":
-        sys.stdout.write(f"{json.dumps(numbers)}\n")
+        write_text(f"{json.dumps(numbers)}\n")
     elif output == "csv":
-        sys.stdout.write(f"{','.join(numbers)}\n{','.join(map(str, numbers.values()))}\n")
+        write_text(f"{','.join(numbers)}\n{','.join(map(str, numbers.values()))}\n")
     else:
         for name, number in numbers.items():
-            sys.stdout.write(f"{name.replace('_', ' '):<12}  {number:>13,}\n")
-    sys.stdout.flush()
+            write_text(f"{name.replace('_', ' '):<12}  {number:>13,}\n")
     if counts.first_bad is not None:
         sys.stderr.write(f"The first bad message: {printable(str(counts.first_bad))}\n")
 
@@ -159,4 +160,3 @@ def _print_changes(given: argparse.Namespace, plan: Plan, follower: Follower) ->
     )
     for rows in limited(batches, given.limit):
         output.write(rows)
-        sys.stdout.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,9 +14,17 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
 from pyspark_upsert_kafka.cli.show.text_table import text_table
+from pyspark_upsert_kafka.cli.terminal import drop_output
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 
 _PIECE = 32 * 1024
 """Characters; half of what a pipe holds."""
+
+_BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
+
+
+class _OutputError(UpsertKafkaError):
+    """Standard output does not take what is written."""
 
 
 class Output(Protocol):
@@ -52,10 +62,10 @@ class TableOutput:
             [pl.Series([], dtype=pl.String)] * len(self._names)
         ]
         columns = [pl.concat(column).to_list() for column in zip(*parts, strict=True)]
-        sys.stdout.writelines(f"{line}\n" for line in text_table(self._names, columns))
-        if note:
-            sys.stdout.write(f"{note}\n")
-        sys.stdout.flush()
+        lines = [*text_table(self._names, columns), *([note] if note else [])]
+        encoding = sys.stdout.encoding
+        text = "".join(f"{line}\n" for line in lines)
+        write_text(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 class JsonOutput:
@@ -66,11 +76,14 @@ class JsonOutput:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Writes the rows."""
-        _write(f"{self._spelling.objects(rows).str.join(chr(10)).item()}\n")
+        text = f"{self._spelling.objects(rows).str.join(chr(10)).item()}\n"
+        all_letters = _has_all_letters(sys.stdout.encoding)
+        if sys.stdout.isatty() or not all_letters:
+            text = json_escaped(text, keep_printable=all_letters)
+        write_text(text)
 
-    def end(self, note: str = "") -> None:  # noqa: ARG002 - a program reads the output
+    def end(self, note: str = "") -> None:
         """Nothing is left."""
-        sys.stdout.flush()
 
 
 class CsvOutput:
@@ -88,7 +101,6 @@ class CsvOutput:
         """Writes the header of a table without rows."""
         if not self._has_header:
             self._write([pl.Series([], dtype=pl.String)] * len(self._names))
-        sys.stdout.flush()
 
     def _write(self, cells: Sequence[pl.Series]) -> None:
         columns = [column.alias(name) for column, name in zip(cells, self._names, strict=True)]
@@ -96,11 +108,49 @@ class CsvOutput:
             include_header=not self._has_header, quote_style="necessary"
         )
         self._has_header = True
-        _write(text)
+        write_text(text)
 
 
-def _write(text: str) -> None:
-    """Writes a text in pieces: Python tells of one large write to a closed pipe nothing."""
-    for at in range(0, len(text), _PIECE):
-        sys.stdout.write(text[at : at + _PIECE])
-        sys.stdout.flush()
+def json_escaped(text: str, *, keep_printable: bool) -> str:
+    r"""JSON with what a terminal would obey, or all that is not ASCII, as escapes of JSON.
+
+    >>> json_escaped('"\u00e9\u202e"', keep_printable=True)
+    '"é\\u202e"'
+    >>> json_escaped('"\u00e9\u202e"', keep_printable=False)
+    '"\\u00e9\\u202e"'
+    """
+
+    def spelt(found: re.Match[str]) -> str:
+        if keep_printable and found[0].isprintable():
+            return found[0]
+        return re.sub("....", r"\\u\g<0>", found[0].encode("utf-16-be").hex())
+
+    return _BEYOND_ASCII.sub(spelt, text)
+
+
+def _has_all_letters(encoding: str) -> bool:
+    return codecs.lookup(encoding).name.startswith("utf")
+
+
+def write_text(text: str) -> None:
+    """Writes a text in pieces: Python tells of one large write to a closed pipe nothing.
+
+    Raises:
+        BrokenPipeError: Nobody reads any more.
+        UpsertKafkaError: The disk is full, or the encoding has not all letters.
+    """
+    try:
+        for at in range(0, len(text), _PIECE):
+            sys.stdout.write(text[at : at + _PIECE])
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise _OutputError(f"Standard output cannot be written: {error.strerror}.") from None
+    except UnicodeEncodeError as error:
+        letter = ascii(error.object[error.start])
+        raise _OutputError(
+            f"Standard output has the encoding {error.encoding!r}, which has no {letter}: "
+            "set PYTHONIOENCODING=utf-8, or give --output json, which escapes it."
+        ) from None

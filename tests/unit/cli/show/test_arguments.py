@@ -71,6 +71,7 @@ def test_limits() -> None:
         (["--count", "--key", "id=1"], "--count and --key contradict each other"),
         (["--at", "1970-01-01T00:00:00Z", "--follow"], "--at and --follow contradict each other"),
         (["--follow", "--output", "table"], "--follow redraws its table, which needs a terminal"),
+        (["--schema", "`a\udcff` INT"], "--schema is not valid Unicode: '`a\\udcff` INT'"),
         (["--key", "user=1"], "--key 'user=1' is not a value for each column of the key"),
         (["--key", "id=one"], "--key: 'one' is no value of column 'id', which is BIGINT"),
         (["--follow", "--option", "scan.bounded.mode=group-offsets", "--option", "properties.group.id=g"],

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +51,44 @@ def test_signals(number: signal.Signals, code: int) -> None:
         assert terminal.wait() == code
         assert not terminal.screen.cursor.hidden
         assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_a_full_disk(output: str) -> None:
+    """It is one sentence and exit code 1."""
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run([*SHOW, "0", "--output", output], stdout=full, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+
+    assert run.returncode == 1
+    assert run.stderr == "Standard output cannot be written: No space left on device.\n"
+
+
+def test_a_closed_output() -> None:
+    """It is one sentence and exit code 1."""
+    run = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *SHOW, "0"], stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+
+    assert run.returncode == 1
+    assert run.stderr == "Standard output is closed: there is nowhere to show anything.\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "text"),
+    [("table", 0, r"|1 |\xe9|"), ("json", 0, r'{"id":1,"v":"\u00e9"}'), ("csv", 1, "which has no '\\xe9'")],
+)  # fmt: skip
+def test_an_output_of_few_letters(output: str, code: int, text: str) -> None:
+    """A letter that the encoding lacks is spelt out where that can be told from its text, else refused."""
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    run = subprocess.run([*SHOW, "0", "--output", output], env=ascii_only, capture_output=True, text=True, check=False)  # fmt: skip
+
+    assert run.returncode == code
+    assert text in run.stdout + run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_json_on_a_terminal() -> None:
+    """Nothing in a text can turn the direction of writing, and it stays JSON of the same text."""
+    program = PROGRAM.replace("\u00e9", "\\u00e9\\u202e\\x7f\\x9b2J\\U0001f600")
+    with Terminal([sys.executable, "-c", program, "0", "--output", "json"]) as terminal:
+        assert terminal.wait() == 0
+        assert r"\u202e\u007f\u009b2J" in terminal.text
+        assert json.loads(terminal.text)["v"] == "\u00e9\u202e\x7f\x9b2J\U0001f600"
