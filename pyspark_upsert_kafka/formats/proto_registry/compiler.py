@@ -7,6 +7,7 @@ some registries hand it out as it came.
 from __future__ import annotations
 
 import base64
+import os
 import re
 import subprocess
 import sys
@@ -94,18 +95,19 @@ def _descriptor(text: str) -> Any:
 
 
 def _compile(folder: str, origin: str) -> None:
-    from grpc_tools import protoc
-
     places = [f"--proto_path={each}" for each in (folder, *_google_files())]
     described = f"--descriptor_set_in={Path(folder, _DESCRIBED)}"
     output = f"--descriptor_set_out={Path(folder, _OUTPUT)}"
     arguments = [*places, described, "--include_imports", output, _SCHEMA]
-    if protoc.main(["protoc", *arguments]) == 0:
-        return
-    # In this process protoc says on the standard error stream alone what is wrong.
+    # In this process protoc would write to the standard error stream itself.
     child = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
-    said = subprocess.run(child, capture_output=True, text=True, check=False).stderr
-    lines = [line for line in said.splitlines() if not _LOG_LINE.match(line)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        child, capture_output=True, text=True, errors="replace", env=environment, check=False
+    )
+    if done.returncode == 0:
+        return  # what it may have warned of, as an import that is not used, is nothing to a reader
+    lines = [line for line in done.stderr.splitlines() if not _LOG_LINE.match(line)]
     words = " ".join(lines).replace(f"{folder}/", "").replace(f"{_SCHEMA}:", "line ")
     raise SchemaError(f"{origin} is no Protobuf schema that can be used: {words[:_MOST_WORDS]}")
 

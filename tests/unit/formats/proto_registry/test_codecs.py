@@ -331,3 +331,14 @@ def test_a_message_that_a_schema_does_not_have():
     """The option is named, and the nearest one."""
     with pytest.raises(OptionError, match=r"value\.proto-registry\.message-name': .* Did you mean"):
         PROTO.writing(USER, FILE, options={"message-name": "Usr"})
+
+
+def test_what_protoc_says(capfd):
+    """Warnings and errors do not go to the standard error stream, where nobody knows whose they are."""
+    head = 'syntax = "proto3"; import "google/protobuf/any.proto";'
+
+    PROTO.columns(f"{head} message A {{}}")
+    with pytest.raises(SchemaError, match="Expected message name"):
+        PROTO.columns(f"{head} message {{")
+
+    assert capfd.readouterr() == ("", "")
