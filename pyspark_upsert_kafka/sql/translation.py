@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.sql.inlining import (
 from pyspark_upsert_kafka.sql.statements import Path, Query
 from pyspark_upsert_kafka.sql.streams import Rows, Streams
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.value_types import with_types_of_flink
+from pyspark_upsert_kafka.sql.value_types import time_in_session_zone, with_types_of_flink
 from pyspark_upsert_kafka.sql.windows import (
     group_by_windows,
     is_window,
@@ -39,6 +39,7 @@ class SparkQuery:
         width: How many columns it has.
         rows: What its rows are in a stream; None = it is a batch.
         windows: Where a window of time stands, if there is one.
+        times: Where a time without a zone is cut or formatted, which Spark does in the session's zone.
     """
 
     sql: str
@@ -46,6 +47,7 @@ class SparkQuery:
     width: int
     rows: Rows | None = None
     windows: Place | None = None
+    times: Place | None = None
 
 
 def view_of(
@@ -85,11 +87,20 @@ def translated(
     columns = {path: tables[path].columns(batch=batch) for path in named.tables.values()}
     tree = qualified(named, columns, query)
     group_by_windows(tree)
-    tree = with_types_of_flink(tree, schema_of(named, columns), query)
+    schema = schema_of(named, columns)
+    tree = with_types_of_flink(tree, schema, query)
     width = _width(tree, query)
     streams = not batch and bool(used)
     rows = Streams(used, query).rows(tree) if streams else None
-    return SparkQuery(_sql(tree, used), _by_word(used), width, rows, _windows(tree, query))
+    times = time_in_session_zone(tree, schema)
+    return SparkQuery(
+        _sql(tree, used),
+        _by_word(used),
+        width,
+        rows,
+        _windows(tree, query),
+        place_in_query(times, query) if times is not None else None,
+    )
 
 
 def _width(tree: exp.Expr, query: Query) -> int:

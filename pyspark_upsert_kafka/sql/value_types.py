@@ -25,6 +25,9 @@ _DIGITS = {
 """Whole numbers as decimals of Flink; Spark takes a literal for one of its own digits only."""
 _UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 
+_BY_ZONE = {"date_trunc": 1, "date_format": 0}
+"""Functions of Spark that take a time by way of the session's zone, and which argument it is."""
+
 
 def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> exp.Expr:
     """The query with each value in the type that it has in Flink; it is changed.
@@ -43,6 +46,22 @@ def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> 
             annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
             change(node, query)
     return tree
+
+
+def time_in_session_zone(tree: exp.Expr, schema: MappingSchema) -> exp.Expr | None:
+    """The first call that cuts or formats a time without a zone, if there is one.
+
+    Spark does both by way of the session's zone, where an hour that summer time leaves out becomes the next.
+    """
+    calls = [each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _BY_ZONE]
+    if not calls:
+        return None
+    annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
+    for call in calls:
+        time = call.expressions[_BY_ZONE[call.name.lower()]]
+        if kind_of(time) not in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
+            return call
+    return None
 
 
 def kind_of(node: exp.Expr) -> str:

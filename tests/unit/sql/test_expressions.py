@@ -143,3 +143,23 @@ def test_what_differs_is_refused(expression: str, at: int, sentence: str) -> Non
 
     column = WIDTH + len("SELECT ") + at + 1
     assert str(error.value).startswith(f"SQL, line 1, column {column}: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("expression", "by_zone"),
+    [
+        ("DATE_FORMAT(TIMESTAMP '2024-03-31 02:30:00', 'HH')", True),
+        ("DATE_FORMAT(moment, 'HH')", False),
+        ("FLOOR(CAST(day_ AS TIMESTAMP(6)) TO HOUR)", True),
+        ("FLOOR(moment TO HOUR)", False),
+        ("CAST(at AS TIMESTAMP(0))", True),
+        ("CAST(region AS TIMESTAMP_LTZ(3))", False),
+        ("CAST(at AS TIMESTAMP(6))", False),
+        ("HOUR(at)", False),
+    ],
+)
+def test_what_takes_the_zone_of_the_session(expression: str, *, by_zone: bool) -> None:
+    """Spark cuts and formats a time without a zone in the session's, where summer time leaves an hour out."""
+    (step,) = plan(f"{TABLES}SELECT {expression} FROM views", mode="batch").steps
+
+    assert (step.query.times is not None) == by_zone
