@@ -9,6 +9,7 @@ Source: https://docs.confluent.io/platform/current/schema-registry/fundamentals/
 from __future__ import annotations
 
 from pyspark_upsert_kafka.core.errors import SchemaError, shown
+from pyspark_upsert_kafka.formats.binary.numbers import varint
 
 Indexes = tuple[int, ...]
 
@@ -26,7 +27,7 @@ def encoded(indexes: Indexes) -> bytes:
     """
     if indexes == FIRST:
         return b"\0"
-    return b"".join(map(_varint, (len(indexes), *indexes)))
+    return b"".join(varint(number << 1) for number in (len(indexes), *indexes))
 
 
 def encoded_part(message: bytes, start: int) -> bytes:
@@ -84,11 +85,3 @@ def _number(message: bytes, at: int) -> tuple[int, int] | None:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), at + place + 1
     return None
-
-
-def _varint(number: int) -> bytes:
-    rest, encoded_bytes = number << 1, bytearray()
-    while rest > 0x7F:
-        encoded_bytes.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*encoded_bytes, rest])
