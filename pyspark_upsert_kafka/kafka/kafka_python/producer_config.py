@@ -72,7 +72,7 @@ def with_sizes(config: Mapping[str, Any], limits: Sequence[int]) -> dict[str, An
     queue = config.get("buffer_memory", max(_QUEUE_BYTES, largest))
     return {
         # The library's memory is in pieces of a batch: with none it would wait for ever.
-        "batch_size": min([_BATCH_BYTES, *limits, queue]),
+        "batch_size": max(1, min([_BATCH_BYTES, *limits, queue])),
         "max_request_size": largest,
         "buffer_memory": queue,
         **config,

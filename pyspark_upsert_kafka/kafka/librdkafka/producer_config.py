@@ -26,6 +26,8 @@ _TRANSACTION_TIMEOUT_MS = 900_000
 """As long as brokers allow unless told otherwise (``transaction.max.timeout.ms``)."""
 
 _BATCH_BYTES = 1_000_000
+_MOST_MESSAGE_BYTES = 1_000_000_000
+"""librdkafka's own bound; topics without any say 2,147,483,647."""
 _QUEUE_KBYTES = 64 * 1024
 
 
@@ -44,12 +46,13 @@ def producer_config(
     """
     confirmed = confirmation(properties.resolved(), guarantee)
     given = client_config(properties, "writer", {})
-    largest = given.get("message.max.bytes", max([_BATCH_BYTES, *limits]))
+    wanted = min(max([_BATCH_BYTES, *limits]), _MOST_MESSAGE_BYTES)
+    largest = given.get("message.max.bytes", wanted)
     return {
         **_CONFIG,
         # librdkafka never splits a batch that is too large for the topic, so one must not become
         # so: else messages that are small enough would be refused with a large one.
-        "batch.size": min([_BATCH_BYTES, *limits]),
+        "batch.size": max(1, min([_BATCH_BYTES, *limits])),
         "message.max.bytes": largest,
         "queue.buffering.max.kbytes": _queue_kbytes(str(largest)),
         # Without idempotence a second request in flight could overtake the first one's retry.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Producer
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.properties import Properties
@@ -53,3 +54,23 @@ def test_the_queue_follows_the_largest_message_that_the_user_wants(sizes):
     batch, _, queue = sizes([90 * MB], queue_buffering_max_kbytes="100")
     assert queue == 100 * 1024
     assert batch <= (queue if sizes is kafka_python else MB)
+
+
+@pytest.mark.parametrize("limit", [0, 2**31 - 1])
+def test_any_limit_of_a_topic_is_one_that_the_client_takes(limit):
+    """A topic may take messages of any size or none, and librdkafka refuses such numbers."""
+    properties = Properties({"bootstrap.servers": "localhost:1"})
+    config = producer_config(properties, [limit], DeliveryGuarantee.AT_LEAST_ONCE)
+    Producer(config).purge()
+
+    batch, _, _ = kafka_python([limit])
+    assert batch > 0
+
+
+@pytest.mark.parametrize(("idempotent", "in_flight"), [("true", None), ("false", 1)])
+def test_only_an_idempotent_producer_has_several_requests_in_flight(idempotent, in_flight):
+    """Else a retry comes behind what was sent after it, and the older change of a key is its last."""
+    properties = Properties({"enable.idempotence": idempotent})
+    config = producer_config(properties, [], DeliveryGuarantee.AT_LEAST_ONCE)
+
+    assert config.get("max.in.flight.requests.per.connection") == in_flight
