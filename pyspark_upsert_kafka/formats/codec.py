@@ -103,7 +103,8 @@ class Format:
         encoder: Compiles an encoder; raises SchemaError or OptionError for what it cannot write.
         columns: The columns that the format's own schema gives, for a table whose user gives none; None =
             the format has no schema.
-        check: Raises what both codecs would raise when they are compiled, at less cost; None = only they know.
+        check_decoder: Raises what compiling the decoder would raise, at less cost; None = only that tells.
+        check_encoder: The same for the encoder.
     """
 
     name: str
@@ -111,7 +112,8 @@ class Format:
     decoder: Callable[[CodecSpec], Decoder]
     encoder: Callable[[CodecSpec], Encoder]
     columns: SchemaColumns | None = None
-    check: Callable[[CodecSpec], object] | None = None
+    check_decoder: Callable[[CodecSpec], object] | None = None
+    check_encoder: Callable[[CodecSpec], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,8 @@ class Side:
 
     def check_decoder(self) -> None:
         """Raises the SchemaError or OptionError that compiling the decoder would raise."""
-        (self.format.check or self.format.decoder)(self.spec)
+        (self.format.check_decoder or self.format.decoder)(self.spec)
 
     def check_encoder(self) -> None:
         """Raises the SchemaError or OptionError that compiling the encoder would raise."""
-        (self.format.check or self.format.encoder)(self.spec)
+        (self.format.check_encoder or self.format.encoder)(self.spec)

@@ -6,7 +6,15 @@ import pytest
 
 from tests.unit.children import run
 
-HEAVY = ("polars", "pyarrow.compute", "pyarrow.dataset", "orjson", "confluent_kafka", "kafka")
+HEAVY = (
+    "polars",
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "orjson",
+    "confluent_kafka",
+    "kafka",
+)
 
 SHOW = """
 import runpy, sys
@@ -37,7 +45,7 @@ print([name for name in {heavy} if name in sys.modules])
 """
 
 
-@pytest.mark.parametrize("format_", ["json", "csv"])
+@pytest.mark.parametrize("format_", ["avro", "csv", "json"])
 def test_a_plan_imports_nothing_that_only_tasks_need(format_: str) -> None:
     """No broker is asked here, so no client either; what checks the columns needs none of the rest."""
     child = run(PROGRAM.format(format=format_, heavy=HEAVY))

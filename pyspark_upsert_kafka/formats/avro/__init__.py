@@ -1,4 +1,7 @@
-"""Avro without a header, as Flink's ``avro`` format reads and writes it: a message is one datum."""
+"""Avro without a header, as Flink's ``avro`` format reads and writes it: a message is one datum.
+
+What writes is imported where something is written: polars, which that needs, takes longer to import than all the rest.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
+from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, datum_plan
 from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
 from pyspark_upsert_kafka.formats.avro.decoding.skip import Skipper
-from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.avro.not_null import refuse_not_null
-from pyspark_upsert_kafka.formats.avro.options import OPTIONS, origin_of, settings_of
+from pyspark_upsert_kafka.formats.avro.options import OPTIONS, Settings, origin_of, settings_of
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
@@ -23,11 +25,14 @@ def decoder(spec: CodecSpec) -> Decoder:
     Raises:
         SchemaError: The schema is wrong, or the columns do not fit it.
     """
-    settings = settings_of(spec)
-    _check_some_bytes(settings.schema)
-    if not spec.options["schema"]:
-        refuse_not_null(spec.schema, spec.required, spec.side)
+    settings = _settings_to_read(spec)
     return datum_decoder(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
+
+
+def check_decoder(spec: CodecSpec) -> None:
+    """Raises what `decoder` raises."""
+    settings = _settings_to_read(spec)
+    datum_plan(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
 
 
 def encoder(spec: CodecSpec) -> Encoder:
@@ -36,6 +41,8 @@ def encoder(spec: CodecSpec) -> Encoder:
     Raises:
         SchemaError: The schema is wrong, or the columns do not fit it.
     """
+    from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+
     settings = settings_of(spec)
     _check_some_bytes(settings.schema)
     return datum_encoder(
@@ -56,6 +63,14 @@ def columns(spec: CodecSpec, only: str | None) -> StructType | None:
     return None if schema is None else columns_of(parse_schema(schema, origin_of(spec)), only)
 
 
+def _settings_to_read(spec: CodecSpec) -> Settings:
+    settings = settings_of(spec)
+    _check_some_bytes(settings.schema)
+    if not spec.options["schema"]:
+        refuse_not_null(spec.schema, spec.required, spec.side)
+    return settings
+
+
 def _check_some_bytes(schema: Schema) -> None:
     """An empty message is no datum, so a schema without anything in it has no messages."""
     if not least_bytes(Skipper(schema).node(schema.type, "")):
@@ -65,4 +80,4 @@ def _check_some_bytes(schema: Schema) -> None:
         )
 
 
-FORMAT = Format("avro", OPTIONS, decoder, encoder, columns)
+FORMAT = Format("avro", OPTIONS, decoder, encoder, columns, check_decoder=check_decoder)

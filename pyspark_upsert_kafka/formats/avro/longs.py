@@ -1,16 +1,10 @@
-"""Avro's ``int`` and ``long``: zigzag, in seven bits a byte (Avro specification 1.12, "Binary Encoding")."""
+"""One of Avro's ``int`` and ``long``: zigzag, in seven bits a byte (Avro specification 1.12, "Binary Encoding")."""
 
 from __future__ import annotations
 
-from pyspark_upsert_kafka.formats.binary.byte_parts import Cells, varints
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers, varint, zigzag
+from pyspark_upsert_kafka.formats.binary.numbers import varint
 
 
 def long(value: int) -> bytes:
     """One number."""
     return varint((value << 1) ^ (value >> 63))
-
-
-def longs(values: Numbers) -> Cells:
-    """The numbers of a column."""
-    return varints(zigzag(values))

@@ -12,8 +12,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder
-from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, datum_plan
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.avro.options import DERIVED, schema_of_columns
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
@@ -36,7 +35,7 @@ def decoder(name: str, spec: CodecSpec, given: str | None, prefix_length: int) -
         SchemaError: The given schema is wrong, or Avro cannot carry a column.
     """
     schema = _parsed(name, given, spec)
-    datum_decoder(schema, spec.schema)
+    datum_plan(schema, spec.schema)
     reader = schema if given else None
 
     def of_schema(registered: RegisteredSchema) -> Decoder:
@@ -52,6 +51,8 @@ def encoder(name: str, spec: CodecSpec, given: str | None) -> SchemaEncoder:
     Raises:
         SchemaError: The schema is wrong, or a column does not fit it.
     """
+    from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+
     schema = _parsed(name, given, spec)
     finer = None if given else _finer(f"{spec.side}.{name}.")
     datum_encoder(schema, spec.schema)

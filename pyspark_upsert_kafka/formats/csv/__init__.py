@@ -48,4 +48,4 @@ def encoder(spec: CodecSpec) -> Encoder:
     return CsvEncoder(spec.schema, check(spec))
 
 
-FORMAT = Format("csv", OPTIONS, decoder, encoder, check=check)
+FORMAT = Format("csv", OPTIONS, decoder, encoder, check_decoder=check, check_encoder=check)

@@ -48,4 +48,4 @@ def encoder(spec: CodecSpec) -> Encoder:
     return JsonEncoder(spec.schema, check(spec))
 
 
-FORMAT = Format("json", OPTIONS, decoder, encoder, check=check)
+FORMAT = Format("json", OPTIONS, decoder, encoder, check_decoder=check, check_encoder=check)

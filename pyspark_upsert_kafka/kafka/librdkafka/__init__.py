@@ -1,4 +1,7 @@
-"""The fast adapter: confluent-kafka, which is librdkafka."""
+"""The fast adapter: confluent-kafka, which is librdkafka.
+
+What reads and what writes is imported where that is done: a process that plans a query only asks.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,6 @@ from pyspark_upsert_kafka.kafka.interfaces import (
     TransactionalSender,
 )
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
-from pyspark_upsert_kafka.kafka.librdkafka.producer import pooled_producer
-from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
-from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_of
-from pyspark_upsert_kafka.kafka.librdkafka.transaction import open_transaction
 
 
 class LibrdkafkaClient:
@@ -37,6 +36,8 @@ class LibrdkafkaClient:
         details: frozenset[Detail] = ALL_DETAILS,
     ) -> RangeReader:
         """A reader of ranges."""
+        from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
+
         return LibrdkafkaReader(
             properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
         )
@@ -50,6 +51,9 @@ class LibrdkafkaClient:
         with_metadata: bool = True,
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
+        from pyspark_upsert_kafka.kafka.librdkafka.producer import pooled_producer
+        from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_of
+
         return sender_of(
             pooled_producer(properties, tuple(topics), guarantee, with_metadata=with_metadata)
         )
@@ -58,6 +62,8 @@ class LibrdkafkaClient:
         self, properties: Properties, topics: Sequence[str], transactional_id: str
     ) -> TransactionalSender:
         """The same for a transaction; fences off whatever had the transactional id before."""
+        from pyspark_upsert_kafka.kafka.librdkafka.transaction import open_transaction
+
         return open_transaction(properties, tuple(topics), transactional_id)
 
 

@@ -1,28 +1,54 @@
-"""Avro data to rows."""
+"""Avro data to rows.
+
+What reads many messages at once is imported where that is compiled, not where a query is planned.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import limited
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Plan
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
 from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
-from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import Decoder
 from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath, UnreadableError
 
+if TYPE_CHECKING:
+    import numpy as np
+
 # The vectorised path costs some thirty microseconds a field, however few the messages are.
 _MIN_VECTORISED = 64
+
+
+def datum_plan(
+    writer: Schema,
+    columns: StructType,
+    *,
+    reader: Schema | None = None,
+    legacy_timestamps: bool = True,
+) -> Plan:
+    """How messages that hold one datum each are read.
+
+    Args:
+        writer: The schema that the data are written with.
+        columns: The columns, which find their fields by name.
+        reader: A schema that stands between the two, with defaults and aliases.
+        legacy_timestamps: Read local and other timestamps alike; else a mismatch is refused.
+
+    Raises:
+        SchemaError: A column does not fit the schema.
+    """
+    # What has no Avro type is not read from one that happens to look like it, as a VARIANT's two halves.
+    derived_schema(columns, frozenset(), legacy_timestamps=legacy_timestamps)
+    return resolve(writer, reader, arrow_schema(columns), strict_zones=not legacy_timestamps)
 
 
 def datum_decoder(
@@ -36,19 +62,20 @@ def datum_decoder(
     """Compiles the decoder of messages that hold one datum each.
 
     Args:
-        writer: The schema that the data are written with.
-        columns: The columns, which find their fields by name.
-        reader: A schema that stands between the two, with defaults and aliases.
+        writer: As `datum_plan` has it, and so are the others.
+        columns: The columns.
+        reader: A schema in between.
         skip: How many bytes stand before the datum.
-        legacy_timestamps: Read local and other timestamps alike; else a mismatch is refused.
+        legacy_timestamps: Whether timestamps are read alike.
 
     Raises:
         SchemaError: A column does not fit the schema.
     """
-    # What has no Avro type is not read from one that happens to look like it, as a VARIANT's two halves.
-    derived_schema(columns, frozenset(), legacy_timestamps=legacy_timestamps)
+    from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import limited
+    from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
+
+    plan = datum_plan(writer, columns, reader=reader, legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
-    plan = resolve(writer, reader, target, strict_zones=not legacy_timestamps)
     row_path = RowPath(_row_reader(plan, target.names, skip), target)
     read = vectorised_reader(plan, pa.struct(list(target)), skip)
     if read is None:

@@ -10,18 +10,23 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.formats.avro.longs import longs
 from pyspark_upsert_kafka.formats.avro.model import Enum, Logical
 from pyspark_upsert_kafka.formats.binary.byte_parts import (
     ByteParts,
     Cells,
     fixed,
+    varints,
 )
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers, zigzag
 
 _LAST_NANOS = (2**63 - 1) // 1000
 _SHOWN_SYMBOLS = 20
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+
+def longs(values: Numbers) -> Cells:
+    """The numbers of a column."""
+    return varints(zigzag(values))
 
 
 def whole_numbers(array: pa.Array) -> ByteParts:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.avro.encoding.leaves import byte_strings
+from pyspark_upsert_kafka.formats.avro.encoding.leaves import byte_strings, longs
 from pyspark_upsert_kafka.formats.avro.encoding.type_mapping import Writer
-from pyspark_upsert_kafka.formats.avro.longs import long, longs
+from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.binary.byte_parts import (
     ByteParts,
     among,
