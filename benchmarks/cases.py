@@ -49,10 +49,10 @@ def run_cases(bench: Bench, cases: Sequence[Case], only: str) -> list[Result]:
     )
     results = []
     wanted = [case for case in cases if only in case.name]
-    for (format_, deletes), of_topic in groupby(wanted, lambda case: (case.format, case.metadata)):
-        topic = bench.filled(bench.count, bench.count, format_, deletes=deletes)
+    for format_, of_topic in groupby(wanted, lambda case: case.format):
+        topic = bench.filled(bench.count, bench.count, format_)
         for case in of_topic:
-            results.append(_measure(bench, case, topic, source, files))
+            results.append(measured(bench, case, _job(bench, case, topic, source, files)))
             _show(results[-1])
         bench.drop(topic)
     source.unpersist()
@@ -65,27 +65,35 @@ def _show(result: Result) -> None:
     ratio = f"{result.ratio:.2f}" if result.ratio else ""
     print(
         f"{result.case:<62}{result.ours:>12,.0f}{theirs:>12}{ratio:>8}{spread:>14}"
-        f"{result.peak_mb:>9,.0f}   {_cpu(result.ours_cpu)} / {_cpu(result.theirs_cpu)}", flush=True,
+        f"{result.peak_mb:>9,.0f}   {cpu_text(result.ours_cpu)} / {cpu_text(result.theirs_cpu)}", flush=True,
     )  # fmt: skip
 
 
-def _cpu(parts: dict[str, float] | None) -> str:
+def cpu_text(parts: dict[str, float] | None) -> str:
+    """What each kind of process used, and all of them."""
     if parts is None:
         return "-"
     return f"{sum(parts.values()):.2f} ({' + '.join(f'{part:.2f}' for part in parts.values())})"
 
 
-def _measure(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Result:
+Job = Callable[[bool], float]
+"""Does a job once, ours or theirs, and gives its seconds."""
+
+
+def _job(bench: Bench, case: Case, topic: str, source: DataFrame, files: str) -> Job:
     if case.exactly_once:
-        job = _writing_by_upsert_sink(bench, files)
-    elif case.normalized_keys:
-        job = _normalizing(bench, case.normalized_keys)
-    else:
-        job = _reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
+        return _writing_by_upsert_sink(bench, files)
+    if case.normalized_keys:
+        return _normalizing(bench, case.normalized_keys)
+    return reading(bench, case, topic) if case.reads else _writing(bench, case, source, files)
+
+
+def measured(bench: Bench, case: Case, job: Job, *, warm_up: bool = True) -> Result:
+    """What a job gives on both sides, or on ours where there is no other, in turn."""
     sides = (True, False) if case.peer else (True,)
     seconds: dict[bool, list[float]] = {ours: [] for ours in sides}
     used: dict[bool, list[Usage]] = {ours: [] for ours in sides}
-    for ours in sides:
+    for ours in sides if warm_up else ():
         job(ours)
     for _ in range(bench.runs):
         for ours in sides:
@@ -117,7 +125,8 @@ def _cpu_of(used: Sequence[Usage], count: int) -> dict[str, float]:
     }
 
 
-def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
+def reading(bench: Bench, case: Case, topic: str) -> Job:
+    """Reads a topic into nothing."""
     options = bench.options(topic, case.format)
 
     def job(ours: bool) -> float:
@@ -134,7 +143,7 @@ def _reading(bench: Bench, case: Case, topic: str) -> Callable[[bool], float]:
     return job
 
 
-def _normalizing(bench: Bench, keys: int) -> Callable[[bool], float]:
+def _normalizing(bench: Bench, keys: int) -> Job:
     """Micro-batches of 250,000 changes; the first ones fill the state, and its start is counted too."""
     topic = bench.filled(bench.count, keys)
 
@@ -147,7 +156,7 @@ def _normalizing(bench: Bench, keys: int) -> Callable[[bool], float]:
     return job
 
 
-def _writing_by_upsert_sink(bench: Bench, files: str) -> Callable[[bool], float]:
+def _writing_by_upsert_sink(bench: Bench, files: str) -> Job:
     """Micro-batches of a file each, in as many tasks as the topic has partitions."""
 
     def job(exactly_once: bool) -> float:
@@ -167,7 +176,7 @@ def _writing_by_upsert_sink(bench: Bench, files: str) -> Callable[[bool], float]
     return job
 
 
-def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Callable[[bool], float]:
+def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Job:
     def job(ours: bool) -> float:
         topic = bench.topic()
         format_, options = sink_options(ours, bench.servers, topic)

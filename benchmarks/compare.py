@@ -18,16 +18,17 @@ from bench import Bench
 from cases import Result, run_cases
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
-from sides import CASES, FORMATS, JARS, MATRIX, TUNED, session
+from sides import CASES, FORMATS, JARS, MATRIX, TUNED, WHOLE_QUERIES, session
 from small import run_partitions, run_small
 from stages import arrow, noop, reading, writing
 from topics import PARTITIONS
 from usage import Usage
+from whole import run_whole
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
 
-_PARTS = ["cases", "formats", "stages", "snapshot", "partitions", "small"]
+_PARTS = ["cases", "whole", "formats", "stages", "snapshot", "partitions", "small"]
 
 
 def main() -> int:
@@ -50,6 +51,8 @@ def main() -> int:
         results: list[Result] = []
         if "cases" in arguments.parts:
             results += run_cases(bench, CASES, arguments.only)
+        if "whole" in arguments.parts:
+            run_whole(bench, WHOLE_QUERIES, arguments.sizes, arguments.only)
         if "formats" in arguments.parts:
             results += run_cases(bench, MATRIX, arguments.only)
         if "stages" in arguments.parts:
@@ -71,6 +74,13 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=2_000_000)
+    parser.add_argument(
+        "--sizes",
+        nargs=2,
+        type=int,
+        default=[1_000_000, 8_000_000],
+        help="messages of whole queries",
+    )
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each side")
     parser.add_argument("--snapshot", type=int, default=5_000_000, help="messages of the snapshot")
     parser.add_argument("--keys", type=int, default=1_000_000, help="keys of the snapshot")
