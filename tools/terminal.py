@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -48,8 +49,9 @@ class Terminal:
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             environment.pop(name, None)
         self.process = subprocess.Popen(
-            self._command, stdin=slave, stdout=slave, stderr=slave, env=environment
-        )
+            self._command, stdin=slave, stdout=slave, stderr=slave, env=environment,
+            preexec_fn=_heed_signals,  # noqa: PLW1509 - it takes no lock that a thread could hold
+        )  # fmt: skip
         os.close(slave)
         return self
 
@@ -99,3 +101,9 @@ class Terminal:
             return False
         self._stream.feed(written)
         return bool(written)
+
+
+def _heed_signals() -> None:
+    """As in a terminal: a program started by ``nohup`` or in the background would ignore these signals for ever."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ResourcePatternType,
@@ -98,7 +100,17 @@ class Secured:
         if bindings:
             for future in self.broker.admin.create_acls(bindings).values():
                 future.result()
+            self._wait_for_acls(f"User:{name}", len(bindings))
         return name
+
+    def _wait_for_acls(self, principal: str, number: int) -> None:
+        """The controller has new ACLs first; whoever asks the broker is to be allowed."""
+        everything = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, principal, None,
+            AclOperation.ANY, AclPermissionType.ANY,
+        )  # fmt: skip
+        while len(self.broker.admin.describe_acls(everything).result()) < number:
+            time.sleep(0.05)
 
     def trust(self) -> dict[str, str]:
         """Whom to trust, as in a Flink table: a store that is called JKS and is PKCS#12, as keytool makes them."""
