@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def law(examples: int) -> Any:
     return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
 
 
+@cache
 def kinds() -> st.SearchStrategy[DataType]:
     """Every type that Avro has a mapping for, nested at will."""
 

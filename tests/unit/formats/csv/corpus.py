@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -49,12 +50,14 @@ def contradicts(options: dict[str, Any]) -> bool:
     return delimiter in (quote, escape) or bool(no_quote and special & set(literal))
 
 
+@cache
 def dialects() -> st.SearchStrategy[dict[str, Any]]:
     """Options that do not contradict each other."""
     chosen = st.tuples(DIALECTS, QUOTES).map(lambda pair: {**pair[0], **pair[1]})
     return chosen.filter(lambda options: not contradicts(options))
 
 
+@cache
 def kinds() -> st.SearchStrategy[DataType]:
     """Types that CSV carries: simple ones, and arrays and structs of these."""
     simple = st.sampled_from(SIMPLE)
@@ -63,18 +66,21 @@ def kinds() -> st.SearchStrategy[DataType]:
     return st.one_of(simple, simple, simple, st.builds(ArrayType, simple, st.booleans()), structs)
 
 
+@cache
 def schemas() -> st.SearchStrategy[StructType]:
     """Schemas of one to three columns."""
     field = st.builds(StructField, st.sampled_from("abc"), kinds(), st.booleans())
     return st.lists(field, min_size=1, max_size=3, unique_by=lambda f: f.name).map(StructType)
 
 
+@cache
 def fields(kind: DataType) -> st.SearchStrategy[bytes]:
     """Mostly a field that fits the type, sometimes any."""
     odd = st.one_of(st.sampled_from(FIELDS).map(str.encode), st.sampled_from(BAD_BYTES))
     return st.one_of(*[plain(kind)] * 9, odd)
 
 
+@cache
 def plain(kind: DataType) -> st.SearchStrategy[bytes]:
     """Fields that nearly every dialect reads as a value of the type."""
     if isinstance(kind, ArrayType):

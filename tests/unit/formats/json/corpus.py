@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -101,6 +102,7 @@ NATIVE: list[DataType] = [
 ]
 
 
+@cache
 def kinds(*, everything: bool) -> st.SearchStrategy[DataType]:
     """Types, nested at will; with ``everything`` also those that only the row path reads."""
     leaves = st.sampled_from([*NATIVE, VariantType()] if everything else NATIVE)
@@ -122,11 +124,13 @@ def structs(
     return st.lists(field, max_size=3, unique_by=lambda f: f.name).map(StructType)
 
 
+@cache
 def schemas(*, everything: bool = True) -> st.SearchStrategy[StructType]:
     """Schemas of up to three columns."""
     return structs(kinds(everything=everything))
 
 
+@cache
 def values(kind: DataType, *, nullable: bool = True) -> st.SearchStrategy[Any]:
     """Values of a type, as ``pyarrow.array`` takes them."""
     some = _values(kind)
@@ -158,6 +162,7 @@ def _decimals(kind: DecimalType) -> st.SearchStrategy[Decimal]:
     return digits.map(lambda n: Decimal(f"{n}e-{kind.scale}"))
 
 
+@cache
 def texts() -> st.SearchStrategy[str]:
     """Texts that Arrow can hold: no lone surrogates."""
     return st.text(st.characters(codec="utf-8"), max_size=5) | st.text(
@@ -227,12 +232,14 @@ def _objects(draw: st.DrawFn, schema: StructType) -> bytes:
     return b"{" + draw(space) + (b"," + draw(space)).join(members) + draw(space) + b"}"
 
 
+@cache
 def _texts_of(kind: DataType) -> st.SearchStrategy[bytes]:
     odd = st.sampled_from(TOKENS)
     plain = _plain_texts(kind)
     return st.one_of(*[plain] * 9, odd)
 
 
+@cache
 def _plain_texts(kind: DataType) -> st.SearchStrategy[bytes]:
     if isinstance(kind, StructType):
         return _objects(kind)

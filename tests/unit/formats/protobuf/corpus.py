@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from google.protobuf.message import Message
@@ -115,6 +116,7 @@ WHOLE = columns(**{name: kinds[0] for name, kinds in KINDS.items()})
 """Every field as a column."""
 
 
+@cache
 def schemas(*, strict: bool = True) -> st.SearchStrategy[StructType]:
     """Some of the fields as columns, in any order; with ``strict`` some of them NOT NULL."""
     field = st.sampled_from(sorted(KINDS)).flatmap(
@@ -132,6 +134,7 @@ BITS = {"int32": 32, "sint32": 32, "sfixed32": 32, "int64": 64, "sint64": 64, "s
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 
+@cache
 def whole_numbers(first: int, last: int) -> st.SearchStrategy[int]:
     """Whole numbers, many of them where the length of a varint changes."""
     edges = {sign * (1 << bits) - off for bits in range(65) for off in (0, 1) for sign in (1, -1)}
