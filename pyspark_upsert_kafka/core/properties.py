@@ -25,7 +25,7 @@ _MANAGED = {
 
 _RESET = "auto.offset.reset"
 
-_SPELLINGS = {
+SPELLINGS = {
     "auto.commit.enable": "enable.auto.commit",
     "compression.codec": "compression.type",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
@@ -98,8 +98,8 @@ def one_spelling(given: Mapping[str, str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for given_name, value in given.items():
         bare = given_name.removeprefix(PREFIX)
-        is_alias = bare != given_name and bare in _SPELLINGS
-        name = PREFIX + _SPELLINGS[bare] if is_alias else given_name
+        is_alias = bare != given_name and bare in SPELLINGS
+        name = PREFIX + SPELLINGS[bare] if is_alias else given_name
         if spelt.setdefault(name, value).strip() != value.strip():
             raise OptionError(
                 f"Options '{names[name]}' and '{given_name}' are two names of one setting, and have "

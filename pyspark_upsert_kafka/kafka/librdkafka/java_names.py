@@ -20,19 +20,6 @@ RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
-ALIASES = {
-    "compression.codec": "compression.type",
-    "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "max.in.flight": "max.in.flight.requests.per.connection",
-    "message.send.max.retries": "retries",
-    "message.timeout.ms": "delivery.timeout.ms",
-    "metadata.broker.list": "bootstrap.servers",
-    "queue.buffering.max.ms": "linger.ms",
-    "request.required.acks": "acks",
-    "sasl.mechanisms": "sasl.mechanism",
-}
-"""Names in librdkafka's errors, and Java's names for the same, which librdkafka takes too."""
-
 _NO_GROUP_IS_JOINED = frozenset({
     "group.instance.id", "group.protocol", "group.remote.assignor", "heartbeat.interval.ms",
     "internal.leave.group.on.close", "leave.group.on.close", "max.poll.interval.ms",

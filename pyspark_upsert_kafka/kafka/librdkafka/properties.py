@@ -11,18 +11,12 @@ from confluent_kafka import KafkaException
 
 from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import PREFIX, Properties
+from pyspark_upsert_kafka.core.properties import PREFIX, SPELLINGS, Properties
 from pyspark_upsert_kafka.core.secrecy import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
-from pyspark_upsert_kafka.kafka.librdkafka.java_names import (
-    ALIASES,
-    DROPPED,
-    JVM_ONLY,
-    RENAMED,
-    SHARED,
-)
+from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
 T = TypeVar("T")
 
@@ -129,7 +123,7 @@ def _as_given(text: str, config: Mapping[str, Any]) -> str:
     >>> _as_given('Invalid value for configuration property "queue.buffering.max.ms"', {"linger.ms": "x"})
     'Invalid value for configuration property "linger.ms"'
     """
-    for name, alias in ALIASES.items():
+    for name, alias in SPELLINGS.items():
         if alias in config and name not in config:
             text = text.replace(f'"{name}"', f'"{alias}"').replace(f"`{name}`", f"`{alias}`")
     return text
