@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kafka import errors as kafka_errors
-from kafka.partitioner.default import murmur2
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error
@@ -77,8 +77,7 @@ class KafkaPythonSender:
         """Where the Java client puts the key; None = anywhere."""
         if key is None:
             return None
-        count = len(self._producer.partitions_for(topic))
-        return int(murmur2(key) & 0x7FFFFFFF) % count
+        return partition_of(key, len(self._producer.partitions_for(topic)))
 
     def _check_sendable(
         self, key: bytes | None, value: bytes | None, headers: Headers | None
