@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark_upsert_kafka.core.offsets import TopicPartition
@@ -14,6 +14,9 @@ from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX
 
 _NO_TIMESTAMP = -1
 _MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1
+
+Place = tuple[TopicPartition, int]
+"""Partition and offset of a message."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class Letter:
     value: bytes | None
     headers: Headers = ()
     sent: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Where it was."""
+        return self.at, self.offset
 
     def is_older_than(self, at: TopicPartition, offset: int, timestamp: int) -> bool:
         """Whether another message came later; between partitions only timestamps can tell."""
@@ -100,31 +108,35 @@ class Letters:
     keyless: tuple[Letter, ...] = ()
     without_topic: tuple[Letter, ...] = ()
 
-    def without_outdated(self, batch: RawBatch) -> Letters:
+    def without_outdated(self, batches: Iterable[RawBatch]) -> Letters:
         """The same, when these messages are in the topics too; those that are letters themselves are no rows."""
-        at = TopicPartition(batch.topic, batch.partition)
-        waiting = {each.key: each for each in self.replayed if each.at.topic == batch.topic}
-        letters = {(each.at, each.offset) for each in (*self.replayed, *self.outdated)}
-        columns = batch.keys, batch.values, batch.headers, batch.offsets, batch.timestamps
-        outdated = {
-            id(waiting[key])
-            for key, value, headers, offset, timestamp in zip(*columns, strict=True)
-            if key in waiting and (at, offset) not in letters
-            if waiting[key].is_older_than(at, offset, timestamp)
-            or waiting[key].is_copied(at, value, headers)
-        }
-        if not outdated:
-            return self
+        waiting = {(each.at.topic, each.key): each for each in self.replayed}
+        letters = {each.place for each in (*self.replayed, *self.outdated)}
+        outdated = {place for batch in batches for place in _outdated_by(batch, waiting, letters)}
         return replace(
             self,
-            replayed=tuple(each for each in self.replayed if id(each) not in outdated),
-            outdated=(*self.outdated, *(each for each in self.replayed if id(each) in outdated)),
+            replayed=tuple(each for each in self.replayed if each.place not in outdated),
+            outdated=(*self.outdated, *(each for each in self.replayed if each.place in outdated)),
         )
+
+
+def _outdated_by(
+    batch: RawBatch, waiting: Mapping[tuple[str, bytes | None], Letter], letters: set[Place]
+) -> Iterator[Place]:
+    """Which of the waiting letters messages make outdated."""
+    at = TopicPartition(batch.topic, batch.partition)
+    columns = batch.keys, batch.values, batch.headers, batch.offsets, batch.timestamps
+    for key, value, headers, offset, timestamp in zip(*columns, strict=True):
+        each = waiting.get((batch.topic, key))
+        if each is None or (at, offset) in letters:
+            continue
+        if each.is_older_than(at, offset, timestamp) or each.is_copied(at, value, headers):
+            yield each.place
 
 
 def each_once(letters: Iterable[Letter]) -> list[Letter]:
     """Each message once, however many letters it became, in offset order of its partition."""
-    once = {(each.at, each.offset): each for each in letters}
+    once = {each.place: each for each in letters}
     return [once[place] for place in sorted(once)]
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.source.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.letters import (
     Letter,
     Letters,
@@ -50,10 +50,11 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
         if not tables:
             return Letters(tuple(there), without_topic=without_topic)
         letters = replace(last_of_each_key(there), without_topic=without_topic)
-        for topic in sorted({each.at.topic for each in letters.replayed}):
-            for batch in _since(cluster, options, topic, letters.replayed):
-                letters = letters.without_outdated(batch)
-        return letters
+        return letters.without_outdated(
+            batch
+            for topic in sorted({each.at.topic for each in letters.replayed})
+            for batch in _since(cluster, options, topic, letters.replayed)
+        )
 
 
 def replay(letters: Sequence[Letter], options: ReadOptions) -> None:
@@ -108,7 +109,7 @@ def _read(
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=False,  # what retention takes meanwhile is gone
-        details=frozenset({Detail.HEADERS, Detail.TIMESTAMP}),
+        details=DETAILS,
     )
     for range_ in ranges:
         yield from reader.read(range_)

@@ -178,7 +178,7 @@ def test_letters_without_a_key():
 )
 def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
     """To write it back would undo the newer one; that is so too when the newer one was itself written back."""
-    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated(there)
+    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated([there])
     kept, left_out = (at(A, 5), at(A, 9, b"m")), ()
     if is_outdated:
         kept, left_out = (at(A, 9, b"m"),), (at(A, 5),)
@@ -190,7 +190,7 @@ def test_headers_tell_a_message_written_back_from_another():
     """Key and value alone may be those of a message that was there before."""
     found = Letters((Letter(A, 5, 1000, b"k", b"v", [("trace", b"1")]),))
 
-    assert found.without_outdated(messages(B, (b"k", 6), timestamp=500, value=b"v")) == found
+    assert found.without_outdated([messages(B, (b"k", 6), timestamp=500, value=b"v")]) == found
 
 
 def test_what_was_written_back_and_is_still_bad_is_written_back_again():
@@ -201,7 +201,7 @@ def test_what_was_written_back_and_is_still_bad_is_written_back_again():
     assert found == Letters((copy,), (original,))
     for place, offset, timestamp in ((A, 5, 9000), (B, 6, 200)):
         there = messages(place, (b"k", offset), timestamp=timestamp, value=b"v")
-        assert found.without_outdated(there) == found
+        assert found.without_outdated([there]) == found
 
     again = messages(B, (b"k", 7), timestamp=400, value=b"v")
-    assert found.without_outdated(again) == Letters((), (original, copy))
+    assert found.without_outdated([again]) == Letters((), (original, copy))
