@@ -71,12 +71,13 @@ test-pyspark-4.0: .venv-4.0/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest $(TESTS_ON_4_0) \
 		-W ignore::ResourceWarning --numprocesses=2 --dist=loadfile $(ARGS)
 
-.venv-4.0/.ready: pyproject.toml
+# An environment with an older PySpark: .venv-4.0 has the newest 4.0.
+.venv-4.%/.ready: pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
-	"$(PYTHON)" -m venv .venv-4.0
-	.venv-4.0/bin/pip install --quiet --upgrade "pip>=25.1"
-	.venv-4.0/bin/pip install --quiet --editable . "pyspark==4.0.*" --group test
-	@touch .venv-4.0/.ready
+	"$(PYTHON)" -m venv .venv-4.$*
+	.venv-4.$*/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-4.$*/bin/pip install --quiet --editable . "pyspark==4.$*.*" --group test
+	@touch $@
 
 # Some tests with each supported PySpark on two brokers; makes docs/versions.md. ARGS="4.3" runs one row.
 test-versions: $(READY) $(CLASS_ARCHIVES)
@@ -85,13 +86,6 @@ test-versions: $(READY) $(CLASS_ARCHIVES)
 # docs/lakehouse.md on the Spark that Delta Lake is made for.
 test-delta: .venv-4.2/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest tests/spark/test_lakehouse.py $(ARGS)
-
-.venv-4.2/.ready: pyproject.toml
-	@sh tools/check-needs "$(PYTHON)"
-	"$(PYTHON)" -m venv .venv-4.2
-	.venv-4.2/bin/pip install --quiet --upgrade "pip>=25.1"
-	.venv-4.2/bin/pip install --quiet --editable . "pyspark==4.2.*" --group test
-	@touch .venv-4.2/.ready
 
 # What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
 # That library leaves sockets of connections that failed to the garbage collector.
