@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options import Option
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 
@@ -32,7 +33,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A schema as a registry has it.
+    """A schema as a registry has it, or as a user gives it.
 
     Args:
         origin: Where it comes from, for errors: ``Schema id 7``.
@@ -74,6 +75,7 @@ class RegistryFormat:
     Args:
         name: As in ``key.format`` and ``value.format``.
         schema_type: What a registry calls the kind of its schemas.
+        schema_name: What people call one of them, with its article.
         decoder: From a side, the schema that the user gives (None = none), and the length of the prefix.
         encoder: From a side, and the schema that the user gives (None = none).
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
@@ -82,7 +84,22 @@ class RegistryFormat:
 
     name: str
     schema_type: str
-    decoder: Callable[[CodecSpec, str | None, int], SchemaDecoder]
-    encoder: Callable[[CodecSpec, str | None], SchemaEncoder]
+    schema_name: str
+    decoder: Callable[[CodecSpec, RegisteredSchema | None, int], SchemaDecoder]
+    encoder: Callable[[CodecSpec, RegisteredSchema | None], SchemaEncoder]
     columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
     options: tuple[Option, ...] = ()
+
+    def given(self, side: str, text: str | None) -> RegisteredSchema | None:
+        """The schema that a user gives for a side; None = none."""
+        if text is None:
+            return None
+        origin = f"The schema in '{side}.{self.name}.schema'"
+        return RegisteredSchema(origin, self.schema_type, text)
+
+    def check_type(self, schema: RegisteredSchema) -> None:
+        """Raises SchemaError when a schema is one of another format."""
+        if schema.type != self.schema_type:
+            raise SchemaError(
+                f"{schema.origin} is of the type {schema.type}, not {self.schema_name}."
+            )

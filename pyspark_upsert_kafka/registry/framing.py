@@ -10,11 +10,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.registry_format import (
-    RegisteredSchema,
-    RegistryFormat,
-    SchemaEncoder,
-)
+from pyspark_upsert_kafka.formats.registry_format import RegistryFormat, SchemaEncoder
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
 from pyspark_upsert_kafka.registry.options import OPTIONS, settings_of
 from pyspark_upsert_kafka.registry.subjects import subject_of
@@ -38,10 +34,13 @@ def framed(format_: RegistryFormat) -> Format:
 
 def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     settings = settings_of(spec, format_.name)
-    of_schema = format_.decoder(spec, settings.schema, PREFIX_LENGTH)
+    given = format_.given(spec.side, settings.schema)
+    of_schema = format_.decoder(spec, given, PREFIX_LENGTH)
 
     def of_id(schema_id: int) -> Decoder:
-        return of_schema(schema_of_id(settings.access, schema_id, format_.schema_type))
+        schema = schema_of_id(settings.access, schema_id, format_.schema_type)
+        format_.check_type(schema)
+        return of_schema(schema)
 
     return decoder_by_id(of_id, arrow_schema(spec.schema))
 
@@ -49,7 +48,7 @@ def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
 def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
     settings = settings_of(spec, format_.name)
     subject = subject_of(spec, settings)
-    writing = format_.encoder(spec, settings.schema)
+    writing = format_.encoder(spec, format_.given(spec.side, settings.schema))
 
     schema_id = partial(
         id_of_schema,
@@ -78,9 +77,8 @@ class _RegisteringEncoder:
 def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:
     """Those of the schema that is given, or else of the newest of the subject."""
     settings = settings_of(spec, format_.name)
-    if settings.schema is None:
+    schema = format_.given(spec.side, settings.schema)
+    if schema is None:
         schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
-    else:
-        origin = f"The schema in '{settings.access.option_prefix}schema'"
-        schema = RegisteredSchema(origin, format_.schema_type, settings.schema)
+        format_.check_type(schema)
     return format_.columns(schema, spec, only)

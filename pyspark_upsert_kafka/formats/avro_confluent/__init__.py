@@ -10,7 +10,6 @@ from functools import partial
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, datum_plan
 from pyspark_upsert_kafka.formats.avro.model import Schema
@@ -25,27 +24,25 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
 )
 
-_AVRO = "AVRO"
 
-
-def decoder(name: str, spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
     """What reads one side, resolving each message's schema to the given one.
 
     Raises:
         SchemaError: The given schema is wrong, or Avro cannot carry a column.
     """
-    schema = _parsed(name, given, spec)
+    schema = _parsed(given, spec)
     datum_plan(schema, spec.schema)
     reader = schema if given else None
 
     def of_schema(registered: RegisteredSchema) -> Decoder:
-        writer = parse_schema(avro_text(registered), registered.origin)
+        writer = parse_schema(_text(registered), registered.origin)
         return datum_decoder(writer, spec.schema, reader=reader, skip=prefix_length)
 
     return of_schema
 
 
-def encoder(name: str, spec: CodecSpec, given: str | None) -> SchemaEncoder:
+def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     """What writes one side with the given schema, or the one derived from the columns.
 
     Raises:
@@ -53,42 +50,36 @@ def encoder(name: str, spec: CodecSpec, given: str | None) -> SchemaEncoder:
     """
     from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 
-    schema = _parsed(name, given, spec)
+    schema = _parsed(given, spec)
     finer = None if given else _finer(f"{spec.side}.{name}.")
     datum_encoder(schema, spec.schema)
 
     def with_prefix(prefix: bytes) -> Encoder:
         return datum_encoder(schema, spec.schema, prefix=prefix, finer=finer)
 
-    return SchemaEncoder(given or _derived(spec), with_prefix)
+    return SchemaEncoder(given.text if given else _derived(spec), with_prefix)
 
 
 def columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> StructType:
     """The columns that an Avro schema gives.
 
     Raises:
-        SchemaError: It is not Avro's, or Spark has no type for a field.
+        SchemaError: It is wrong, or Spark has no type for a field.
     """
-    return columns_of(parse_schema(avro_text(schema), schema.origin), only)
+    return columns_of(parse_schema(_text(schema), schema.origin), only)
 
 
-def avro_text(schema: RegisteredSchema) -> str:
-    """An Avro schema as JSON that needs no other schema.
-
-    Raises:
-        SchemaError: It is not Avro's, or is no JSON.
-    """
-    if schema.type != _AVRO:
-        raise SchemaError(f"{schema.origin} is of the type {schema.type}, not an Avro schema.")
+def _text(schema: RegisteredSchema) -> str:
+    """A schema as JSON that needs no other schema."""
     if not schema.references:
         return schema.text
     return with_definitions(schema.text, [reference.text for reference in schema.references])
 
 
-def _parsed(name: str, given: str | None, spec: CodecSpec) -> Schema:
+def _parsed(given: RegisteredSchema | None, spec: CodecSpec) -> Schema:
     """The given schema, else the one derived from the columns."""
     if given:
-        return parse_schema(given, f"The schema in '{spec.side}.{name}.schema'")
+        return parse_schema(given.text, given.origin)
     return parse_schema(_derived(spec), DERIVED)
 
 
@@ -107,7 +98,7 @@ def _finer(prefix: str) -> str:
 
 def avro_format(name: str) -> RegistryFormat:
     """The format under one of its names, with which its options begin."""
-    return RegistryFormat(name, _AVRO, partial(decoder, name), partial(encoder, name), columns)
+    return RegistryFormat(name, "AVRO", "an Avro schema", decoder, partial(encoder, name), columns)
 
 
 FORMAT = avro_format("avro-confluent")

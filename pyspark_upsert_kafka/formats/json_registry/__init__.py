@@ -24,10 +24,8 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
 )
 
-_NAME, _JSON = "json-registry", "JSON"
 
-
-def decoder(spec: CodecSpec, _: str | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, _: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
     """What reads one side.
 
     Raises:
@@ -36,14 +34,13 @@ def decoder(spec: CodecSpec, _: str | None, prefix_length: int) -> SchemaDecoder
     """
     json_format.check(spec)
 
-    def of_schema(registered: RegisteredSchema) -> Decoder:
-        _check_type(registered)
+    def of_schema(_: RegisteredSchema) -> Decoder:
         return PrefixedDecoder(json_format.decoder(spec), prefix_length)
 
     return of_schema
 
 
-def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+def encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     """What writes one side; the given schema is registered as it stands, and not compared with the columns.
 
     Raises:
@@ -52,12 +49,12 @@ def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
     """
     json_format.check(spec)
     if given:
-        _parsed(RegisteredSchema(f"The schema in '{spec.side}.{_NAME}.schema'", _JSON, given))
+        _parsed(given)
 
     def with_prefix(prefix: bytes) -> Encoder:
         return PrefixedEncoder(json_format.encoder(spec), prefix)
 
-    return SchemaEncoder(given or _derived(spec), with_prefix)
+    return SchemaEncoder(given.text if given else _derived(spec), with_prefix)
 
 
 def columns(schema: RegisteredSchema, _: CodecSpec, __: str | None) -> StructType:
@@ -66,13 +63,7 @@ def columns(schema: RegisteredSchema, _: CodecSpec, __: str | None) -> StructTyp
     Raises:
         SchemaError: It is no JSON Schema, or does not say for each property which type it has.
     """
-    _check_type(schema)
     return columns_of(_parsed(schema), schema.origin)
-
-
-def _check_type(schema: RegisteredSchema) -> None:
-    if schema.type != _JSON:
-        raise SchemaError(f"{schema.origin} is of the type {schema.type}, not a JSON Schema.")
 
 
 def _parsed(schema: RegisteredSchema) -> object:
@@ -87,4 +78,6 @@ def _derived(spec: CodecSpec) -> str:
     return json.dumps(derived_schema(spec.schema, spec.required), separators=(",", ":"))
 
 
-FORMAT = RegistryFormat(_NAME, _JSON, decoder, encoder, columns, OPTIONS)
+FORMAT = RegistryFormat(
+    "json-registry", "JSON", "a JSON Schema", decoder, encoder, columns, OPTIONS
+)

@@ -32,7 +32,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
 )
 
-_NAME, _PROTOBUF = "proto-registry", "PROTOBUF"
+_NAME = "proto-registry"
 
 OPTIONS = (
     Option(
@@ -47,7 +47,7 @@ OPTIONS = (
 )
 
 
-def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
     """What reads one side.
 
     Raises:
@@ -64,16 +64,16 @@ def decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDec
 class _Reader:
     """Compiles the decoders of one side."""
 
-    def __init__(self, spec: CodecSpec, given: str | None, start: int) -> None:
+    def __init__(self, spec: CodecSpec, given: RegisteredSchema | None, start: int) -> None:
         self._spec, self._start = spec, start
         self._given: Any = None
         if given:
-            schema = _given(spec, given)
+            schema = compiled(given)
             self._given = schema.descriptor(_chosen(spec, schema))
             message_decoder(self._given, spec)
 
     def of_schema(self, registered: RegisteredSchema) -> Decoder:
-        schema = _compiled(registered)
+        schema = compiled(registered)
 
         def of_prefix(prefix: bytes) -> Decoder:
             name = schema.name_at(message_indexes.decoded(prefix, self._start))
@@ -92,7 +92,7 @@ class _Reader:
         return self._given
 
 
-def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+def encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     """What writes one side with the given schema, or the one derived from the columns.
 
     Raises:
@@ -100,7 +100,9 @@ def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
         OptionError: A package is missing, or the schema has no such message.
     """
     check_runtime(_NAME)
-    schema = _given(spec, given) if given else derived_schema(spec.schema, spec.required)
+    if given:
+        check_compiler(_NAME)
+    schema = compiled(given) if given else derived_schema(spec.schema, spec.required)
     name = _chosen(spec, schema)
     encoder_ = message_encoder(schema.descriptor(name), spec)
     indexes = message_indexes.encoded(schema.indexes_of(name))
@@ -108,7 +110,7 @@ def encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
     def with_prefix(prefix: bytes) -> Encoder:
         return PrefixedEncoder(encoder_, prefix + indexes)
 
-    return SchemaEncoder(given or text_of(schema), with_prefix)
+    return SchemaEncoder(given.text if given else text_of(schema), with_prefix)
 
 
 def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructType:
@@ -120,23 +122,8 @@ def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> Str
     """
     check_runtime(_NAME)
     check_compiler(_NAME)
-    schema = _compiled(registered)
+    schema = compiled(registered)
     return columns_of(schema.descriptor(_chosen(spec, schema)))
-
-
-def _compiled(registered: RegisteredSchema) -> ProtoSchema:
-    if registered.type != _PROTOBUF:
-        raise SchemaError(
-            f"{registered.origin} is of the type {registered.type}, not a Protobuf schema."
-        )
-    return compiled(registered)
-
-
-def _given(spec: CodecSpec, schema: str) -> ProtoSchema:
-    check_compiler(_NAME)
-    return compiled(
-        RegisteredSchema(f"The schema in '{_option(spec, 'schema')}'", _PROTOBUF, schema)
-    )
 
 
 def _chosen(spec: CodecSpec, schema: ProtoSchema) -> str:
@@ -146,11 +133,8 @@ def _chosen(spec: CodecSpec, schema: ProtoSchema) -> str:
         raise SchemaError(f"{schema.origin} has no message.")
     if wanted is None:
         return names[0]
-    return full_name(wanted, names, f"Option '{_option(spec, 'message-name')}'", schema.origin)
+    option = f"Option '{spec.side}.{_NAME}.message-name'"
+    return full_name(wanted, names, option, schema.origin)
 
 
-def _option(spec: CodecSpec, name: str) -> str:
-    return f"{spec.side}.{_NAME}.{name}"
-
-
-FORMAT = RegistryFormat(_NAME, _PROTOBUF, decoder, encoder, columns, OPTIONS)
+FORMAT = RegistryFormat(_NAME, "PROTOBUF", "a Protobuf schema", decoder, encoder, columns, OPTIONS)

@@ -35,7 +35,8 @@ class Codecs:
     def writing(self, schema: StructType, given: str | None = None, **more: Any) -> SchemaEncoder:
         """What writes a side, with the schema that is registered."""
         options = more.pop("options", {})
-        return self.format.encoder(self.spec(schema, options, **more), given)
+        spec = self.spec(schema, options, **more)
+        return self.format.encoder(spec, self.format.given(spec.side, given))
 
     def write(
         self, schema: StructType, rows: pa.RecordBatch, given: str | None = None, **more: Any
@@ -50,8 +51,12 @@ class Codecs:
         options = more.pop("options", {})
         references = tuple(Reference(*each) for each in more.pop("references", ()))
         kind = more.pop("kind", self.format.schema_type)
-        of_schema = self.format.decoder(self.spec(schema, options, **more), given, len(PREFIX))
-        return of_schema(RegisteredSchema("Schema id 7", kind, text, references))
+        spec = self.spec(schema, options, **more)
+        given_one = self.format.given(spec.side, given)
+        of_schema = self.format.decoder(spec, given_one, len(PREFIX))
+        registered = RegisteredSchema("Schema id 7", kind, text, references)
+        self.format.check_type(registered)
+        return of_schema(registered)
 
     def read(
         self,

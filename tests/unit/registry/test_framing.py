@@ -30,9 +30,11 @@ INDEXES = b"\0"
 """A format may put bytes of its own behind the prefix, as Protobuf's message indexes."""
 
 
-def text_decoder(spec: CodecSpec, given: str | None, prefix_length: int) -> SchemaDecoder:
+def text_decoder(
+    spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int
+) -> SchemaDecoder:
     """Refuses, while planning, a given schema that is no column; and later one that the writer had."""
-    known(given or spec.schema.names[0], spec)
+    known(given.text if given else spec.schema.names[0], spec)
 
     def of_schema(writer: RegisteredSchema) -> Decoder:
         known(writer.text, spec)
@@ -61,9 +63,9 @@ class TextEncoder:
         return pa.array(messages, pa.large_binary())
 
 
-def text_encoder(spec: CodecSpec, given: str | None) -> SchemaEncoder:
+def text_encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     """Refuses a given schema that is no column."""
-    schema = given or spec.schema.names[0]
+    schema = given.text if given else spec.schema.names[0]
     known(schema, spec)
     return SchemaEncoder(schema, TextEncoder)
 
@@ -73,7 +75,9 @@ def text_columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> St
     return StructType([StructField(only or schema.text, StringType())])
 
 
-FORMAT = framed(RegistryFormat("text-registry", "TEXT", text_decoder, text_encoder, text_columns))
+FORMAT = framed(
+    RegistryFormat("text-registry", "TEXT", "a text", text_decoder, text_encoder, text_columns)
+)
 
 
 def spec(registry: FakeRegistry, columns: StructType = NAME, **given: Any) -> CodecSpec:
