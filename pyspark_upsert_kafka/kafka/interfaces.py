@@ -8,9 +8,7 @@ added to `clients.py`, to the option `kafka.client`, and to the clients of ``tes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import compress
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -19,81 +17,8 @@ from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.messages import Headers, Messages
-
-T = TypeVar("T")
-
-BAD_HEADERS = (
-    "the key of a header is not UTF-8, so the client can read none of the message's headers"
-)
-"""Why headers cannot be read."""
-
-
-@dataclass(frozen=True)
-class RawBatch:
-    """Messages of one partition in offset order, as parallel columns.
-
-    Args:
-        topic: The topic.
-        partition: The partition.
-        keys: Message keys.
-        values: Message values; None = a tombstone.
-        offsets: Offsets, rising.
-        timestamp_types: 0 = no timestamp, 1 = CreateTime, 2 = LogAppendTime.
-        timestamps: Timestamps in ms since the epoch.
-        headers: Headers in their order; no headers = an empty sequence.
-        leader_epochs: Leader epochs; None = not known.
-        bad_headers: Why the headers of a message cannot be read, by its index; it then shows none.
-    """
-
-    topic: str
-    partition: int
-    keys: list[bytes | None]
-    values: list[bytes | None]
-    offsets: list[int]
-    timestamp_types: list[int] = field(default_factory=list)
-    timestamps: list[int] = field(default_factory=list)
-    headers: list[Headers] = field(default_factory=list)
-    leader_epochs: list[int | None] = field(default_factory=list)
-    bad_headers: dict[int, str] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def part(self, begin: int, end: int) -> RawBatch:
-        """Some of the messages, in their order."""
-        return RawBatch(
-            self.topic,
-            self.partition,
-            self.keys[begin:end],
-            self.values[begin:end],
-            self.offsets[begin:end],
-            self.timestamp_types[begin:end],
-            self.timestamps[begin:end],
-            self.headers[begin:end],
-            self.leader_epochs[begin:end],
-            {at - begin: why for at, why in self.bad_headers.items() if begin <= at < end},
-        )
-
-    def where(self, mask: Sequence[bool]) -> RawBatch:
-        """The messages for which the mask is true, in their order."""
-        places = {at: place for place, at in enumerate(compress(range(len(self)), mask))}
-
-        def kept(column: list[T]) -> list[T]:
-            return list(compress(column, mask))
-
-        return RawBatch(
-            self.topic,
-            self.partition,
-            kept(self.keys),
-            kept(self.values),
-            kept(self.offsets),
-            kept(self.timestamp_types),
-            kept(self.timestamps),
-            kept(self.headers),
-            kept(self.leader_epochs),
-            {places[at]: why for at, why in self.bad_headers.items() if at in places},
-        )
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 
 class Cluster(Protocol):

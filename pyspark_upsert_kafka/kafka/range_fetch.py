@@ -12,8 +12,8 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.fetcher import Fetched, Fetcher
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.rechecking import confirmed_loss, recheck_until_certain
 
 logger = logging.getLogger("pyspark_upsert_kafka")

@@ -8,8 +8,9 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.messages import Headers, Messages, octets
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 
 DETAILS = frozenset({Detail.TIMESTAMP, Detail.HEADERS})

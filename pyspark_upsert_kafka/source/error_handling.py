@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 from pyspark_upsert_kafka.source.dead_letters import DeadLetters
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from pyspark_upsert_kafka.core.offsets import TopicPartition
 from pyspark_upsert_kafka.core.options.parsers import topic_name
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX
 
 _NO_TIMESTAMP = -1

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.selection import Selection
 from pyspark_upsert_kafka.time_zone import local_time
 

@@ -26,8 +26,9 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RawBatch, Sender
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, Sender
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.conftest import Broker, broker_at
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 from pyspark_upsert_kafka.source.rows import Rows
 from pyspark_upsert_kafka.source.snapshot import Snapshot, TooLargeError, too_large

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.batch import plan
 from pyspark_upsert_kafka.source.rows import Rows
 from pyspark_upsert_kafka.source.task import ChangeReader, last_rows

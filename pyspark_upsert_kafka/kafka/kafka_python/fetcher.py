@@ -19,11 +19,11 @@ from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.fetcher import Fetched
-from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, kind_of
 from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
+from pyspark_upsert_kafka.kafka.raw_batch import BAD_HEADERS, RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

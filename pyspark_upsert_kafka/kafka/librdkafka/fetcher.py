@@ -21,9 +21,9 @@ from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.fetcher import Fetched
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
 from pyspark_upsert_kafka.kafka.librdkafka.headers import append_headers
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
 
 logger = logging.getLogger("pyspark_upsert_kafka")

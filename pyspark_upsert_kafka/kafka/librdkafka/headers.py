@@ -6,8 +6,8 @@ import gc
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.kafka.interfaces import BAD_HEADERS, RawBatch
 from pyspark_upsert_kafka.kafka.messages import Headers
+from pyspark_upsert_kafka.kafka.raw_batch import BAD_HEADERS, RawBatch
 
 
 def append_headers(messages: list[ck.Message], batch: RawBatch) -> None:

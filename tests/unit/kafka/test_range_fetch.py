@@ -16,8 +16,8 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka import planned_topic, range_fetch, rechecking
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.fetcher import Fetched
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.unit.source.fake_cluster import Clock
 
 SAME, OTHER, NO_IDS = TopicInfo("id", 1), TopicInfo("other", 1), TopicInfo("", 1)

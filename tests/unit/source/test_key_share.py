@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.core.offsets import Range, Share
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source import task
 from pyspark_upsert_kafka.source.key_share import KeyShares
 from tests.table_options import table_options

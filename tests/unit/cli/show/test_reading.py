@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.spark_ddl import spark_columns
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source import observer, task
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, world
