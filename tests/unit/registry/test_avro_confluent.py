@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import fastavro
@@ -26,7 +25,6 @@ from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.wire_format import prefix_of
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.registry.avro_confluent_codecs import FORMAT, decoder, encoder, spec
-from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ROW = columns(id=LongType(), name=StringType())
 DERIVED = (
@@ -41,13 +39,6 @@ NOBODY = "http://127.0.0.1:1"
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.0)
-
-
-@pytest.fixture
-def registry() -> Iterator[FakeRegistry]:
-    """A registry that answers what it is told to."""
-    with serving() as registry:
-        yield registry
 
 
 def record(**kinds: Any) -> dict[str, Any]:

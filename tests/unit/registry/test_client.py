@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
-from tests.unit.registry.fake_registry import FakeRegistry, serving
-
-
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
-    """A registry that answers what it is told to."""
-    monkeypatch.setenv("no_proxy", "*")
-    with serving() as registry:
-        yield registry
+from tests.unit.registry.fake_registry import FakeRegistry
 
 
 def access(registry: FakeRegistry) -> Access:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
 from pyspark_upsert_kafka.registry import rest
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.formats.listed import Listed
-from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ROW = columns(id=LongType(), name=StringType())
 REGISTERED = {
@@ -28,13 +26,9 @@ REGISTERED = {
 NAMES = pytest.mark.parametrize("name", REGISTERED)
 
 
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
-    """A registry that answers what it is told to."""
-    monkeypatch.setenv("no_proxy", "*")
+@pytest.fixture(autouse=True)
+def _no_second_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.0)
-    with serving() as registry:
-        yield registry
 
 
 def spec(format_: Format, url: str, table: StructType = ROW, **given: str) -> CodecSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.registry.framing import framed
 from tests.unit.formats.json.codecs import batch
 from tests.unit.formats.listed import Listed
-from tests.unit.registry.fake_registry import FakeRegistry, serving
+from tests.unit.registry.fake_registry import FakeRegistry
 
 NAME = StructType([StructField("name", StringType())])
 INDEXES = b"\0"
@@ -86,14 +85,6 @@ def spec(registry: FakeRegistry, columns: StructType = NAME, **given: Any) -> Co
     texts = {f"{prefix}{name}": text for name, text in {"url": registry.url, **given}.items()}
     options = {option.name: option.read(texts, prefix) for option in FORMAT.options}
     return CodecSpec(columns, "value", options, ("orders",))
-
-
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
-    """A registry that answers what it is told to."""
-    monkeypatch.setenv("no_proxy", "*")
-    with serving() as registry:
-        yield registry
 
 
 def test_messages_are_framed(registry):

@@ -47,13 +47,6 @@ def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "_REQUEST_TIMEOUT_S", 0.2)
 
 
-@pytest.fixture
-def registry() -> Iterator[FakeRegistry]:
-    """A registry that answers what it is told to."""
-    with serving() as registry:
-        yield registry
-
-
 def access(registry: FakeRegistry | str, **more: str) -> Access:
     """The way to it."""
     url = registry if isinstance(registry, str) else registry.url
