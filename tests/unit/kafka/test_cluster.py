@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
@@ -39,9 +41,9 @@ class LateTopic:
 
 
 def cluster_over(monkeypatch: pytest.MonkeyPatch, admin: LateTopic) -> KafkaCluster:
-    """The cluster, in a time of its own."""
-    monkeypatch.setattr(cluster.time, "monotonic", lambda: admin.now)
-    monkeypatch.setattr(cluster.time, "sleep", admin.sleep)
+    """The cluster, in a time of its own, which threads of other tests do not share."""
+    time = SimpleNamespace(monotonic=lambda: admin.now, sleep=admin.sleep)
+    monkeypatch.setattr(cluster, "time", time)
     return KafkaCluster(admin)
 
 

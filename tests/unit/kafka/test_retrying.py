@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,9 +43,9 @@ class Client:
         )  # fmt: skip
 
     def call(self, patch: pytest.MonkeyPatch) -> str:
-        """The answer to a request, in a time of its own."""
-        patch.setattr(retrying.time, "monotonic", lambda: self.now)
-        patch.setattr(retrying.time, "sleep", self._pass)
+        """The answer to a request, in a time of its own, which threads of other tests do not share."""
+        time = SimpleNamespace(monotonic=lambda: self.now, sleep=self._pass)
+        patch.setattr(retrying, "time", time)
         return self.retrying.call("look", self._attempt)
 
     def _pass(self, seconds: float) -> None:
