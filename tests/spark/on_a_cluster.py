@@ -48,7 +48,7 @@ def executors() -> list[psutil.Process]:
 
 def workers() -> list[psutil.Process]:
     """The Python workers of the executors, which a daemon has forked."""
-    return running("pyspark.daemon pyspark.worker", "pyspark.daemon pyspark.worker")
+    return running("daemon pyspark.worker", "daemon pyspark.worker")
 
 
 @contextmanager
