@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark_upsert_kafka.kafka.messages import Headers
 
@@ -13,6 +14,10 @@ BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
 )
 """Why headers cannot be read."""
+
+
+Integers: TypeAlias = "list[int] | array[int]"
+"""A number of each message."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,9 @@ class RawBatch:
     partition: int
     keys: list[bytes | None]
     values: list[bytes | None]
-    offsets: list[int]
-    timestamp_types: list[int] = field(default_factory=list)
-    timestamps: list[int] = field(default_factory=list)
+    offsets: Integers
+    timestamp_types: Integers = field(default_factory=list)
+    timestamps: Integers = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
     leader_epochs: list[int | None] = field(default_factory=list)
     bad_headers: dict[int, str] = field(default_factory=dict)
@@ -58,7 +63,7 @@ class RawBatch:
         return self._of_each_column(lambda column: list(compress(column, mask)), bad)
 
     def _of_each_column(
-        self, chosen: Callable[[list[Any]], list[Any]], bad_headers: dict[int, str]
+        self, chosen: Callable[[Any], Any], bad_headers: dict[int, str]
     ) -> RawBatch:
         return RawBatch(
             self.topic,

@@ -42,7 +42,7 @@ def _partition(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _offset(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
-    return selection.take(pa.array(selection.batch.offsets, type_))
+    return selection.take(pa.array(np.asarray(selection.batch.offsets, np.int64), type_))
 
 
 def _leader_epoch(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
@@ -50,7 +50,7 @@ def _leader_epoch(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _timestamp_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
-    kinds = pa.array(selection.batch.timestamp_types, pa.int32())
+    kinds = pa.array(np.asarray(selection.batch.timestamp_types, np.int64))
     return selection.take(_TIMESTAMP_TYPES.take(kinds))
 
 
@@ -92,7 +92,7 @@ def _headers(selection: Selection) -> Sequence[Headers | None]:
 
 
 def _timestamps(batch: RawBatch, type_: pa.DataType, time_zone: str) -> pa.Array:
-    kinds, ms = np.array(batch.timestamp_types), np.array(batch.timestamps, np.int64)
+    kinds, ms = (np.asarray(each, np.int64) for each in (batch.timestamp_types, batch.timestamps))
     known = (kinds != 0) & (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
     micros = np.where(known, ms, 0) * 1000
     utc = pa.array(micros, mask=~known).cast(pa.timestamp("us", "UTC"))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import logging
 import time
+from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
 import confluent_kafka as ck
+import numpy as np
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError
@@ -86,7 +88,7 @@ class LibrdkafkaFetcher:
 
     def poll(self, position: int, end: int) -> Fetched:
         """The messages that arrive within `_BATCH_S`."""
-        fetched = Fetched(RawBatch(self._name, self._partition, [], [], []), position)
+        fetched = Fetched(_nothing_yet(self._name, self._partition), position)
         deadline = time.monotonic() + _BATCH_S
         while (
             len(fetched.batch) < _BATCH
@@ -143,10 +145,10 @@ class LibrdkafkaFetcher:
         batch.values.extend(map(ck.Message.value, messages))
         batch.offsets.extend(_offsets(messages))
         if Detail.TIMESTAMP in self._details:
-            # Pairs that are kept would be looked at by the garbage collector, one by one.
-            types_and_ms = [*chain.from_iterable(map(ck.Message.timestamp, messages))]
-            batch.timestamp_types.extend(types_and_ms[::2])
-            batch.timestamps.extend(types_and_ms[1::2])
+            pairs = chain.from_iterable(map(ck.Message.timestamp, messages))
+            types_and_ms = np.fromiter(pairs, np.int64, 2 * len(messages))
+            batch.timestamp_types.extend(_numbers(types_and_ms[::2]))
+            batch.timestamps.extend(_numbers(types_and_ms[1::2]))
         if Detail.HEADERS in self._details:
             append_headers(messages, batch)
         if Detail.LEADER_EPOCH in self._details:
@@ -168,12 +170,24 @@ class LibrdkafkaFetcher:
             fetched.fatal_error = explained(code, error.str())
 
 
-def _offsets(messages: Sequence[ck.Message]) -> Iterable[int]:
+def _nothing_yet(topic: str, partition: int) -> RawBatch:
+    """A batch whose numbers stand side by side in memory, where numpy and Arrow find them."""
+    offsets, types, ms = array("q"), array("q"), array("q")
+    return RawBatch(topic, partition, [], [], offsets, timestamp_types=types, timestamps=ms)
+
+
+def _numbers(found: np.ndarray) -> array[int]:
+    return array("q", found.tobytes())
+
+
+def _offsets(messages: Sequence[ck.Message]) -> array[int]:
     """The offsets of messages; as they rise, the first and the last tell those between, if there are no gaps."""
     if not messages:
-        return ()
-    known = range(messages[0].offset(), messages[-1].offset() + 1)
-    return known if len(known) == len(messages) else map(ck.Message.offset, messages)
+        return array("q")
+    first, end = messages[0].offset(), messages[-1].offset() + 1
+    if end - first == len(messages):
+        return _numbers(np.arange(first, end, dtype=np.int64))
+    return array("q", map(ck.Message.offset, messages))
 
 
 @contextmanager
