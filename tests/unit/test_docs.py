@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -85,6 +89,30 @@ def test_commands_on_pages_are_understood(page: Path) -> None:
             _, program, arguments = line.partition("python -m pyspark_upsert_kafka ")
             if program:
                 parser().parse_args(shlex.split(arguments, comments=True))
+
+
+def test_the_commands_that_put_bytecode_into_pysparks_zip_do_so(tmp_path: Path) -> None:
+    """docs/performance.md: the zip keeps its modules, and Python imports them from bytecode."""
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    (commands,) = (block for block in _SHELL.findall(page) if "pyspark.zip" in block)
+    library = tmp_path / "pyspark" / "python" / "lib"
+    library.mkdir(parents=True)
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    zipped = library / "pyspark.zip"
+    with ZipFile(zipped, "w") as archive:
+        archive.writestr("pyspark/__init__.py", "print(__file__)")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def run(*command: str, where: Path) -> str:
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(where)}
+        return subprocess.check_output(command, env=environment, text=True)
+
+    run("sh", "-ec", commands, where=tmp_path)
+
+    loaded = run(sys.executable, "-c", "import pyspark", where=zipped)
+    assert loaded.strip() == str(zipped / "pyspark" / "__init__.pyc")
+    assert "pyspark/__init__.py" in ZipFile(zipped).namelist()
+    assert [*library.iterdir()] == [zipped]
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:
