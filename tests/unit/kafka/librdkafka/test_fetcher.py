@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, Message
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka import fetcher
@@ -40,14 +41,14 @@ class Consumer:
         return self.watermarks
 
 
-def fetching(consumer: Consumer) -> LibrdkafkaFetcher:
+def fetching(consumer: Consumer, details: frozenset[Detail] = frozenset()) -> LibrdkafkaFetcher:
     """A fetcher with this consumer."""
     connection = Connection(cast("Any", consumer), ReportedErrors())
     return LibrdkafkaFetcher(
         connection,
         lambda: nullcontext(cast("Any", None)),
         Range("t", 0, 0, 100),
-        details=frozenset(),
+        details=details,
     )
 
 
@@ -83,6 +84,22 @@ def test_a_poll_brings_the_messages_before_the_end(monkeypatch, chunks, offsets,
     assert ([*found.batch.offsets], found.position) == (offsets, position)
     assert found.size_bytes == 3 * len(offsets)
     assert (found.is_out_of_range, found.fatal_error) == (False, None)
+
+
+def test_a_timestamp_stays_with_its_message(monkeypatch):
+    """Its type and its milliseconds, before 1970 too; a message without one says so."""
+    monkeypatch.setattr(fetcher, "_BATCH_S", 0.2)
+    written = [(1, 1_767_225_600_000), (2, 7), (1, -5)]
+    known = [
+        Message(topic="t", partition=0, offset=at, value=b"v", timestamp=timestamp)
+        for at, timestamp in enumerate(written)
+    ]
+    consumer = Consumer(known[:2], [known[2], message(3)])
+
+    batch = fetching(consumer, frozenset({Detail.TIMESTAMP})).poll(0, 4).batch
+
+    pairs = [*zip(batch.timestamp_types, batch.timestamps, strict=True)]
+    assert pairs == [*written, message(3).timestamp()]
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("other", 0), ("t", 1)])
