@@ -24,7 +24,8 @@ from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
-from tests.local_registry import LocalRegistry
+from tests.local_registry import LocalRegistry, Registry
+from tests.processes import Processes, shared_address
 from tests.table_options import table_options
 from tools import class_archives
 from tools.local_topics import producer
@@ -38,6 +39,12 @@ os.environ.setdefault("LOCAL_KAFKA_OPTS", class_archives.flags(class_archives.BR
 # An example may take its time on a busy machine.
 hypothesis.settings.register_profile("busy machine", deadline=None)
 hypothesis.settings.load_profile("busy machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Several test processes share a broker and a registry."""
+    if config.getoption("numprocesses", None):
+        config.pluginmanager.register(Processes())
 
 
 @dataclass(frozen=True)
@@ -169,9 +176,10 @@ def _no_client_outlives_its_tests() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """The broker that tests share; KAFKA_BOOTSTRAP_SERVERS points them at one that runs already."""
-    running = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    given = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    running = given or shared_address(request.config, "broker")
     if running:
         yield broker_at(running)
         return
@@ -180,8 +188,12 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def registry() -> Iterator[LocalRegistry]:
+def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
     """The schema registry that tests share."""
+    running = shared_address(request.config, "registry")
+    if running:
+        yield Registry(running)
+        return
     with LocalRegistry() as registry:
         yield registry
 

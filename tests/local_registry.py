@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from pyspark_upsert_kafka.kafka.jars import broker_jars
@@ -20,37 +21,16 @@ _LOCK = Path(__file__).with_name("apicurio-registry-2.6.13.lock")
 _START_SECONDS = 120.0
 
 
-class LocalRegistry:
-    """A registry that stops, and whose folder is deleted, however the program ends.
+class Registry:
+    """A registry that runs, and what tests do with it by a plain client.
 
-    The first use downloads it, 142 MB, into the user's cache folder.
+    Args:
+        url: Its address.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
+        self.url = url
         self._opener = build_opener(ProxyHandler({}))
-
-    def __enter__(self) -> LocalRegistry:  # noqa: PYI034 - typing.Self needs Python 3.11
-        java, archive = find_java(), next(broker_jars(_LOCK).glob("*.tar.gz"))
-        folder = Path(tempfile.mkdtemp(prefix="local-registry-"))
-        self._log = folder / "registry.log"
-        self._guard = BrokerGuard.over(folder, self._log, environment())
-        try:
-            with tarfile.open(archive) as content:
-                content.extractall(folder, filter="data")
-            port = free_port()
-            self.url = f"http://{HOST}:{port}/apis/ccompat/v7"
-            settings = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
-            (jar,) = folder.glob("*-runner.jar")
-            flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
-            self._guard.run([java, *flags, *settings, "-jar", str(jar)])
-            self._wait()
-        except BaseException:
-            self._guard.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._guard.close()
 
     def ask(self, method: str, path: str, **body: Any) -> Any:
         """What the registry answers, by a plain client."""
@@ -67,6 +47,38 @@ class LocalRegistry:
         """Registers a schema, text or what such a text is parsed to; its id."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
         return int(self.ask("POST", f"/subjects/{subject}/versions", schema=text, **more)["id"])
+
+
+class LocalRegistry(Registry):
+    """A registry that stops, and whose folder is deleted, however the program ends.
+
+    The first use downloads it, 142 MB, into the user's cache folder.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(f"http://{HOST}:{free_port()}/apis/ccompat/v7")
+
+    def __enter__(self) -> LocalRegistry:  # noqa: PYI034 - typing.Self needs Python 3.11
+        java, archive = find_java(), next(broker_jars(_LOCK).glob("*.tar.gz"))
+        folder = Path(tempfile.mkdtemp(prefix="local-registry-"))
+        self._log = folder / "registry.log"
+        self._guard = BrokerGuard.over(folder, self._log, environment())
+        try:
+            with tarfile.open(archive) as content:
+                content.extractall(folder, filter="data")
+            port = urlsplit(self.url).port
+            settings = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
+            (jar,) = folder.glob("*-runner.jar")
+            flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
+            self._guard.run([java, *flags, *settings, "-jar", str(jar)])
+            self._wait()
+        except BaseException:
+            self._guard.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._guard.close()
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _START_SECONDS

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from tests.local_registry import LocalRegistry
+from tests.local_registry import Registry
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.registry.avro_confluent_codecs import decoder, encoder
 
@@ -30,7 +30,7 @@ USER = columns(id=LongType(), name=StringType())
 KEY = frozenset({"id"})
 
 
-def written(registry: LocalRegistry, message: bytes) -> Any:
+def written(registry: Registry, message: bytes) -> Any:
     """What a plain Avro library reads in a message, by the schema that the registry has for it."""
     assert message[0] == 0
     schema = registry.ask("GET", f"/schemas/ids/{int.from_bytes(message[1:5], 'big')}")["schema"]

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class
-from tests.local_registry import LocalRegistry
+from tests.local_registry import Registry
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.formats.listed import Listed
 from tests.unit.formats.protobuf.codecs import descriptor_set
@@ -51,7 +51,7 @@ def decoder(name: str, url: str, schema: StructType, topic: str, **given: Any) -
     return format_named(name, "value").decoder(spec(name, url, schema, topic, given))
 
 
-def registered(registry: LocalRegistry, message: bytes) -> dict[str, Any]:
+def registered(registry: Registry, message: bytes) -> dict[str, Any]:
     """What the registry says of the schema that a message names."""
     assert message[0] == 0
     answer: dict[str, Any] = registry.ask("GET", f"/schemas/ids/{number_of(message)}")

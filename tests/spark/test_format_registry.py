@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.conftest import Broker, options
-from tests.local_registry import LocalRegistry
+from tests.local_registry import Registry
 from tests.spark.batches import refused, save
 from tests.spark.conftest import rows, run_to_end
 from tests.spark.streams import Batches
@@ -35,7 +35,7 @@ def table(spark: SparkSession, it: dict[str, str], **more: str) -> DataFrame:
 
 @pytest.mark.parametrize("name", ["avro-confluent", "json-registry", "proto-registry"])
 def test_a_table_needs_no_schema_where_a_registry_has_it(
-    spark: SparkSession, broker: Broker, registry: LocalRegistry, name: str
+    spark: SparkSession, broker: Broker, registry: Registry, name: str
 ) -> None:
     """Upserts and deletes come back as the table, with the columns of key and value in the registry."""
     it = given(broker, broker.topic(), registry.url, name=name)
@@ -60,7 +60,7 @@ def test_a_table_needs_no_schema_where_a_registry_has_it(
 
 
 def test_a_stream_of_a_table_that_changes(
-    spark: SparkSession, broker: Broker, registry: LocalRegistry, tmp_path: Path
+    spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
 ) -> None:
     """A query that starts again goes on from its checkpoint, with the columns of the newest schema.
 
@@ -85,7 +85,7 @@ def test_a_stream_of_a_table_that_changes(
 
 
 def test_an_address_that_is_no_registry(
-    spark: SparkSession, broker: Broker, registry: LocalRegistry
+    spark: SparkSession, broker: Broker, registry: Registry
 ) -> None:
     """The query fails with what was tried, and without the password."""
     host = registry.url.removeprefix("http://")

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tests.conftest import Broker
-from tests.local_registry import LocalRegistry
+from tests.local_registry import Registry
 from tests.spark.pages import LAKEHOUSE, ROOT, check_page
 
 PAGES = [
@@ -42,7 +42,7 @@ def test_snippets_run_and_print_what_the_page_says(
     page: Path,
     namespace: dict[str, object],
     broker: Broker,
-    registry: LocalRegistry,
+    registry: Registry,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
