@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import hypothesis
@@ -45,6 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Several test processes share a broker and a registry."""
     if config.getoption("numprocesses", None):
         config.pluginmanager.register(Processes())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are there to stay: the garbage collector looks at none of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @dataclass(frozen=True)
