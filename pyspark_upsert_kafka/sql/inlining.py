@@ -16,7 +16,7 @@ from sqlglot.schema import MappingSchema
 from pyspark_upsert_kafka.sql.dialect import Flink
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.statements import Path, Query
-from pyspark_upsert_kafka.sql.words import nearest
+from pyspark_upsert_kafka.sql.words import ended
 
 _OURS = ("default_catalog", "default_database")
 
@@ -63,9 +63,8 @@ def inlined(
         elif path not in tables:
             name = ".".join(path)
             known = [".".join(each) for each in (*tables, *views)]
-            raise place_in_query(table, query).error(
-                f"there is no table or view '{name}' at this place of the script{nearest(name, known)}."
-            )
+            sentence = f"there is no table or view '{name}' at this place of the script"
+            raise place_in_query(table, query).error(ended(sentence, name, known))
     return tree
 
 

@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.sql.statements import (
 )
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of
-from pyspark_upsert_kafka.sql.words import nearest
+from pyspark_upsert_kafka.sql.words import ended
 
 Mode = Literal["streaming", "batch"]
 
@@ -172,10 +172,9 @@ class _Planner:
             self.tables if statement.kind == "TABLE" else self.views
         )
         if statement.path not in known and not statement.if_exists:
-            hint = nearest(_shown(statement.path), map(_shown, known))
-            raise statement.place.error(
-                f"there is no {statement.kind.lower()} '{_shown(statement.path)}' to drop{hint}."
-            )
+            name = _shown(statement.path)
+            sentence = f"there is no {statement.kind.lower()} '{name}' to drop"
+            raise statement.place.error(ended(sentence, name, map(_shown, known)))
         known.pop(statement.path, None)
 
     def _set(self, statement: Set) -> None:
@@ -208,10 +207,9 @@ class _Planner:
         if path in self.views:
             raise statement.place.error(f"'{_shown(path)}' is a view: rows are written to tables.")
         if path not in self.tables:
-            hint = nearest(_shown(path), map(_shown, self.tables))
-            raise statement.place.error(
-                f"there is no table '{_shown(path)}' at this place of the script{hint}."
-            )
+            name = _shown(path)
+            sentence = f"there is no table '{name}' at this place of the script"
+            raise statement.place.error(ended(sentence, name, map(_shown, self.tables)))
         table = self.tables[path]
         if table.is_append:
             raise statement.place.error(

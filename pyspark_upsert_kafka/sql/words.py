@@ -1,4 +1,4 @@
-"""Names that are near to one that is not there."""
+"""Sentences about names that are not there."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the name that may be meant, or all that there are.
+def ended(sentence: str, name: str, known: Iterable[str]) -> str:
+    """A sentence about a name that is not there, with its end: the name that may be meant, or all that there are.
 
-    >>> nearest("pageview", ["pageviews", "users"])
-    "; did you mean 'pageviews'?"
+    >>> ended("there is no table 'pageview'", "pageview", ["pageviews", "users"])
+    "there is no table 'pageview'; did you mean 'pageviews'?"
+    >>> ended("there is no view 'v'", "v", [])
+    "there is no view 'v'."
     """
     known = list(known)
-    found = get_close_matches(name, known, n=1)
-    if found:
-        return f"; did you mean '{found[0]}'?"
-    return f"; there are: {', '.join(known)}" if known else ""
+    if found := get_close_matches(name, known, n=1):
+        return f"{sentence}; did you mean '{found[0]}'?"
+    return f"{sentence}; there are: {', '.join(known)}." if known else f"{sentence}."

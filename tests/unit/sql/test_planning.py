@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, SchemaError
@@ -75,6 +77,7 @@ def test_what_does_not_fit_is_refused(script: str, sentence: str) -> None:
 
     assert str(error.value).startswith("SQL, line 1, column ")
     assert f": {sentence}" in str(error.value)
+    assert re.search(r"[^.?][.?]$", str(error.value)), "a sentence has one mark at its end"
 
 
 def test_options_of_tables_are_checked_where_they_are_used() -> None:
