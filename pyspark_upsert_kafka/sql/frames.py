@@ -73,22 +73,11 @@ def _check_type(source: DataType, target: StructField, step: Step, table: Table)
 
 
 def _check_time_zone(spark: SparkSession, step: Step) -> None:
-    """Flink's windows begin at midnight of the time they are over; Spark's, at midnight in UTC.
-
-    Spark cuts and formats a time without a zone in that of the session.
-    """
     zone = spark.conf.get("spark.sql.session.timeZone")
-    if zone in _UTC:
-        return
-    if step.query.times is not None:
-        raise step.query.times.error(
-            "DATE_FORMAT, FLOOR and CAST(... AS TIMESTAMP(0 or 3)) of a time without a zone give another hour in Spark where "
-            f"summer time begins, unless the time zone is UTC, and it is {zone}: SET 'table.local-time-zone' = 'UTC'."
-        )
-    if step.query.windows is not None:
-        raise step.query.windows.error(
-            f"windows of time begin elsewhere in Spark than in Flink unless the time zone is UTC, and it is {zone}: "
-            "SET 'table.local-time-zone' = 'UTC'."
+    part = step.query.only_in_utc
+    if part is not None and zone not in _UTC:
+        raise part.place.error(
+            f"{part.why} unless the time zone is UTC, and it is {zone}: SET 'table.local-time-zone' = 'UTC'."
         )
 
 
@@ -98,4 +87,4 @@ def _shown(kind: DataType) -> str:
 
 def _first_line(error: Exception) -> str:
     text = str(error).split("SQLSTATE")[0].split("\n")[0].strip()
-    return text if text.endswith(".") else f"{text}."
+    return text if text.endswith((".", "?")) else f"{text}."

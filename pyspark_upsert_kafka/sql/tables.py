@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
@@ -62,6 +62,15 @@ class Table:
     def watermark(self) -> tuple[str, str] | None:
         """Column and delay, for ``withWatermark``."""
         return self.statement.definition.watermark
+
+    @property
+    def event_time_without_zone(self) -> str | None:
+        """The column of its WATERMARK, if that is a time without a zone."""
+        if self.watermark is None:
+            return None
+        column = self.watermark[0]
+        kind = self.statement.definition.columns[column].dataType
+        return column if isinstance(kind, TimestampNTZType) else None
 
     @cached_property
     def written(self) -> tuple[StructField, ...]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.sql.expressions import check_parts, place_in_query
+from pyspark_upsert_kafka.sql.expressions import check_parts
 from pyspark_upsert_kafka.sql.functions import with_functions_of_spark
 from pyspark_upsert_kafka.sql.inlining import (
     View,
@@ -20,10 +19,10 @@ from pyspark_upsert_kafka.sql.inlining import (
 from pyspark_upsert_kafka.sql.statements import Path, Query
 from pyspark_upsert_kafka.sql.streams import Rows, Streams
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.value_types import time_in_session_zone, with_types_of_flink
+from pyspark_upsert_kafka.sql.time_zones import OnlyInUtc, only_in_utc
+from pyspark_upsert_kafka.sql.value_types import with_types_of_flink
 from pyspark_upsert_kafka.sql.windows import (
     group_by_windows,
-    is_window,
     with_window_functions,
 )
 
@@ -38,16 +37,14 @@ class SparkQuery:
         tables: Its tables, by these names.
         width: How many columns it has.
         rows: What its rows are in a stream; None = it is a batch.
-        windows: Where a window of time stands, if there is one.
-        times: Where a time without a zone is cut or formatted, which Spark does in the session's zone.
+        only_in_utc: A part that is not run in another time zone, if there is one.
     """
 
     sql: str
     tables: Mapping[str, Table]
     width: int
     rows: Rows | None = None
-    windows: Place | None = None
-    times: Place | None = None
+    only_in_utc: OnlyInUtc | None = None
 
 
 def view_of(
@@ -92,14 +89,8 @@ def translated(
     width = _width(tree, query)
     streams = not batch and bool(used)
     rows = Streams(used, query).rows(tree) if streams else None
-    times = time_in_session_zone(tree, schema)
     return SparkQuery(
-        _sql(tree, used),
-        _by_word(used),
-        width,
-        rows,
-        _windows(tree, query),
-        place_in_query(times, query) if times is not None else None,
+        _sql(tree, used), _by_word(used), width, rows, only_in_utc(tree, schema, used, query)
     )
 
 
@@ -127,10 +118,3 @@ def _sql(tree: exp.Expr, used: Mapping[str, Table]) -> str:
 
 def _by_word(used: Mapping[str, Table]) -> dict[str, Table]:
     return {name.strip("_"): table for name, table in used.items()}
-
-
-def _windows(tree: exp.Expr, query: Query) -> Place | None:
-    for call in tree.find_all(exp.Anonymous):
-        if is_window(call):
-            return place_in_query(call, query)
-    return None

@@ -25,9 +25,6 @@ _DIGITS = {
 """Whole numbers as decimals of Flink; Spark takes a literal for one of its own digits only."""
 _UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 
-_BY_ZONE = {"date_trunc": 1, "date_format": 0}
-"""Functions of Spark that take a time by way of the session's zone, and which argument it is."""
-
 
 def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> exp.Expr:
     """The query with each value in the type that it has in Flink; it is changed.
@@ -40,28 +37,36 @@ def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> 
     Raises:
         OptionError: A type is not known, or a cast is not known to give the same; it names line and column.
     """
-    for node in [*tree.walk(bfs=False)][::-1]:
-        change = _CHANGES.get(type(node))
-        if change is not None and not node.meta.get(IN_SPARK):
-            annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
-            change(node, query)
+    for nodes in _in_order(tree):
+        annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
+        for node in nodes:
+            _CHANGES[type(node)](node, query)
     return tree
 
 
-def time_in_session_zone(tree: exp.Expr, schema: MappingSchema) -> exp.Expr | None:
-    """The first call that cuts or formats a time without a zone, if there is one.
+def _in_order(tree: exp.Expr) -> list[list[exp.Expr]]:
+    """The parts that may change, each in a later list than those that its type depends on.
 
-    Spark does both by way of the session's zone, where an hour that summer time leaves out becomes the next.
+    Types are found for the whole query at once, which takes its time: once for each list, and not for each part.
     """
-    calls = [each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _BY_ZONE]
-    if not calls:
-        return None
-    annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
-    for call in calls:
-        time = call.expressions[_BY_ZONE[call.name.lower()]]
-        if kind_of(time) not in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
-            return call
-    return None
+    found: list[list[exp.Expr]] = []
+
+    def add(node: exp.Expr, at: int) -> int:
+        """Adds a part and those in it to lists from ``at`` on; returns the place of what depends on it."""
+        parts, first = list(node.iter_expressions()), _FIRST.get(type(node), ())
+        for part in parts:
+            if part.arg_key in first:
+                at = max(at, add(part, at))
+        at = max([at, *(add(part, at) for part in parts if part.arg_key not in first)])
+        if type(node) not in _CHANGES or node.meta.get(IN_SPARK):
+            return at
+        if at == len(found):
+            found.append([])
+        found[at].append(node)
+        return at + 1
+
+    add(tree, 0)
+    return found
 
 
 def kind_of(node: exp.Expr) -> str:
@@ -230,6 +235,12 @@ def _unknown(node: exp.Expr, query: Query) -> Exception:
         f"the type of what '{shown(node)}' takes is not known, or not one that Flink takes there: cast it."
     )
 
+
+_FIRST: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: ("from_", "joins", "laterals"), exp.Join: ("this",), exp.Filter: ("expression",),
+    exp.Window: ("partition_by", "order"),
+}  # fmt: skip
+"""Parts on which the types of the others depend, or that are replaced together with the others."""
 
 _CHANGES: dict[type[exp.Expr], Callable[[exp.Expr, Query], None]] = {
     exp.Add: _align, exp.Sub: _align, exp.Mul: _align, exp.Mod: _modulo,

@@ -146,20 +146,50 @@ def test_what_differs_is_refused(expression: str, at: int, sentence: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("expression", "by_zone"),
+    ("query", "why"),
     [
-        ("DATE_FORMAT(TIMESTAMP '2024-03-31 02:30:00', 'HH')", True),
-        ("DATE_FORMAT(moment, 'HH')", False),
-        ("FLOOR(CAST(day_ AS TIMESTAMP(6)) TO HOUR)", True),
-        ("FLOOR(moment TO HOUR)", False),
-        ("CAST(at AS TIMESTAMP(0))", True),
-        ("CAST(region AS TIMESTAMP_LTZ(3))", False),
-        ("CAST(at AS TIMESTAMP(6))", False),
-        ("HOUR(at)", False),
+        ("SELECT DATE_FORMAT(TIMESTAMP '2024-03-31 02:30:00', 'HH') FROM views", "DATE_FORMAT, FLOOR and CAST"),
+        ("SELECT DATE_FORMAT(moment, 'HH') FROM views", None),
+        ("SELECT FLOOR(CAST(day_ AS TIMESTAMP(6)) TO HOUR) FROM views", "DATE_FORMAT, FLOOR and CAST"),
+        ("SELECT FLOOR(moment TO HOUR) FROM views", None),
+        ("SELECT CAST(CAST(day_ AS TIMESTAMP(6)) AS TIMESTAMP(0)) FROM views", "DATE_FORMAT, FLOOR and CAST"),
+        ("SELECT CAST(region AS TIMESTAMP_LTZ(3)) FROM views", None),
+        # Spark has watermarks of times with a zone only.
+        ("SELECT at FROM views", "column 'at' is a time without a zone, which with its WATERMARK"),
+        ("SELECT page FROM views WHERE DATE_FORMAT(at, 'HH') = '02'", "column 'at' is"),
+        ("SELECT v.a FROM (SELECT at AS a FROM views) AS v", "column 'at' is"),
+        ("SELECT page FROM (SELECT * FROM views) AS v", None),
+        ("SELECT region, COUNT(*) FROM views GROUP BY region", None),
+        ("SELECT * FROM views", "column 'at' is"),
+        ("SELECT begin_ FROM windows", None),
     ],
-)
-def test_what_takes_the_zone_of_the_session(expression: str, *, by_zone: bool) -> None:
+)  # fmt: skip
+def test_what_takes_the_zone_of_the_session(query: str, why: str | None) -> None:
     """Spark cuts and formats a time without a zone in the session's, where summer time leaves an hour out."""
-    (step,) = plan(f"{TABLES}SELECT {expression} FROM views", mode="batch").steps
+    (step,) = plan(f"{TABLES}{query}", mode="batch").steps
+    part = step.query.only_in_utc
 
-    assert (step.query.times is not None) == by_zone
+    if why is None:
+        assert part is None
+    else:
+        assert part is not None
+        assert part.why.startswith(why)
+        assert part.place.column > WIDTH
+
+
+@pytest.mark.parametrize(
+    ("flink", "spark"),
+    [
+        ("SELECT x / 2 AS y FROM (SELECT page / 2 AS x FROM views) AS v WHERE x / 2 > 1",
+         "SELECT CAST(v.x DIV (2) AS INT) AS y FROM (SELECT CAST(views.page DIV (2) AS INT) AS x FROM {table_0} AS views) AS v "
+         "WHERE CAST(v.x DIV (2) AS INT) > 1"),
+        ("SELECT SUM(page / 2) FILTER (WHERE page / 2 / 3 > 1) AS y FROM views",
+         "SELECT CAST(SUM(CAST(views.page DIV (2) AS INT)) FILTER(WHERE CAST(CAST(views.page DIV (2) AS INT) DIV (3) AS INT) > 1) "
+         "AS INT) AS y FROM {table_0} AS views"),
+    ],
+)  # fmt: skip
+def test_types_are_those_of_the_parts_before(flink: str, spark: str) -> None:
+    """What a value is depends on what stands within it, and on the queries that it is selected from."""
+    (step,) = plan(f"{TABLES}{flink}", mode="batch").steps
+
+    assert step.query.sql.replace("`", "") == spark

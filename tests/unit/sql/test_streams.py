@@ -103,7 +103,8 @@ def test_windows_are_grouped_by_themselves() -> None:
 
     assert step.query.sql.endswith("AS `h` GROUP BY WINDOW(`h`.`at`, '2 minutes', '1 minutes')")
     assert step.query.sql.count("WINDOW(") == 2
-    assert step.query.windows is not None
+    assert step.query.only_in_utc is not None
+    assert step.query.only_in_utc.why.startswith("windows of time begin elsewhere")
 
 
 def test_rows_without_tables_are_a_batch() -> None:
