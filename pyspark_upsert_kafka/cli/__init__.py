@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from pyspark_upsert_kafka.cli.terminal import drop_output, printable
+from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error, printable
 from pyspark_upsert_kafka.cli.user_message import user_message
 
 _COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
@@ -34,6 +34,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    open_standard_error()
     # The others need not be imported: a person waits.
     only = [name for name in _COMMANDS if name in words[:1]]
     given = parser(only or _COMMANDS).parse_args(words)

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 _SETTINGS = {
@@ -42,7 +44,13 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        session.stop()
+        _stop(session)
+
+
+def _stop(session: SparkSession) -> None:
+    """Stops the session by another thread, whose connection to the JVM no Ctrl-C has cut off in the middle of a call."""
+    with ThreadPool(1) as pool, suppress(Py4JError, OSError):  # the signal has ended the JVM too
+        pool.apply(session.stop)
 
 
 @contextmanager

@@ -16,9 +16,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark_upsert_kafka.cli.connection import add_option_argument
 from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.spark import local_spark
-from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,14 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``sql``."""
     add = parser.add_argument
     add("file", metavar="FILE.sql", help="file with the script; - reads standard input")
-    add(
+    add_option_argument(
+        parser,
         "--set",
-        metavar="NAME=VALUE",
-        dest="options",
-        action="append",
-        default=[],
-        type=_option,
-        help="an option for each table of the script, in spite of its own; may be repeated",
+        "an option for each table of the script, in spite of its own; may be repeated",
     )
     add("--mode", choices=["streaming", "batch"], help="in spite of SET 'execution.runtime-mode'")
     add("--timeout", metavar="SECONDS", type=float, help="stop the streams after so long")
@@ -70,11 +67,11 @@ def run(given: argparse.Namespace) -> None:
         text_of(given.file),
         mode=given.mode,
         settings=Settings(checkpoints=given.checkpoint),
-        options=dict(given.options),
+        options=dict(given.option),
     )
-    with local_spark(given.spark_log) as spark:
+    with ended_by_signals(), local_spark(given.spark_log) as spark:
         spark.streams.addListener(ProgressListener(print_to=sys.stdout))
-        _wait(started(spark, planned), given.timeout)
+        wait_for(started(spark, planned), given.timeout)
 
 
 def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
@@ -87,7 +84,8 @@ def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
     return queries
 
 
-def _wait(queries: list[StreamingQuery], timeout: float | None) -> None:
+def wait_for(queries: list[StreamingQuery], timeout: float | None) -> None:
+    """Waits until the streams end, Ctrl-C ends them, or their time is over; ``timeout`` is in seconds."""
     from pyspark_upsert_kafka.sql.running import stop, wait
 
     try:
@@ -104,10 +102,3 @@ def _where(planned: Plan) -> str:
     if folder is not None:
         return f", with its checkpoint in {folder}"
     return ", without a checkpoint that stays: run again, it begins anew (--checkpoint FOLDER keeps one)"
-
-
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, but is {text!r}")
-    return name.lower(), value

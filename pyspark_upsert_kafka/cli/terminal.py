@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+_STANDARD_ERROR = 2
+
 
 def printable(text: str) -> str:
     r"""The text with what a terminal would obey, as an escape, spelt out.
@@ -25,6 +27,19 @@ def echo(text: str = "") -> None:
     """Prints a line at once, not when a buffer is full: a person waits for it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def open_standard_error() -> None:
+    """Drops what is written to a standard error that was closed before Python began (``2>&-``).
+
+    Its number would be that of the next file or connection, and libraries in C write to it.
+    """
+    if sys.stderr is None:
+        dropped = os.open(os.devnull, os.O_WRONLY)
+        if dropped != _STANDARD_ERROR:
+            os.dup2(dropped, _STANDARD_ERROR)
+            os.close(dropped)
+        sys.stderr = os.fdopen(_STANDARD_ERROR, "w", closefd=False)
 
 
 def drop_output() -> None:

@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
+from pyspark_upsert_kafka.sql.checkpoint_use import OWNER, refuse_used
 from pyspark_upsert_kafka.sql.planning import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _UNUSUAL = re.compile(r"[^\w.-]")
-_FILE = "run-sql-statement"
-
-_running: dict[str, StreamingQuery] = {}
-"""The queries of this process, by their checkpoints."""
 
 
 def names_of(steps: Sequence[Step], taken: Sequence[str]) -> list[str]:
@@ -48,7 +44,7 @@ def folders_of(steps: Sequence[Step]) -> list[str | None]:
     """The checkpoint of each stream; None = a temporary one.
 
     Raises:
-        CheckpointError: A query of this process uses it already, or another of the streams.
+        CheckpointError: A query uses it already, or another of the streams.
     """
     found: list[str | None] = []
     for step, name in zip(steps, names_of(steps, ()), strict=True):
@@ -57,22 +53,12 @@ def folders_of(steps: Sequence[Step]) -> list[str | None]:
             folder = f"{step.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
             if folder in found:
                 raise CheckpointError(
-                    f"{_at(step)}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
+                    f"{place_of(step)}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
                     "'pipeline.name' to a name of letters and digits before one of them."
                 )
-            running = _running.get(folder)
-            if running is not None and running.isActive:
-                raise CheckpointError(
-                    f"{_at(step)}: the checkpoint {folder!r} belongs to a query that is running: stop that one, or give "
-                    "this script a folder of its own."
-                )
+            refuse_used(folder, place_of(step))
         found.append(folder)
     return found
-
-
-def remember(folder: str, query: StreamingQuery) -> None:
-    """Remembers whose checkpoint it is as long as the query runs."""
-    _running[folder] = query
 
 
 def check_owner(spark: SparkSession, step: Step, folder: str) -> bool:
@@ -82,14 +68,14 @@ def check_owner(spark: SparkSession, step: Step, folder: str) -> bool:
         CheckpointError: Another statement has made it.
     """
     try:
-        rows = spark.read.text(f"{folder}/{_FILE}", wholetext=True).collect()
+        rows = spark.read.text(f"{folder}/{OWNER}", wholetext=True).collect()
     except AnalysisException as error:
         if "PATH_NOT_FOUND" not in str(error):
             raise
         return False
     if [row[0].strip() for row in rows] != [_identity(step)]:
         raise CheckpointError(
-            f"{_at(step)}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
+            f"{place_of(step)}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
             "folder of its own, or delete that one to begin anew."
         )
     return True
@@ -98,7 +84,7 @@ def check_owner(spark: SparkSession, step: Step, folder: str) -> bool:
 def mark(spark: SparkSession, step: Step, folder: str) -> None:
     """Writes into a new checkpoint whose it is."""
     text = spark.createDataFrame([(_identity(step),)], "value STRING")
-    text.coalesce(1).write.text(f"{folder}/{_FILE}")
+    text.coalesce(1).write.text(f"{folder}/{OWNER}")
 
 
 def _identity(step: Step) -> str:
@@ -113,5 +99,6 @@ def _identity(step: Step) -> str:
     )
 
 
-def _at(step: Step) -> str:
+def place_of(step: Step) -> str:
+    """Where the statement stands, as the beginning of a sentence."""
     return f"SQL, line {step.place.line}, column {step.place.column}"

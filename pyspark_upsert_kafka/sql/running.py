@@ -7,17 +7,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
+from pyspark_upsert_kafka.sql.checkpoint_use import release, taken
 from pyspark_upsert_kafka.sql.checkpoints import (
     check_owner,
     folders_of,
     mark,
     names_of,
-    remember,
+    place_of,
 )
 from pyspark_upsert_kafka.sql.frames import frame_of
 from pyspark_upsert_kafka.sql.planning import Plan, Step
@@ -102,13 +104,19 @@ def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:
     except BaseException:
         stop(queries)
         raise
+    release(queries)
     return True
 
 
 def stop(queries: Sequence[StreamingQuery]) -> None:
-    """Stops those of the queries that run."""
-    for query in queries:
-        query.stop()
+    """Stops those of the queries that run.
+
+    Other threads do it, since each has a connection to the JVM of its own: on this thread's, Ctrl-C may have left an answer
+    that is not read.
+    """
+    with ThreadPool(1) as pool:
+        pool.map(lambda query: query.stop(), queries)
+    release(queries)
 
 
 def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
@@ -195,9 +203,11 @@ def _started(ready: Ready) -> StreamingQuery:
         writer = writer.trigger(
             processingTime=f"{round(step.settings.interval_s * 1000)} milliseconds"
         )
-    query = writer.start()
-    if ready.folder is not None:
-        remember(ready.folder, query)
+    if ready.folder is None:
+        return writer.start()
+    with taken(ready.folder, place_of(step)) as remember:
+        query = writer.start()
+        remember(query)
     return query
 
 

@@ -9,12 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka import BrokerError, CheckpointError, OptionError, run_sql
-from pyspark_upsert_kafka.cli import sql
-from pyspark_upsert_kafka.sql.planning import plan
 from tests.conftest import Broker
-from tests.spark.conftest import eventually, rows
-
-PAGE_VIEWS = Path(__file__).parents[1] / "unit" / "sql" / "scripts" / "pageviews.sql"
 
 VIEWS = [
     (1, "Europe", "2024-01-01 00:00:01"), (2, "Europe", "2024-01-01 00:00:02"), (1, "Europe", "2024-01-01 00:11:00"),
@@ -73,33 +68,6 @@ def topic_of(script: str, table: str) -> str:
     return (
         script.split(f"CREATE TABLE {table} ")[1].split("'topic' = '")[1].split("'", maxsplit=1)[0]
     )
-
-
-def test_the_page_views_script_runs_as_it_stands(
-    spark: SparkSession, broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The script of Flink's documentation, with the broker's address put on every table, keeps its table up to date."""
-    views, regions = broker.topic(), broker.topic()
-    send_views(broker, views)
-    script = PAGE_VIEWS.read_text(encoding="utf-8").replace("'pageviews'", f"'{views}'")
-    script = script.replace("'pageviews_per_region'", f"'{regions}'")
-    options = {"properties.bootstrap.servers": broker.servers}
-    (query,) = sql.started(spark, plan(script, options=options))
-    ddl = script.partition(";")[0]
-    counts = spark.read.format("upsert-kafka").options(ddl=ddl, **options)
-    counts = counts.option("read.mode", "snapshot")
-
-    def table() -> list[tuple[object, ...]]:
-        return rows(counts.load())
-
-    eventually(lambda: len(table()) == 2, "both regions are counted")
-    assert table() == [("Asia", 2, 1), ("Europe", 3, 2)]
-    broker.produce(views, (None, '{"user_id": 9, "user_region": "Asia"}'))
-    eventually(lambda: ("Asia", 3, 2) in table(), "the new view is counted")
-    assert query.isActive
-    assert query.name == "pageviews_per_region"
-    query.stop()
-    assert "pageviews_per_region runs, without a checkpoint that stays" in capsys.readouterr().out
 
 
 def test_streams_of_a_script(

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 
-from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time, an_option
+from pyspark_upsert_kafka.cli.connection import add_connection_arguments
+from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time
 
 _OUTPUTS = ("table", "json", "csv")
 
@@ -21,11 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``show``."""
     add = parser.add_argument
     add("--topic", help="the topic; --ddl may name it")
-    add(
-        "--bootstrap-servers",
-        metavar="HOST:PORT",
-        help="address of Kafka (default: that of --ddl, $KAFKA_BOOTSTRAP_SERVERS, or localhost:9092)",
-    )
     add("--schema", metavar="COLUMNS", help='columns of the table, as in "id BIGINT, name STRING"')
     add("--ddl", metavar="FILE", help="Flink's CREATE TABLE statement: a file, or the text itself")
     add("--primary-key", metavar="COLUMNS", help='columns of the message key, as in "id"')
@@ -67,14 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_OUTPUTS,
         help="default: table; with --follow into a pipe json, one change a line",
     )
-    add(
-        "--option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        type=an_option,
-        help="any other option of the connector (docs/options.md); may be repeated",
-    )
+    add_connection_arguments(parser, or_ddl=True)
 
 
 def run(given: argparse.Namespace) -> None:

@@ -22,18 +22,6 @@ _CONTRADICTIONS = {
 _TEXTS = ("topic", "schema", "primary_key", "key")
 
 
-def an_option(text: str) -> tuple[str, str]:
-    """Name and value of an option of the connector.
-
-    >>> an_option("value.csv.null-literal=a=b")
-    ('value.csv.null-literal', 'a=b')
-    """
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, but is {text!r}")
-    return name, value
-
-
 def a_key(text: str) -> str:
     """The text of a key; which columns it has is not known yet."""
     if "=" not in text:

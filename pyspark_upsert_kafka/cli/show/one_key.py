@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import BooleanType, NumericType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DayTimeIntervalType,
+    NumericType,
+    StructField,
+    StructType,
+)
 
-from pyspark_upsert_kafka.cli.show.spelling import ISO
+from pyspark_upsert_kafka.cli.show.spelling import ISO, encodable_type
 from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.table import Table
@@ -89,14 +96,17 @@ def key_texts(text: str, columns: Sequence[str]) -> Mapping[str, str]:
 
 def _value(field: StructField, text: str) -> pa.Array:
     """A value in the spelling of the output, as an array of one."""
-    schema = StructType([StructField(field.name, field.dataType)])
-    simple = isinstance(field.dataType, NumericType | BooleanType) and _LITERAL.fullmatch(text)
+    kind = encodable_type(field.dataType)
+    simple = isinstance(kind, NumericType | BooleanType) and _LITERAL.fullmatch(text)
     literal: Any = orjson.Fragment(text) if simple else text
+    read = row_reader(StructType([StructField(field.name, kind)]), ISO)
     try:
-        (value,) = row_reader(schema, ISO)(orjson.dumps({field.name: literal}))
-        return pa.array([value], arrow_schema(schema).field(0).type)
+        (value,) = read(orjson.dumps({field.name: literal}))
+        if isinstance(field.dataType, DayTimeIntervalType) and value is not None:
+            value = timedelta(microseconds=int(value * 1000))
+        return pa.array([value], arrow_schema(StructType([field])).field(0).type)
     except (UnreadableError, pa.ArrowInvalid) as why:
         raise OptionError(
             f"--key: {text!r} is no value of column {field.name!r}, which is "
-            f"{field.dataType.simpleString().upper()}: {why}."
+            f"{field.dataType.simpleString().upper()}: {str(why).rstrip('.')}."
         ) from None

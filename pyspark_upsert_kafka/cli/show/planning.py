@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql.types import StructField, StructType
 
+from pyspark_upsert_kafka.cli.connection import default_servers
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
 from pyspark_upsert_kafka.cli.show.arguments import prints_changes
 from pyspark_upsert_kafka.core.errors import OptionError, shown
@@ -80,7 +81,7 @@ def connector_options(given: argparse.Namespace) -> dict[str, str]:
         }
     if given.ddl is not None:
         options["ddl"] = statement_in(given.ddl)
-    options |= {name.lower(): value for name, value in given.option}
+    options |= dict(given.option)
     default_mode = "changelog" if prints_changes(given) else "snapshot"
     return {**_defaults({**_declared(options.get("ddl")), **options}, default_mode), **options}
 
@@ -95,10 +96,9 @@ def _declared(statement: str | None) -> Mapping[str, str]:
 
 
 def _defaults(known: Mapping[str, str], default_mode: str) -> dict[str, str]:
-    servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or "localhost:9092"
     mode = known.get("read.mode", default_mode)
     defaults = {
-        "properties.bootstrap.servers": servers,
+        "properties.bootstrap.servers": default_servers(),
         "value.format": "json",
         "read.mode": mode,
         **({} if mode == "append" else {"key.format": "json"}),

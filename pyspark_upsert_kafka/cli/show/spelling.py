@@ -71,7 +71,7 @@ def texts(column: pa.Array, kind: DataType) -> pl.Series:
     if isinstance(kind, StringType):
         return pl.Series(column, dtype=pl.String)
     # The encoder of an object with this field alone writes it, between what is cut off here.
-    encoder = JsonEncoder(StructType([StructField("", _encodable_type(kind))]), ISO)
+    encoder = JsonEncoder(StructType([StructField("", encodable_type(kind))]), ISO)
     encoded = encoder.encode(pa.RecordBatch.from_arrays([_encodable(column, kind)], [""]))
     found = pl.Series(encoded.cast(pa.large_string())).str.slice(_BEFORE).str.head(-_AFTER)
     if not isinstance(kind, StructType | ArrayType | MapType | VariantType):
@@ -81,24 +81,24 @@ def texts(column: pa.Array, kind: DataType) -> pl.Series:
 
 
 def _encodable_columns(columns: StructType) -> StructType:
-    fields = [StructField(f.name, _encodable_type(f.dataType), f.nullable) for f in columns]
+    fields = [StructField(f.name, encodable_type(f.dataType), f.nullable) for f in columns]
     return StructType(fields)
 
 
-def _encodable_type(kind: DataType) -> DataType:
-    """The type that the JSON format has for it."""
+def encodable_type(kind: DataType) -> DataType:
+    """The type that the JSON format has for it: an interval is a number of milliseconds."""
     if isinstance(kind, StructType):
         return _encodable_columns(kind)
     if isinstance(kind, ArrayType):
-        return ArrayType(_encodable_type(kind.elementType), kind.containsNull)
+        return ArrayType(encodable_type(kind.elementType), kind.containsNull)
     if isinstance(kind, MapType):
-        return MapType(StringType(), _encodable_type(kind.valueType), kind.valueContainsNull)
+        return MapType(StringType(), encodable_type(kind.valueType), kind.valueContainsNull)
     return _MILLISECONDS if isinstance(kind, DayTimeIntervalType) else kind
 
 
 def _encodable(array: pa.Array, kind: DataType) -> pa.Array:
     """The values in that type."""
-    if _encodable_type(kind) == kind:
+    if encodable_type(kind) == kind:
         return array
     if isinstance(kind, StructType):
         children = zip(kind, array.flatten(), strict=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.cli import main, parser
+from pyspark_upsert_kafka.cli.sql import wait_for
 
 
 def test_what_it_takes() -> None:
@@ -15,7 +16,7 @@ def test_what_it_takes() -> None:
         ["sql", "x.sql", "--set", "Topic=a", "--set", "properties.x=b=c", "--timeout", "3"]
     )
 
-    assert given.options == [("topic", "a"), ("properties.x", "b=c")]
+    assert given.option == [("topic", "a"), ("properties.x", "b=c")]
     assert (given.file, given.timeout, given.mode, given.checkpoint) == ("x.sql", 3.0, None, None)
 
 
@@ -55,3 +56,26 @@ def test_an_option_without_a_value(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert ended.value.code == 2
     assert "expected NAME=VALUE, but is 'topic'" in capsys.readouterr().err
+
+
+class EndlessQuery:
+    """A query that runs until it is stopped."""
+
+    isActive = True  # noqa: N815 - as Spark has it
+
+    def exception(self) -> None:
+        """It has not failed."""
+
+    def stop(self) -> None:
+        """Ends it."""
+        self.isActive = False
+
+
+def test_the_streams_end_when_their_time_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--timeout`` stops them, and says so."""
+    queries = [EndlessQuery(), EndlessQuery()]
+
+    wait_for(queries, 0.1)  # type: ignore[arg-type]
+
+    assert [query.isActive for query in queries] == [False, False]
+    assert capsys.readouterr().out == "Stopped.\n"

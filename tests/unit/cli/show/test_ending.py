@@ -71,6 +71,15 @@ def test_a_closed_output() -> None:
     assert run.stderr == "Standard output is closed: there is nowhere to show anything.\n"
 
 
+@pytest.mark.parametrize(("arguments", "code"), [(["0"], 0), (["0", "--option", "x=1"], 1)])
+def test_a_closed_standard_error(arguments: list[str], code: int) -> None:
+    """What would be said there is lost; the table is printed, and an error has its exit code."""
+    run = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *SHOW, *arguments], stdout=subprocess.PIPE, text=True, check=False)  # fmt: skip
+
+    assert run.returncode == code
+    assert ("|1 |\u00e9|" in run.stdout) == (code == 0)
+
+
 @pytest.mark.parametrize(
     ("output", "code", "text"),
     [("table", 0, r"|1 |\xe9|"), ("json", 0, r'{"id":1,"v":"\u00e9"}'), ("csv", 1, "which has no '\\xe9'")],

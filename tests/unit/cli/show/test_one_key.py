@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -61,6 +61,8 @@ def test_texts_of_no_key(text: str) -> None:
         ("DECIMAL(10, 2)", "100.00", Decimal("100.00")),
         ("BINARY", "AAE=", b"\x00\x01"),
         ("TIMESTAMP", "2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=timezone.utc)),
+        ("INTERVAL DAY TO SECOND", "1500.250", timedelta(milliseconds=1500.25)),
+        ("INTERVAL DAY TO SECOND", "-60000", timedelta(minutes=-1)),
     ],
 )
 def test_values(kind: str, text: str, value: Any) -> None:
@@ -70,8 +72,11 @@ def test_values(kind: str, text: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [("BIGINT", "seven"), ("INT", "3000000000"), ("TIMESTAMP", "2026-01-31"), ("DATE", "x")],
-)
+    [
+        ("BIGINT", "seven"), ("INT", "3000000000"), ("TIMESTAMP", "2026-01-31"), ("DATE", "x"),
+        ("INTERVAL DAY TO SECOND", "1 day"),
+    ],
+)  # fmt: skip
 def test_values_of_another_type(kind: str, text: str) -> None:
     """It is refused with the column and its type."""
     with pytest.raises(OptionError, match=f"'{text}' is no value of column 'id', which is {kind}"):
