@@ -7,6 +7,7 @@ from sqlglot import exp
 from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
 from pyspark_upsert_kafka.sql.functions import IN_SPARK
 from pyspark_upsert_kafka.sql.statements import Query
+from pyspark_upsert_kafka.sql.type_names import NESTED, name_of, parts_of
 
 _NUMBER, _TEXT, _TIME = "number", "text", "time"
 
@@ -47,7 +48,9 @@ def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
         OptionError: The result is not known to be the same; it names line and column.
     """
     place = place_in_query(node, query)
-    name, digits = _target(node)
+    name, digits = name_of(node.args["to"])
+    if name in NESTED:
+        return _nested(node, query)
     family = _FAMILIES.get(name)
     if family is None or name in _ONE_LONG or (digits and family != _TIME and name != "DECIMAL"):
         raise place.error(
@@ -72,12 +75,45 @@ def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
     return made
 
 
-def _target(node: exp.Expr) -> tuple[str, list[str]]:
-    to = node.args["to"]
-    name = str(to.this.name)
-    if name == "USERDEFINED" and str(to.args.get("kind")).upper() == "BYTES":
-        name = "VARBINARY"
-    return name, [each.name for each in to.expressions]
+def _nested(node: exp.Expr, query: Query) -> exp.Expr:
+    """A cast to an array, a map or a row, whose parts are cast to types that differ in neither."""
+    to, source = node.args["to"], None if isinstance(node.this, exp.Null) else node.this.type
+    if isinstance(node, exp.TryCast) or (source is not None and not _is_same_within(source, to)):
+        raise place_in_query(node, query).error(
+            f"'{shown(node)}': within ARRAY, MAP and ROW, values are cast to their own type or to another number only. "
+            "CAST the others before."
+        )
+    return _made(node, _nested_in_spark(to))
+
+
+def _is_same_within(source: exp.DataType, to: exp.DataType) -> bool:
+    name, digits = name_of(to)
+    if name in NESTED:
+        pairs = list(zip(parts_of(source), parts_of(to), strict=False))
+        is_one_kind = source.this.name == name and len(parts_of(source)) == len(parts_of(to))
+        return is_one_kind and all(_is_same_within(one, other) for one, other in pairs)
+    family = _FAMILIES.get(name)
+    if name in _ONE_LONG or (digits and name != "DECIMAL" and digits != ["6"]):
+        return False
+    is_number = family == _NUMBER and _FAMILIES.get(source.this.name) == _NUMBER
+    own = exp.DataType.build(_in_spark(name, digits), dialect="spark")
+    return is_number or source.this.name in ("NULL", own.this.name)
+
+
+def _nested_in_spark(to: exp.DataType) -> exp.DataType:
+    name, digits = name_of(to)
+    if name not in NESTED:
+        return exp.DataType.build(_in_spark(name, digits), dialect="spark")
+    made = to.copy()
+    parts: list[exp.Expr] = []
+    for part in to.expressions:
+        if isinstance(part, exp.ColumnDef):
+            kind = _nested_in_spark(part.args["kind"])
+            parts.append(exp.ColumnDef(this=part.this.copy(), kind=kind))
+        else:
+            parts.append(_nested_in_spark(part))
+    made.set("expressions", parts)
+    return made
 
 
 def _may_fail(source: str, target: str) -> bool:

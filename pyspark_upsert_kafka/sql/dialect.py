@@ -17,12 +17,17 @@ from sqlglot.errors import ParseError, TokenError
 from pyspark_upsert_kafka.core.ddl.tokens import Place, place_in
 
 _TYPED = ("AVG", "COALESCE", "COUNT", "MAX", "MIN", "SUM")
-_WITH_SYNTAX = ("CAST", "CEIL", "EXTRACT", "FLOOR", "POSITION", "TRIM", "TRY_CAST")
+_WITH_SYNTAX = ("CAST", "CEIL", "EXTRACT", "FLOOR", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST")
 
 
 class _FlinkTokenizer(tokens.Tokenizer):
-    """Flink's quotes and comments."""
+    """Flink's quotes, comments and names of types."""
 
+    KEYWORDS = {  # noqa: RUF012 - as sqlglot has it
+        **tokens.Tokenizer.KEYWORDS,
+        "BYTES": tokens.Tokenizer.KEYWORDS["VARBINARY"],
+        "ROW": tokens.Tokenizer.KEYWORDS["STRUCT"],
+    }
     IDENTIFIERS = ["`"]  # noqa: RUF012 - as sqlglot has it
     COMMENTS = ["--", "//", ("/*", "*/")]  # noqa: RUF012
     NESTED_COMMENTS = False

@@ -31,6 +31,7 @@ _KNOWN: dict[type[exp.Expr], frozenset[str]] = {
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.Subquery: frozenset({"this", "alias", "with_", "order", "limit", "offset"}),
     exp.Values: frozenset({"expressions", "alias"}), exp.Tuple: _LIST,
+    exp.Unnest: frozenset({"expressions", "alias", "offset"}),
     exp.With: _LIST, exp.CTE: frozenset({"this", "alias"}),
     exp.Union: _SET_OPERATION, exp.Intersect: _SET_OPERATION, exp.Except: _SET_OPERATION,
     # names and literals
@@ -48,13 +49,14 @@ _KNOWN: dict[type[exp.Expr], frozenset[str]] = {
     exp.Case: frozenset({"this", "ifs", "default"}), exp.If: frozenset({"this", "true", "false"}),
     # values
     exp.Add: _TWO, exp.Sub: _TWO, exp.Mul: _TWO, exp.Div: _TWO, exp.Mod: _TWO, exp.Neg: _ONE,
-    exp.DPipe: _TWO | {"safe"}, exp.Bracket: frozenset({"this", "expressions"}),
+    exp.DPipe: _TWO | {"safe"}, exp.Bracket: frozenset({"this", "expressions"}), exp.Array: _LIST,
     exp.Cast: frozenset({"this", "to"}), exp.TryCast: frozenset({"this", "to", "requires_string", "safe"}),
     exp.DataType: frozenset({"this", "expressions", "nested", "kind"}), exp.DataTypeParam: _ONE,
+    exp.ColumnDef: frozenset({"this", "kind"}),
     # functions
     exp.Coalesce: frozenset({"this", "expressions"}), exp.Extract: _TWO,
     exp.Trim: frozenset({"this", "position", "expression"}),
-    exp.StrPosition: frozenset({"this", "substr"}),
+    exp.StrPosition: frozenset({"this", "substr"}), exp.Substring: frozenset({"this", "start", "length"}),
     exp.Floor: frozenset({"this", "to"}), exp.Ceil: frozenset({"this", "to"}),
     exp.CurrentDate: _NONE, exp.CurrentTimestamp: _NONE,
     exp.Count: frozenset({"this", "big_int"}), exp.Sum: _ONE, exp.Avg: _ONE, exp.Min: _ONE, exp.Max: _ONE,
@@ -66,7 +68,6 @@ _KNOWN: dict[type[exp.Expr], frozenset[str]] = {
 
 _SENTENCES: dict[type[exp.Expr], str] = {
     exp.Lateral: "LATERAL is not supported: Spark has no table functions of Flink. Use Python for this step.",
-    exp.Unnest: "UNNEST is not supported: use explode in Python for this step.",
     exp.MatchRecognize: "MATCH_RECOGNIZE is not supported: Spark has no counterpart.",
     exp.Escape: "ESCAPE is not supported: use POSITION, or LIKE without it.",
 }

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query
-from pyspark_upsert_kafka.sql.statements import Query
-
 IN_SPARK = "in-spark"
 """Marks a node that is Spark's already."""
 
@@ -53,7 +50,8 @@ def spark_cast(node: exp.Expr, kind: str) -> exp.Expr:
     return made
 
 
-def _swapped(arguments: Arguments) -> exp.Expr:
+def located(arguments: Arguments) -> exp.Expr:
+    """Where the first text stands in the second, counted from 1."""
     return spark_cast(exp.Anonymous(this="instr", expressions=[arguments[1], arguments[0]]), "INT")
 
 
@@ -121,25 +119,25 @@ def extract(unit: str, time: exp.Expr) -> exp.Expr:
     return spark_cast(exp.Extract(this=exp.var(unit), expression=time), "BIGINT")
 
 
-_MANY = 255
+MANY = 255
 
 FUNCTIONS: dict[str, Function] = {
     "ABS": Function(1, 1, lambda given: exp.Abs(this=given[0])),
     "CARDINALITY": _typed("cardinality", "INT", 1),
     "CHARACTER_LENGTH": _typed("char_length", "INT", 1),
     "CHAR_LENGTH": _typed("char_length", "INT", 1),
-    "CONCAT": _typed("concat", "STRING", 1, _MANY),
-    "CONCAT_WS": _typed("concat_ws", "STRING", 2, _MANY),
+    "CONCAT": _typed("concat", "STRING", 1, MANY),
+    "CONCAT_WS": _typed("concat_ws", "STRING", 2, MANY),
     "DATE_FORMAT": Function(2, 2, _date_format),
     "DAYOFMONTH": _part("DAY"),
     "EXP": _typed("exp", "DOUBLE", 1),
     "HOUR": _part("HOUR"),
     "IF": Function(3, 3, lambda given: exp.If(this=given[0], true=given[1], false=given[2])),
     "IFNULL": Function(2, 2, lambda given: exp.Coalesce(this=given[0], expressions=[given[1]])),
-    "INSTR": Function(2, 2, lambda given: _swapped([given[1], given[0]])),
+    "INSTR": Function(2, 2, lambda given: located([given[1], given[0]])),
     "LEFT": _typed("left", "STRING", 2),
     "LOCALTIMESTAMP": _typed("localtimestamp", "TIMESTAMP_NTZ", 0),
-    "LOCATE": Function(2, 2, _swapped),
+    "LOCATE": Function(2, 2, located),
     "LOWER": _typed("lower", "STRING", 1),
     "MD5": _typed("md5", "STRING", 1),
     "MINUTE": _part("MINUTE"),
@@ -167,103 +165,3 @@ FUNCTIONS: dict[str, Function] = {
 
 OVER_ROWS = frozenset({"DENSE_RANK", "LAG", "LEAD", "RANK", "ROW_NUMBER"})
 """Those that have an OVER, and are the same in both."""
-
-_EXTRACTED = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
-
-_INSTEAD = {
-    "PROCTIME": "Spark has no column of processing time: use CURRENT_TIMESTAMP.",
-    "CURRENT_WATERMARK": "Spark shows no watermark to a query.",
-    "FIRST_VALUE": "which row is the first differs from run to run: use MIN of what orders them.",
-    "LAST_VALUE": "which row is the last differs from run to run: use MAX of what orders them.",
-    "LISTAGG": "the order of its parts differs from run to run.",
-    "UNIX_TIMESTAMP": "use EXTRACT, or TO_TIMESTAMP_LTZ the other way round.",
-}
-
-
-def with_functions_of_spark(query: Query) -> exp.Expr:
-    """A copy of the query's tree that calls Spark's functions.
-
-    Raises:
-        OptionError: A function is not known to be the same, or has other arguments; it names line and column.
-    """
-    tree = query.tree.copy()
-    for node in [*tree.walk(bfs=False)][::-1]:
-        replaced = _replaced(node, query)
-        if replaced is not node:
-            replaced.meta.update(node.meta)
-            tree = replaced if node is tree else tree
-            node.replace(replaced)
-    return tree
-
-
-def _replaced(node: exp.Expr, query: Query) -> exp.Expr:
-    for kind, replaced in _REPLACED.items():
-        if isinstance(node, kind):
-            return replaced(node, query)
-    return node
-
-
-def _field(node: exp.Expr, query: Query) -> exp.Expr:
-    unit = node.name.upper()
-    if unit not in _EXTRACTED:
-        raise place_in_query(node, query).error(
-            f"EXTRACT of {unit} is not known to be the same in Spark: expected {', '.join(sorted(_EXTRACTED))}."
-        )
-    return extract(unit, node.expression)
-
-
-def _literal(node: exp.Expr, _: Query) -> exp.Expr:
-    """A number with a point is a DECIMAL of all its digits; Spark leaves out a zero before the point."""
-    whole, point, fraction = node.name.partition(".")
-    if node.is_string or not point or not fraction.isdecimal():
-        return node
-    return spark_cast(node.copy(), f"DECIMAL({len(whole + fraction)}, {len(fraction)})")
-
-
-def _column(node: exp.Expr, _: Query) -> exp.Expr:
-    """LOCALTIMESTAMP has no brackets."""
-    return FUNCTIONS["LOCALTIMESTAMP"].make(()) if node.sql() == "LOCALTIMESTAMP" else node
-
-
-def _call(node: exp.Expr, query: Query) -> exp.Expr:
-    name = node.name.upper()
-    if node.meta.get(IN_SPARK):
-        return node
-    if name in OVER_ROWS and isinstance(node.parent, exp.Window):
-        return node
-    function = FUNCTIONS.get(name)
-    place = place_in_query(node, query)
-    if function is None:
-        instead = _INSTEAD.get(
-            name, "it is not run, since it is not known to give the same in Spark as in Flink."
-        )
-        raise place.error(f"function {name}: {instead}")
-    if not function.least <= len(node.expressions) <= function.most:
-        wanted = str(function.least)
-        if function.most != function.least:
-            wanted += " or more" if function.most == _MANY else f" to {function.most}"
-        raise place.error(f"function {name} takes {wanted} arguments, not {len(node.expressions)}.")
-    try:
-        return function.make(node.expressions)
-    except ValueError as error:
-        raise place.error(f"{error}.") from None
-
-
-def _element(node: exp.Expr, query: Query) -> exp.Expr:
-    """An element of an array, counted from 1, or of a map; NULL where there is none."""
-    is_constructor = isinstance(node.this, exp.Column) and node.this.name.upper() in (
-        "MAP",
-        "ARRAY",
-    )
-    if is_constructor or len(node.expressions) != 1:
-        raise place_in_query(node, query).error(
-            "ARRAY[...] and MAP[...] are not supported in a query here."
-        )
-    return exp.Anonymous(this="try_element_at", expressions=[node.this, node.expressions[0]])
-
-
-_REPLACED: dict[type[exp.Expr], Callable[[exp.Expr, Query], exp.Expr]] = {
-    exp.Anonymous: _call, exp.Literal: _literal, exp.Bracket: _element, exp.Column: _column, exp.Extract: _field,
-    exp.StrPosition: lambda node, _: _swapped([node.args["substr"], node.this]),
-    exp.Trim: lambda node, _: spark_cast(node.copy(), "STRING"),
-}  # fmt: skip

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.sql.dialect import depth_refused
 from pyspark_upsert_kafka.sql.inlining import View
 from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns
 from pyspark_upsert_kafka.sql.script import read_script
-from pyspark_upsert_kafka.sql.settings import Settings, with_setting
+from pyspark_upsert_kafka.sql.settings import Settings, told, with_setting
 from pyspark_upsert_kafka.sql.statements import (
     CreateTable,
     CreateView,
@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.sql.statements import (
     Query,
     Select,
     Set,
+    ShowSettings,
     Statement,
 )
 from pyspark_upsert_kafka.sql.tables import Table
@@ -105,7 +106,7 @@ def plan(
     begin = settings or Settings()
     if mode is not None:
         begin = replace(begin, batch=mode == "batch")
-    planner = _Planner(begin, mode, dict(options or {}))
+    planner = _Planner(begin, begin, mode, dict(options or {}))
     for statement in read_script(script):
         planner.add(statement)
     return Plan(tuple(planner.steps), planner.settings, tuple(planner.notes))
@@ -115,6 +116,7 @@ def plan(
 class _Planner:
     """What is known after the statements so far."""
 
+    begin: Settings
     settings: Settings
     mode: Mode | None
     options: dict[str, str]
@@ -132,6 +134,8 @@ class _Planner:
             self._drop(statement)
         elif isinstance(statement, Set):
             self._set(statement)
+        elif isinstance(statement, ShowSettings):
+            self.notes.append(told(self.settings, statement.place))
         elif isinstance(statement, Insert):
             self._insert(statement)
         else:
@@ -178,7 +182,7 @@ class _Planner:
         known.pop(statement.path, None)
 
     def _set(self, statement: Set) -> None:
-        self.settings, note = with_setting(self.settings, statement)
+        self.settings, note = with_setting(self.settings, statement, self.begin)
         if self.mode is not None:
             self.settings = replace(self.settings, batch=self.mode == "batch")
         if note is not None:

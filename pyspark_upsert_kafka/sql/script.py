@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.sql.statements import (
     Query,
     Select,
     Set,
+    ShowSettings,
     Statement,
 )
 
@@ -164,8 +165,11 @@ class _Reader:
         first, second = self._tokens.peek(1), self._tokens.peek(2)
         return first.kind in ("word", "name") and (second.is_mark(",") or second.is_mark(")"))
 
-    def _set(self) -> Set:
-        is_reset = self._tokens.next().is_word("RESET")
+    def _set(self) -> Set | ShowSettings:
+        begin = self._tokens.next()
+        is_reset = begin.is_word("RESET")
+        if self._tokens.peek().kind == "end" or self._tokens.peek().is_mark(";"):
+            return Set(begin.place, None, None) if is_reset else ShowSettings(begin.place)
         if self._tokens.peek().kind == "word":
             raise self._tokens.peek().place.error(
                 "the name of a setting stands in single quotes: SET 'name' = 'value'."
@@ -173,9 +177,9 @@ class _Reader:
         token = self._tokens.text("the name of a setting")
         key = Name(token.text, token.place)
         if is_reset:
-            return Set(key, None)
+            return Set(begin.place, key, None)
         self._tokens.expect_mark("=")
-        return Set(key, self._tokens.text("the value of the setting").text)
+        return Set(begin.place, key, self._tokens.text("the value of the setting").text)
 
     def _drop(self) -> Drop:
         self._tokens.next()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import available_timezones
 
+from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.options.parsers import one_of, positive_duration, text
 from pyspark_upsert_kafka.sql.statements import Set
 
@@ -65,29 +66,48 @@ _INSTEAD = {
 }
 
 
-def with_setting(settings: Settings, statement: Set) -> tuple[Settings, str | None]:
+def with_setting(
+    settings: Settings, statement: Set, begin: Settings
+) -> tuple[Settings, str | None]:
     """The settings after a statement, and what is to be told of it.
 
     Args:
         settings: The settings before.
         statement: The statement.
+        begin: Those with which the script begins, to which ``RESET`` goes back.
 
     Raises:
         OptionError: The setting is not known, or its value is wrong; it names line and column.
     """
-    name, value = statement.key.text, statement.value
+    if statement.key is None:
+        return begin, None
+    name, value, place = statement.key.text, statement.value, statement.key.place
     if name in MEANT:
         field, read = MEANT[name]
         if value is None:
-            return replace(settings, **{field: getattr(Settings(), field)}), None
+            return replace(settings, **{field: getattr(begin, field)}), None
         try:
             return replace(settings, **{field: read(value)}), None
         except ValueError as error:
-            raise statement.key.place.error(f"'{name}' = '{value}': {error}.") from None
+            raise place.error(f"'{name}' = '{value}': {error}.") from None
     if name.startswith(_NO_EFFECT):
-        place = statement.key.place
         return settings, (
             f"SQL, line {place.line}, column {place.column}: '{name}' has no effect in Spark, and changes no result."
         )
     instead = _INSTEAD.get(name, f"known are {', '.join(sorted(MEANT))}")
-    raise statement.key.place.error(f"'{name}' is not known here: {instead}.")
+    raise place.error(f"'{name}' is not known here: {instead}.")
+
+
+def told(settings: Settings, place: Place) -> str:
+    """What ``SET`` alone tells: the settings that are not left open."""
+    texts = {
+        "execution.runtime-mode": "batch" if settings.batch else "streaming",
+        "execution.checkpointing.interval": None
+        if settings.interval_s is None
+        else f"{settings.interval_s:g} s",
+        "execution.checkpointing.dir": settings.checkpoints,
+        "pipeline.name": settings.name,
+        "table.local-time-zone": settings.time_zone,
+    }
+    shown = ", ".join(f"'{name}' = '{text}'" for name, text in texts.items() if text is not None)
+    return f"SQL, line {place.line}, column {place.column}: the settings here are {shown}."

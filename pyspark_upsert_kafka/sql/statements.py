@@ -94,10 +94,24 @@ class Select:
 
 @dataclass(frozen=True)
 class Set:
-    """``SET 'key' = 'value'``; no value = ``RESET``."""
+    """``SET 'key' = 'value'``, or ``RESET``.
 
-    key: Name
+    Args:
+        place: Where it begins.
+        key: The setting; None = all of them.
+        value: Its value; None = that with which the script begins.
+    """
+
+    place: Place
+    key: Name | None
     value: str | None
+
+
+@dataclass(frozen=True)
+class ShowSettings:
+    """``SET`` alone, which tells the settings."""
+
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -117,4 +131,4 @@ class Drop:
     if_exists: bool = False
 
 
-Statement = CreateTable | CreateView | Insert | Select | Set | Drop
+Statement = CreateTable | CreateView | Insert | Select | Set | ShowSettings | Drop

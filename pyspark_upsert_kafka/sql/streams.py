@@ -33,6 +33,10 @@ _OF_CHANGES = {
         "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
         f"that changes is joined in foreachBatch. {_BATCH}."
     ),
+    "laterals": (
+        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
+        f"{_BATCH}."
+    ),
     "having": (
         "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
         f"the table is read. {_BATCH}."
@@ -138,7 +142,7 @@ class Streams:
             )
         if grouped:
             raise self._error(node.args.get("group") or node.expressions[0], _OF_CHANGES["group"])
-        self._refuse(node, "where")
+        self._refuse(node, "where", "laterals")
         made = Rows(names, self._projected(node, rows), constants, rows.has_changes)
         if rows.has_changes:
             change = exp.column(CHANGE, source.this.alias_or_name, quoted=True)
@@ -198,7 +202,8 @@ class Streams:
         source = node.args["from_"].this
         if isinstance(source, exp.Table):
             watermark = self._tables[source.name].watermark
-            return watermark is not None and watermark[0] == column.name
+            is_its = column.table == source.alias_or_name
+            return is_its and watermark is not None and watermark[0] == column.name
         if not isinstance(source, exp.Subquery):
             return False
         for projection in source.selects:

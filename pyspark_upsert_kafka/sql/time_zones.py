@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.statements import Query
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.value_types import kind_of
+from pyspark_upsert_kafka.sql.type_names import kind_of
 from pyspark_upsert_kafka.sql.windows import is_window
 
 _WINDOW = "windows of time begin elsewhere in Spark than in Flink"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.expressions import check_parts
-from pyspark_upsert_kafka.sql.functions import with_functions_of_spark
 from pyspark_upsert_kafka.sql.inlining import (
     View,
     inlined,
@@ -16,10 +15,12 @@ from pyspark_upsert_kafka.sql.inlining import (
     schema_of,
     with_placeholders,
 )
+from pyspark_upsert_kafka.sql.spark_calls import with_functions_of_spark
 from pyspark_upsert_kafka.sql.statements import Path, Query
 from pyspark_upsert_kafka.sql.streams import Rows, Streams
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.time_zones import OnlyInUtc, only_in_utc
+from pyspark_upsert_kafka.sql.unnesting import check_unnest, unnest
 from pyspark_upsert_kafka.sql.value_types import with_types_of_flink
 from pyspark_upsert_kafka.sql.windows import (
     group_by_windows,
@@ -59,6 +60,8 @@ def view_of(
         OptionError: Something is not understood; it names line and column.
     """
     check_parts(query)
+    for node in query.tree.find_all(exp.Unnest):
+        check_unnest(node, query)
     windowed = with_window_functions(query)
     tree = with_functions_of_spark(replace(query, tree=windowed))
     return View(inlined(tree, query, views, [*tables]), columns)
@@ -85,6 +88,7 @@ def translated(
     tree = qualified(named, columns, query)
     group_by_windows(tree)
     schema = schema_of(named, columns)
+    unnest(tree, schema, query)
     tree = with_types_of_flink(tree, schema, query)
     width = _width(tree, query)
     streams = not batch and bool(used)

@@ -122,6 +122,21 @@ def test_settings_hold_for_what_follows() -> None:
     assert "'parallelism.default' has no effect" in planned.notes[0]
 
 
+def test_settings_are_reset_and_told() -> None:
+    """RESET goes back to those with which the script begins, one or all of them; SET alone tells them."""
+    begin = Settings(checkpoints="/c")
+    sets = "SET 'pipeline.name' = 'one'; SET 'execution.checkpointing.interval' = '3 s'; SET 'state.checkpoints.dir' = '/d';"
+    one = plan(f"{TABLES}{sets} RESET 'execution.checkpointing.dir'; SET; {COUNT}", settings=begin)
+    both = plan(f"{TABLES}{sets} RESET; {COUNT}", settings=begin)
+
+    assert one.steps[0].settings == Settings(checkpoints="/c", name="one", interval_s=3.0)
+    assert one.notes[0].endswith(
+        "the settings here are 'execution.runtime-mode' = 'streaming', 'execution.checkpointing.interval' = '3 s', "
+        "'execution.checkpointing.dir' = '/c', 'pipeline.name' = 'one'."
+    )
+    assert both.steps[0].settings == begin
+
+
 def test_a_script_has_one_time_zone() -> None:
     """Spark's session has one: that of the statements holds, and another after them changes nothing."""
     zone = "SET 'table.local-time-zone' = "

@@ -9,7 +9,15 @@ import pytest
 from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sql.script import read_script
-from pyspark_upsert_kafka.sql.statements import CreateTable, CreateView, Drop, Insert, Select, Set
+from pyspark_upsert_kafka.sql.statements import (
+    CreateTable,
+    CreateView,
+    Drop,
+    Insert,
+    Select,
+    Set,
+    ShowSettings,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +30,7 @@ from pyspark_upsert_kafka.sql.statements import CreateTable, CreateView, Drop, I
         ("SELECT 1;", [Select]),
         ("(SELECT 1)", [Select]),
         ("VALUES (1), (2); WITH x AS (SELECT 1) SELECT * FROM x", [Select, Select]),
-        ("SET 'a' = 'b'; RESET 'a'", [Set, Set]),
+        ("SET 'a' = 'b'; RESET 'a'; RESET; SET", [Set, Set, Set, ShowSettings]),
         ("DROP TABLE t; DROP TEMPORARY VIEW IF EXISTS v", [Drop, Drop]),
         ("CREATE TEMPORARY VIEW v AS SELECT 1", [CreateView]),
         ("CREATE VIEW IF NOT EXISTS v (a, b) COMMENT 'c' AS SELECT 1, 2", [CreateView]),
