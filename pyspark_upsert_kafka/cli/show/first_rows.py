@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,6 +57,27 @@ class FirstRows:
         keys = table.select(self._key).rename_columns([name for name, _ in self._order])
         order = pc.sort_indices(keys, sort_keys=self._order)
         first = order if self.limit == ALL else order[: self.limit]
-        self._batches = table.take(first).to_batches()
+        self._batches = list(_taken(self._batches, first.cast("int64").to_numpy()))
         self._kept = len(first)
         self._bytes = self._kept_bytes = sum(rows.nbytes for rows in self._batches)
+
+
+def _taken(batches: Sequence[pa.RecordBatch], places: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """The rows at these places of all batches, in this order.
+
+    Arrow's own ``take`` puts all batches into one first, and a column of text holds less than 2 GiB.
+    """
+    begins = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    size = sum(batch.nbytes for batch in batches)
+    at_once = max(1, _CUT_AT_BYTES * int(begins[-1]) // max(1, size))
+    for at in range(0, len(places), at_once):
+        wanted = places[at : at + at_once]
+        ordered = np.sort(wanted)
+        ends = np.searchsorted(ordered, begins)
+        parts = [
+            batch.take(pa.array(ordered[first:end] - begin))
+            for batch, begin, first, end in zip(batches, begins, ends, ends[1:], strict=False)
+            if first < end
+        ]
+        together = pa.Table.from_batches(parts).combine_chunks()
+        yield from together.take(pa.array(np.searchsorted(ordered, wanted))).to_batches()

@@ -6,6 +6,7 @@ import codecs
 import re
 import sys
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import Protocol
 
 import polars as pl
@@ -19,6 +20,9 @@ from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 
 _PIECE = 32 * 1024
 """Characters; half of what a pipe holds."""
+
+_LINES = 1_000
+"""Lines of a table that are written together."""
 
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
@@ -62,10 +66,11 @@ class TableOutput:
             [pl.Series([], dtype=pl.String)] * len(self._names)
         ]
         columns = [pl.concat(column).to_list() for column in zip(*parts, strict=True)]
-        lines = [*text_table(self._names, columns), *([note] if note else [])]
+        lines = chain(text_table(self._names, columns), [note] if note else [])
         encoding = sys.stdout.encoding
-        text = "".join(f"{line}\n" for line in lines)
-        write_text(text.encode(encoding, "backslashreplace").decode(encoding))
+        while some := list(islice(lines, _LINES)):
+            text = "".join(f"{line}\n" for line in some)
+            write_text(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 class JsonOutput:

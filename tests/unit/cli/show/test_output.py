@@ -122,3 +122,19 @@ def test_first_rows_of_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pa.total_allocated_bytes() - start < 50_000
     assert pa.Table.from_batches(rows.rows())["k"].to_pylist() == [0, 1]
     assert rows.count == 100
+
+
+def test_all_rows_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are given in pieces, since an array of texts holds less than 2 GiB; each row is whole."""
+    monkeypatch.setattr(first_rows, "_CUT_AT_BYTES", 10_000)
+    rows = FirstRows(["k"], ALL)
+    for batch in range(50):
+        numbers = [batch, 199 - batch, 50 + batch, 149 - batch]
+        columns = [pa.array(numbers), pa.array([str(number) * 100 for number in numbers])]
+        rows.add(pa.RecordBatch.from_arrays(columns, ["k", "v"]))
+    found = rows.rows()
+    table = pa.Table.from_batches(found)
+
+    assert max(piece.nbytes for piece in found) < 20_000
+    assert table["k"].to_pylist() == list(range(200))
+    assert table["v"].to_pylist() == [str(number) * 100 for number in range(200)]
