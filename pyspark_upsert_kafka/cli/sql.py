@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_upsert_kafka.sql.planning import Plan
+    from pyspark_upsert_kafka.sql.plans import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
 
 def wait_for(queries: list[StreamingQuery], timeout: float | None) -> None:
     """Waits until the streams end, Ctrl-C ends them, or their time is over; ``timeout`` is in seconds."""
-    from pyspark_upsert_kafka.sql.running import stop, wait
+    from pyspark_upsert_kafka.sql.waiting import stop, wait
 
     try:
         has_ended = wait(queries, timeout)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_upsert_kafka.sql.planning import Mode
+    from pyspark_upsert_kafka.sql.plans import Mode
 
 _MODES = ("streaming", "batch")
 
@@ -46,7 +46,8 @@ def run_sql(
             query.awaitTermination()
     """
     from pyspark_upsert_kafka.sql.planning import plan
-    from pyspark_upsert_kafka.sql.running import run, stop, wait
+    from pyspark_upsert_kafka.sql.running import run
+    from pyspark_upsert_kafka.sql.waiting import stop, wait
 
     if mode is not None and mode not in _MODES:
         raise OptionError(f"'mode' is {mode!r}: expected one of {', '.join(map(repr, _MODES))}.")

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.sql.checkpoint_use import OWNER, refuse_used
-from pyspark_upsert_kafka.sql.planning import Step
+from pyspark_upsert_kafka.sql.plans import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

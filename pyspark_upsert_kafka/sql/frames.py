@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructField
 
 from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.sql.implicit_casts import is_cast_by_itself
-from pyspark_upsert_kafka.sql.planning import Step
+from pyspark_upsert_kafka.sql.plans import Step
 from pyspark_upsert_kafka.sql.streams import CHANGE
 from pyspark_upsert_kafka.sql.tables import Table
 

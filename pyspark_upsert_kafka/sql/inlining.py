@@ -15,10 +15,8 @@ from sqlglot.schema import MappingSchema
 
 from pyspark_upsert_kafka.sql.dialect import Flink
 from pyspark_upsert_kafka.sql.expressions import place_in_query
-from pyspark_upsert_kafka.sql.statements import Path, Query
+from pyspark_upsert_kafka.sql.statements import Path, Query, without_default
 from pyspark_upsert_kafka.sql.words import ended
-
-_OURS = ("default_catalog", "default_database")
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,7 @@ def inlined(
 
 def path_of(table: exp.Table) -> Path:
     """A table's name, without Flink's default catalog and database."""
-    path = tuple(part.name for part in table.parts)
-    for name in _OURS:
-        if len(path) > 1 and path[0] == name:
-            path = path[1:]
-    return path
+    return without_default(tuple(part.name for part in table.parts))
 
 
 def with_placeholders(tree: exp.Expr) -> Named:
@@ -112,7 +106,8 @@ def qualified(named: Named, columns: Mapping[Path, StructType], query: Query) ->
     except OptimizeError as error:
         raise _not_qualified(str(error), query) from None
     except SqlglotError as error:
-        raise query.place.error(f"the query is not understood: {error}.") from None
+        why = str(error).splitlines()[0].rstrip(".")
+        raise query.place.error(f"the query is not understood: {why}.") from None
     _check_columns(tree, query)
     return tree
 

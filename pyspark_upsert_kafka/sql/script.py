@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 from pyspark_upsert_kafka.core.ddl import Tokens, definition_of
 from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
 from pyspark_upsert_kafka.core.ddl.statement import Name
-from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, place_in
-from pyspark_upsert_kafka.sql.dialect import parse_query
-from pyspark_upsert_kafka.sql.refusals import HINT, NOT_READ, QUOTES, SYSTEM_TIME, UNKNOWN, WINDOWS
+from pyspark_upsert_kafka.core.ddl.tokens import Token
+from pyspark_upsert_kafka.sql.query_text import offset_of, read_query, refuse_hints
+from pyspark_upsert_kafka.sql.refusals import NOT_READ, UNKNOWN
 from pyspark_upsert_kafka.sql.statements import (
     CreateTable,
     CreateView,
     Drop,
     Insert,
     Path,
-    Query,
     Select,
     Set,
     ShowSettings,
     Statement,
-)
-
-_OURS = ("default_catalog", "default_database")
-_QUOTED_OR_COMMENT = re.compile(
-    r"'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|--[^\n]*|//[^\n]*|/\*.*?\*/", re.DOTALL
+    without_default,
 )
 
 
@@ -43,7 +37,7 @@ def read_script(text: str) -> tuple[Statement, ...]:
     >>> [type(each).__name__ for each in read_script("SET 'a' = 'b'; SELECT 1; -- done")]
     ['Set', 'Select']
     """
-    _refuse_hints(text)
+    refuse_hints(text)
     return tuple(_Reader(text).statements())
 
 
@@ -98,7 +92,7 @@ class _Reader:
         if word.is_word("INSERT"):
             return self._insert()
         if word.is_word("SELECT", "WITH", "VALUES") or word.is_mark("("):
-            return Select(self._query())
+            return Select(read_query(self._tokens, self._script))
         if word.is_word("SET", "RESET"):
             return self._set()
         if word.is_word("DROP"):
@@ -127,10 +121,14 @@ class _Reader:
 
     def _table(self, begin: Token, *, unless_exists: bool) -> CreateTable:
         statement = read_create_table(self._tokens)
-        text = self._script[self._offset(begin) : self._offset(self._tokens.peek())]
+        text = self._script[
+            offset_of(begin.place, self._script) : offset_of(
+                self._tokens.peek().place, self._script
+            )
+        ]
         definition = definition_of(statement)
         return CreateTable(
-            begin.place, _without_default(statement.name), text, definition, unless_exists
+            begin.place, without_default(statement.name), text, definition, unless_exists
         )
 
     def _view(self, begin: Token) -> CreateView:
@@ -140,7 +138,9 @@ class _Reader:
         if self._tokens.accept("COMMENT"):
             self._tokens.text("the comment")
         self._tokens.expect("AS")
-        return CreateView(begin.place, path, columns, self._query(), unless_exists)
+        return CreateView(
+            begin.place, path, columns, read_query(self._tokens, self._script), unless_exists
+        )
 
     def _insert(self) -> Insert:
         self._tokens.expect("INSERT")
@@ -158,7 +158,7 @@ class _Reader:
         columns: tuple[Name, ...] = ()
         if self._tokens.peek().is_mark("(") and self._names_columns():
             columns = self._columns()
-        return Insert(place, path, columns, self._query())
+        return Insert(place, path, columns, read_query(self._tokens, self._script))
 
     def _names_columns(self) -> bool:
         """Whether the brackets that begin here hold names, and no query."""
@@ -199,61 +199,8 @@ class _Reader:
         parts = [self._tokens.name(what).text]
         while self._tokens.accept_mark("."):
             parts.append(self._tokens.name(what).text)
-        return _without_default(tuple(parts))
+        return without_default(tuple(parts))
 
     def _columns(self) -> tuple[Name, ...]:
         tokens = [self._tokens.name("a column's name") for _ in self._tokens.separated()]
         return tuple(Name(token.text, token.place) for token in tokens)
-
-    def _query(self) -> Query:
-        begin = self._tokens.peek()
-        if not (begin.is_word("SELECT", "WITH", "VALUES") or begin.is_mark("(")):
-            self._tokens.refuse("expected SELECT, VALUES or WITH")
-        text = re.sub(r"[^\n]", " ", self._script[: self._offset(begin)])
-        while self._tokens.peek().kind != "end" and not self._tokens.peek().is_mark(";"):
-            token = self._tokens.next()
-            offset, end = self._offset(token), self._offset(self._tokens.peek())
-            self._refuse_in_query(token, offset)
-            if token.is_word("TABLE") and self._tokens.peek().kind in ("word", "name"):
-                # As window functions name a table, which sqlglot knows without the word only.
-                text += " " * len("TABLE")
-                offset += len("TABLE")
-            text += self._script[offset:end]
-        return Query(parse_query(text, self._script), begin.place, self._script)
-
-    def _refuse_in_query(self, token: Token, offset: int) -> None:
-        """Refuses what sqlglot would read as something else, or only in some of its versions."""
-        after = self._tokens.peek()
-        if token.kind == "name" and self._script[offset] == '"':
-            raise token.place.error(QUOTES)
-        if token.is_word(*WINDOWS) and after.is_mark("("):
-            raise token.place.error(WINDOWS[token.text.upper()])
-        if token.is_word("FOR") and after.is_word("SYSTEM_TIME"):
-            raise token.place.error(SYSTEM_TIME)
-
-    def _offset(self, token: Token) -> int:
-        return offset_of(token.place, self._script)
-
-
-def offset_of(place: Place, script: str) -> int:
-    """Which character stands at a place.
-
-    >>> offset_of(place_in("a" + chr(10) + "bc", 3), "a" + chr(10) + "bc")
-    3
-    """
-    lines = script.split("\n")
-    return sum(len(line) + 1 for line in lines[: place.line - 1]) + place.column - 1
-
-
-def _without_default(path: Path) -> Path:
-    """The name without Flink's default catalog and database, which a script has without naming them."""
-    for name in _OURS:
-        if len(path) > 1 and path[0] == name:
-            path = path[1:]
-    return path
-
-
-def _refuse_hints(script: str) -> None:
-    for found in _QUOTED_OR_COMMENT.finditer(script):
-        if found[0].startswith("/*+"):
-            raise place_in(script, found.start()).error(HINT)

@@ -14,53 +14,19 @@ from sqlglot import exp
 from pyspark_upsert_kafka.sql.distinct import count_by_sets
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.statements import Query
+from pyspark_upsert_kafka.sql.stream_refusals import (
+    NESTED,
+    NO_STREAM,
+    NO_WATERMARK,
+    OF_CHANGES,
+    OVER,
+    SETS,
+    UNION,
+)
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.windows import bounds_of, is_window
 
 CHANGE = "_change_type"
-
-_BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
-_OF_CHANGES = {
-    "where": (
-        "filtering a table that changes is not done in a stream: a row that no longer fits would have to be deleted. Write "
-        f"all rows, and filter where the table is read. {_BATCH}."
-    ),
-    "group": (
-        "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
-        f"Python (docs/aggregating.md). {_BATCH}."
-    ),
-    "joins": (
-        "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
-        f"that changes is joined in foreachBatch. {_BATCH}."
-    ),
-    "laterals": (
-        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
-        f"{_BATCH}."
-    ),
-    "having": (
-        "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
-        f"the table is read. {_BATCH}."
-    ),
-    "distinct": (
-        f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
-    ),
-    "order": f"ORDER BY is not done in a stream, which has no end. {_BATCH}.",
-    "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
-    "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
-}
-_NESTED = f"a query within an expression is not done in a stream: it would be joined. {_BATCH}."
-_OVER = (
-    f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
-)
-_SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
-_UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
-_NO_STREAM = (
-    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
-)
-_NO_WATERMARK = (
-    "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
-    "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
-)
 
 
 @dataclass(frozen=True)
@@ -109,15 +75,15 @@ class Streams:
         if isinstance(node, exp.Values):
             names = [column.name for column in node.args["alias"].columns] if node.alias else []
             return Rows(tuple(names))
-        raise self._error(node, _UNION)
+        raise self._error(node, UNION)
 
     def _union(self, node: exp.Union) -> Rows:
         for side in (node.this, node.expression):
             if side.find(exp.Table) is None:
-                raise self._error(side, _NO_STREAM)
+                raise self._error(side, NO_STREAM)
         first, second = self.rows(node.this), self.rows(node.expression)
         if first.key is not None or second.key is not None:
-            raise self._error(node, _UNION)
+            raise self._error(node, UNION)
         return Rows(first.names)
 
     def _select(self, node: exp.Select) -> Rows:
@@ -141,7 +107,7 @@ class Streams:
                 self._grouped(node, names, constants) if grouped else Rows(names, None, constants)
             )
         if grouped:
-            raise self._error(node.args.get("group") or node.expressions[0], _OF_CHANGES["group"])
+            raise self._error(node.args.get("group") or node.expressions[0], OF_CHANGES["group"])
         self._refuse(node, "where", "laterals")
         made = Rows(names, self._projected(node, rows), constants, rows.has_changes)
         if rows.has_changes:
@@ -175,7 +141,7 @@ class Streams:
     def _grouped(self, node: exp.Select, names: tuple[str, ...], constants: frozenset[int]) -> Rows:
         group = node.args.get("group")
         if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
-            raise self._error(group, _SETS)
+            raise self._error(group, SETS)
         parts = [] if group is None else group.expressions
         for window in _windows(node):
             self._check_window(window, node)
@@ -193,7 +159,7 @@ class Streams:
     def _check_window(self, window: exp.Expr, node: exp.Select) -> None:
         column = window.expressions[0]
         if not self._has_watermark(column, node):
-            raise self._error(window, f"{_NO_WATERMARK} (here: '{column.name}').")
+            raise self._error(window, f"{NO_WATERMARK} (here: '{column.name}').")
 
     def _has_watermark(self, column: exp.Column, node: exp.Expr) -> bool:
         """Whether a column is that of a table's WATERMARK, through the queries between."""
@@ -218,13 +184,13 @@ class Streams:
             *(node.args[each] for each in ("where", "group") if node.args.get(each)),
         ):
             for inner in part.find_all(exp.Query, exp.Window):
-                raise self._error(inner, _OVER if isinstance(inner, exp.Window) else _NESTED)
+                raise self._error(inner, OVER if isinstance(inner, exp.Window) else NESTED)
 
     def _refuse(self, node: exp.Expr, *parts: str) -> None:
         for name in parts:
             part = node.args.get(name)
             if part:
-                raise self._error(part[0] if isinstance(part, list) else part, _OF_CHANGES[name])
+                raise self._error(part[0] if isinstance(part, list) else part, OF_CHANGES[name])
 
     def _error(self, node: exp.Expr, sentence: str) -> Exception:
         return place_in_query(node, self._query).error(sentence)

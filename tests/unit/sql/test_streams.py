@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.planning import Step, plan
+from pyspark_upsert_kafka.sql.planning import plan
+from pyspark_upsert_kafka.sql.plans import Step
 from tests.unit.sql.tables import TABLES
 
 

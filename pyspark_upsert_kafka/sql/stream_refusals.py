@@ -1,0 +1,44 @@
+"""What is said of queries that Spark cannot do right in a stream."""
+
+from __future__ import annotations
+
+_BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
+OF_CHANGES = {
+    "where": (
+        "filtering a table that changes is not done in a stream: a row that no longer fits would have to be deleted. Write "
+        f"all rows, and filter where the table is read. {_BATCH}."
+    ),
+    "group": (
+        "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
+        f"Python (docs/aggregating.md). {_BATCH}."
+    ),
+    "joins": (
+        "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
+        f"that changes is joined in foreachBatch. {_BATCH}."
+    ),
+    "laterals": (
+        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
+        f"{_BATCH}."
+    ),
+    "having": (
+        "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
+        f"the table is read. {_BATCH}."
+    ),
+    "distinct": (
+        f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
+    ),
+    "order": f"ORDER BY is not done in a stream, which has no end. {_BATCH}.",
+    "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+    "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+}
+NESTED = f"a query within an expression is not done in a stream: it would be joined. {_BATCH}."
+OVER = f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
+SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
+UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
+NO_STREAM = (
+    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
+)
+NO_WATERMARK = (
+    "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
+    "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
+)
