@@ -68,7 +68,6 @@ _KNOWN: dict[type[exp.Expr], frozenset[str]] = {
 
 _SENTENCES: dict[type[exp.Expr], str] = {
     exp.Lateral: "LATERAL is not supported: Spark has no table functions of Flink. Use Python for this step.",
-    exp.MatchRecognize: "MATCH_RECOGNIZE is not supported: Spark has no counterpart.",
     exp.Escape: "ESCAPE is not supported: use POSITION, or LIKE without it.",
 }
 

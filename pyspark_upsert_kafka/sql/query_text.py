@@ -7,7 +7,7 @@ import re
 from pyspark_upsert_kafka.core.ddl import Tokens
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, place_in
 from pyspark_upsert_kafka.sql.dialect import parse_query
-from pyspark_upsert_kafka.sql.refusals import HINT, QUOTES, SYSTEM_TIME, WINDOWS
+from pyspark_upsert_kafka.sql.refusals import HINT, MATCH, QUOTES, SYSTEM_TIME, WINDOWS
 from pyspark_upsert_kafka.sql.statements import Query
 
 _QUOTED_OR_COMMENT = re.compile(
@@ -54,6 +54,8 @@ def _refuse(token: Token, after: Token, first_letter: str) -> None:
         raise token.place.error(QUOTES)
     if token.is_word(*WINDOWS) and after.is_mark("("):
         raise token.place.error(WINDOWS[token.text.upper()])
+    if token.is_word("MATCH_RECOGNIZE") and after.is_mark("("):
+        raise token.place.error(MATCH)
     if token.is_word("FOR") and after.is_word("SYSTEM_TIME"):
         raise token.place.error(SYSTEM_TIME)
 

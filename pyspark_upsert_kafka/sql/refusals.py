@@ -8,6 +8,7 @@ HINT = (
 )
 QUOTES = "double quotes are not Flink's: write `name` in backticks for a name, and 'text' in single quotes for a text."
 SYSTEM_TIME = "FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join the table as of now in batch mode."
+MATCH = "MATCH_RECOGNIZE is not supported: Spark has no counterpart."
 WINDOWS = {
     "CUMULATE": "CUMULATE is not supported: Spark has no windows that grow. Use TUMBLE or HOP.",
     "SESSION": "SESSION is not supported: Spark has no session windows in update mode. Use TUMBLE or HOP.",

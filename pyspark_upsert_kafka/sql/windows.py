@@ -58,15 +58,14 @@ def group_by_windows(tree: exp.Expr) -> None:
 def _windowed(table: exp.Table, query: Query) -> exp.Expr:
     """The table of a window function: its columns, and those of the window."""
     place = place_in_query(table, query)
-    function = table.this
-    call = function.expressions[0] if len(function.expressions) == 1 else None
-    if function.name.upper() != "TABLE" or not isinstance(call, exp.Anonymous):
+    call = table.this
+    if call.name.upper() == "TABLE":  # Flink 2 takes the function without it too
+        call = call.expressions[0] if len(call.expressions) == 1 else None
+    if not isinstance(call, exp.Anonymous):
         raise place.error(f"table functions are not supported but for windows: {_SHAPE}")
     kind = call.name.upper()
     if kind not in _KINDS:
-        raise place.error(
-            f"the window {kind} is not supported: Spark has TUMBLE and HOP in update mode only."
-        )
+        raise place.error(f"the table function {kind} is not supported: there are TUMBLE and HOP.")
     data, time, *sizes = _arguments(kind, call, query)
     is_named = isinstance(data, exp.Column) and isinstance(time, exp.Anonymous)
     if not is_named or time.name.upper() != "DESCRIPTOR" or len(time.expressions) != 1:

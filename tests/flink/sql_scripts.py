@@ -42,11 +42,14 @@ EXPRESSIONS = {
         "LEFT(s, 2)", "RIGHT(s, 2)", "MD5(s)", "SHA1(s)", "REGEXP_REPLACE(s, '[lo]+', '_')", "COALESCE(s, 'none')",
         "IFNULL(s, 'none')", "NULLIF(s, '')", "CASE WHEN i > 0 THEN 'plus' ELSE 'minus' END", "IF(ok, 'yes', 'no')",
         "CAST(ok AS STRING)", "CAST(i AS STRING)", "CAST(b AS STRING)", "CAST(p AS STRING)", "CAST(day_ AS STRING)",
-        "DATE_FORMAT(ts, 'yyyy-MM-dd HH:mm:ss.SSS')", "r.y", "'it''s \\ {a}'",
+        "DATE_FORMAT(ts, 'yyyy-MM-dd HH:mm:ss.SSS')", "r.y", "SUBSTRING(s FROM 2 FOR 3)", "ARRAY['a', 'bb'][1] || '!'",
+        "MAP['a', s, 'bb', 'c']['a']", "'it''s \\ {a}'",
     ],
     "INT": [
         "i / 2", "i / -2", "i % 3", "MOD(i, 2)", "-i", "ABS(i)", "CHAR_LENGTH(s)", "POSITION('l' IN s)", "INSTR(s, 'o')",
-        "LOCATE('o', s)", "CARDINALITY(xs)", "xs[1]", "m['k']", "r.x", "CAST(d AS INT)", "CAST(p AS INT)",
+        "LOCATE('o', s)", "CARDINALITY(xs)", "xs[1]", "xs[1] / 2", "xs[4]", "m['k']", "m['no']", "r.x", "r.x / 2",
+        "ARRAY[i, 2, t][1]", "CARDINALITY(ARRAY[i, NULL])", "MAP['a', i, 'b', 2]['b']", "CAST(ROW(i, s) AS ROW<x INT, y STRING>).x",
+        "CAST(xs AS ARRAY<TINYINT>)[2] + i", "CAST(d AS INT)", "CAST(p AS INT)",
         "TRY_CAST(t AS INT)", "CAST(ok AS INT)", "FLOOR(i)", "CEIL(i)", "i + t", "i * t - 1", "NULLIF(i, 7)",
     ],
     "BIGINT": [
@@ -187,6 +190,36 @@ def test_windows_are_the_same(spark: SparkSession, broker: Broker, windows: str)
     flinks, sparks = both(spark, broker, script)
 
     assert len(flinks) > 4
+    assert sparks == flinks
+
+
+@pytest.mark.parametrize(
+    ("join", "key"),
+    [
+        ("CROSS JOIN UNNEST(xs) AS u (a)", "COALESCE(CAST(a AS STRING), '-')"),
+        ("LEFT JOIN UNNEST(xs) AS u (a) ON TRUE", "COALESCE(CAST(a AS STRING), '-')"),
+        ("CROSS JOIN UNNEST(rs) AS u (a, b)", "COALESCE(b, '-')"),
+        ("CROSS JOIN UNNEST(m) AS u (b, a)", "b"),
+    ],
+)
+def test_elements_are_the_same(spark: SparkSession, broker: Broker, join: str, key: str) -> None:  # noqa: F811
+    """UNNEST gives the same rows in both, of what is empty or NULL too."""
+    topic = broker.topic()
+    given = [
+        {"id": 1, "xs": [1, 2, 2], "rs": [{"x": 1, "y": "p"}, {"x": None, "y": "q"}], "m": {"k": 1, "l": None}},
+        {"id": 2, "xs": [None], "rs": [], "m": {}}, {"id": 3},
+    ]  # fmt: skip
+    broker.produce(topic, *((None, json.dumps(row)) for row in given))
+    script = (
+        "CREATE TABLE vals (id INT, xs ARRAY<INT>, rs ARRAY<ROW<x INT, y STRING>>, m MAP<STRING, INT>) "
+        f"{clause(broker, topic, is_append=True)};\nCREATE TABLE results (id INT, k STRING, n BIGINT, s INT, PRIMARY KEY (id, k) "
+        f"NOT ENFORCED) {clause(broker, '{target}')};\nINSERT INTO results SELECT id, {key}, COUNT(*), SUM(a) FROM vals {join} "
+        f"GROUP BY id, {key};\n"
+    )
+
+    flinks, sparks = both(spark, broker, script)
+
+    assert flinks
     assert sparks == flinks
 
 
