@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.pool import ThreadPool
@@ -49,8 +50,12 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
 
 def _stop(session: SparkSession) -> None:
     """Stops the session by another thread, whose connection to the JVM no Ctrl-C has cut off in the middle of a call."""
-    with ThreadPool(1) as pool, suppress(Py4JError, OSError):  # the signal has ended the JVM too
-        pool.apply(session.stop)
+    with ThreadPool(1) as pool, warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # Spark's own, of a JVM that the signal has ended too
+        with suppress(Py4JError, OSError):
+            pool.apply(session.stop)
 
 
 @contextmanager

@@ -40,9 +40,8 @@ def processes_of(session: int) -> list[str]:
     return found
 
 
-def ended(program: subprocess.Popen[str], number: signal.Signals) -> tuple[int, list[str], str]:
-    """Sends a signal to the program and its JVM, as a terminal does: exit code, lines and errors."""
-    os.killpg(program.pid, number)
+def ended(program: subprocess.Popen[str]) -> tuple[int, list[str], str]:
+    """Waits for the end of a program that got a signal: exit code, lines and errors."""
     printed, said = program.communicate(timeout=300)
     eventually(lambda: processes_of(program.pid) == [], "no process is left behind")
     return program.returncode, printed.splitlines(), said
@@ -75,7 +74,8 @@ def test_the_page_views_script(spark: SparkSession, broker: Broker, tmp_path: Pa
         same = script.replace("'...'", f"'{broker.servers}'")
         with pytest.raises(CheckpointError, match="a query of another process on this machine"):
             run_sql(spark, f"SET 'execution.checkpointing.dir' = '{folder}'; {same}")
-        code, lines, said = ended(program, signal.SIGINT)
+        os.killpg(program.pid, signal.SIGINT)  # as a terminal does: the JVM gets it too
+        code, lines, said = ended(program)
 
     assert (code, said) == (0, "")
     runs, *batches, stopped = lines
@@ -87,8 +87,9 @@ def test_the_page_views_script(spark: SparkSession, broker: Broker, tmp_path: Pa
     with started() as program:
         wanted = [("Asia", 2, 2), ("Europe", 3, 2)]
         eventually(lambda: rows(counts.load()) == wanted, "the new view is counted with the old")
-        code, lines, said = ended(program, signal.SIGTERM)
+        program.terminate()
+        code, lines, said = ended(program)
 
     assert (code, said) == (128 + signal.SIGTERM, "")
-    assert lines[1].startswith("pageviews_per_region, batch 1 (")
-    assert "1 row" in lines[1]
+    assert any(line.startswith("pageviews_per_region, batch 1 (") for line in lines)
+    assert not any(", batch 0 (" in line for line in lines)
