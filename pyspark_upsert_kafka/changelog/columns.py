@@ -64,7 +64,7 @@ def change_columns(schema: StructType, keys: Sequence[str] | str, function: str)
     change_type, partition, offset = (
         _needed(fields, name, function) for name in ("_change_type", "_partition", "_offset")
     )
-    key_names = _keys([keys] if isinstance(keys, str) else list(keys), fields, function)
+    key_names = _keys(_names_of(keys, function), fields, function)
     row = tuple(
         field.name
         for name, field in fields.items()
@@ -99,6 +99,16 @@ def _needed(fields: dict[str, StructField], name: str, function: str) -> StructF
             f"{function}: column {field.name!r} must be {_shown(metadata.types[0])}, but is {_shown(field.dataType)}."
         )
     return field
+
+
+def _names_of(keys: Sequence[str] | str, function: str) -> list[str]:
+    names = [keys] if isinstance(keys, str) else list(keys or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise SchemaError(
+                f"{function}: the columns of the key are given by name, and {name!r} is none."
+            )
+    return names
 
 
 def _keys(keys: list[str], fields: dict[str, StructField], function: str) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
         The same columns, with at most one row per key.
 
     Raises:
-        SchemaError: A column is missing, a key is no column, or the DataFrame is a stream.
+        SchemaError: A column is missing, a key is no column, or the DataFrame is a stream. A row that is neither
+            an ``upsert`` nor a ``delete`` fails the query.
 
     Example::
 
@@ -50,5 +51,18 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
         f.desc(columns.partition), f.desc(columns.offset)
     )
     place = "_place_of_change"
+    while place in df.columns:
+        place += "_"
     numbered = df.withColumn(place, f.row_number().over(newest_first))
-    return numbered.where(f.col(place) == 1).drop(place)
+    kind, partition, offset = (
+        f.coalesce(f.col(name).cast("string"), f.lit("NULL"))
+        for name in (columns.change_type, columns.partition, columns.offset)
+    )
+    refused = f.concat(
+        f.lit(f"SchemaError: last_changes takes rows whose {columns.change_type!r} is 'upsert' or 'delete', and of partition "),
+        partition, f.lit(", offset "), offset, f.lit(" it is "), kind,
+        f.lit(". Rows of bad messages have NULL there: put them aside first, with df.where('_error IS NULL')."),
+    )  # fmt: skip
+    known = f.col(columns.change_type).isin("upsert", "delete")
+    is_last = f.when(known, f.col(place) == 1).otherwise(f.raise_error(refused).cast("boolean"))
+    return numbered.where(is_last).drop(place)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.equality import equal_values
-from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.arrow import polars_key
 from pyspark_upsert_kafka.core.errors import SchemaError
 
 _INSERT, _PREIMAGE, _POSTIMAGE, _DELETE = range(4)
@@ -86,7 +86,7 @@ def _chains(keys: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     count = keys.num_rows
     # Named by their place: a key column may have any name.
     frame = pl.DataFrame(
-        {str(at): pl.from_arrow(canonical_floats(column)) for at, column in enumerate(keys.columns)}
+        {str(at): pl.from_arrow(polars_key(column)) for at, column in enumerate(keys.columns)}
     )
     by_key = frame.with_row_index("row").group_by(frame.columns).agg("row")["row"]
     ends = by_key.list.len().to_numpy().astype(np.int64).cumsum()

@@ -38,3 +38,15 @@ def canonical_floats(column: Column) -> Column:
     nan = pa.scalar(float("nan"), column.type)
     zero = pa.scalar(0.0, column.type)
     return cast("Column", pc.if_else(pc.is_nan(column), nan, pc.add(column, zero)))
+
+
+def polars_key(column: Column) -> Column:
+    """A key column as polars can compare it: `canonical_floats`, and times with a zone as numbers.
+
+    Polars knows fewer names of zones than Spark, not ``+05:30``; the numbers are the same in all zones.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return column.cast(pa.int64())
+    return canonical_floats(column)

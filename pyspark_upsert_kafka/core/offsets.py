@@ -45,12 +45,14 @@ class Share:
     Args:
         index: Which of the shares, from 0 on.
         count: How many tasks share the keys.
-        tasks: How many tasks the whole read has.
+        ranges: How many ranges the whole read has.
+        offsets: How many offsets are in all of them.
     """
 
     index: int
     count: int
-    tasks: int
+    ranges: int
+    offsets: int
 
 
 @dataclass(frozen=True)

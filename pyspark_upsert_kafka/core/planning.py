@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -109,15 +110,31 @@ def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     """The ranges of a snapshot, each read by several tasks that share its keys: at least ``min_partitions`` in all.
 
     >>> [r.share for r in shared([Range("t", 0, 0, 10)], 2)]
-    [Share(index=0, count=2, tasks=2), Share(index=1, count=2, tasks=2)]
+    [Share(index=0, count=2, ranges=1, offsets=10), Share(index=1, count=2, ranges=1, offsets=10)]
     """
     counts = _piece_counts(ranges, min_partitions)
-    tasks = sum(counts)
+    offsets = sum(range_.size for range_ in ranges)
     return [
-        replace(range_, share=Share(index, count, tasks))
+        replace(range_, share=Share(index, count, len(ranges), offsets))
         for range_, count in zip(ranges, counts, strict=True)
         for index in range(count)
     ]
+
+
+def tasks_to_share(range_: Range, count: int) -> int:
+    """How many tasks a snapshot must have for so many of them to share the keys of this range, one of a plan of `shared`.
+
+    The largest piece is cut first, so another range has about as many pieces for its size.
+
+    >>> few, many = shared([Range("t", 0, 0, 10), Range("t", 1, 0, 1000)], None)
+    >>> tasks_to_share(few, 3)
+    304
+    >>> sum(piece.partition == 0 for piece in shared([few, many], 304))
+    3
+    """
+    share = range_.share or Share(0, 1, 1, range_.size)
+    others = share.offsets - range_.size
+    return count + math.ceil(others * (count - 1) / range_.size) + share.ranges - 1
 
 
 def spread(ranges: Sequence[Range], tasks: int | None) -> list[tuple[Range, ...]]:

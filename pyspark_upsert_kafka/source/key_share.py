@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.arrow import polars_key
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import Share
 from pyspark_upsert_kafka.core.options import ReadOptions
@@ -55,8 +55,8 @@ def refuse_other_keys(
     Raises:
         OptionError: They differ in a message: its row has a key that another task may keep.
     """
-    both = pc.and_(column.is_valid(), from_key.is_valid())
-    differs = pc.and_(both, pc.invert(_equal(column, from_key)))
+    # A value without a copy takes the key's, so that the two cannot differ.
+    differs = pc.and_(column.is_valid(), pc.invert(_equal(column, from_key)))
     at = pc.index(differs, True).as_py()
     if at >= 0:
         batch, index = selection.batch, at if selection.indexes is None else selection.indexes[at]
@@ -78,6 +78,6 @@ def _equal(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
 
 def hashes(keys: pa.RecordBatch) -> np.ndarray:
     """A hash of each row, the same in every process that has the same polars."""
-    columns = [pl.from_arrow(canonical_floats(column)) for column in keys.columns]
+    columns = [pl.from_arrow(polars_key(column)) for column in keys.columns]
     frame = pl.DataFrame(columns, schema=[str(at) for at in range(len(columns))])
     return frame.hash_rows(_SEED).to_numpy()

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
-from pyspark_upsert_kafka.core.offsets import Range, Share
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.planning import tasks_to_share
 
 _REDUCE_AT = MAX_HELD_BYTES
 """Overwritten rows are dropped whenever this many bytes have been added."""
@@ -45,14 +46,15 @@ def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionErro
         size: Bytes that the table takes up to there.
         memory: Bytes that it may take.
     """
-    share = range_.share or Share(0, 1, 1)
     whole = size * range_.size / max(1, read_to - range_.begin)
-    times = math.ceil(whole * _MARGIN / memory)
+    times = max(2, math.ceil(whole * _MARGIN / memory))
+    pieces = times * (range_.share.count if range_.share else 1)
     return OptionError(
         f"The table in topic {range_.topic!r}, partition {range_.partition} does not fit into the memory of a task: "
         f"it takes {size / 2**20:,.0f} MB of {memory / 2**20:,.0f} MB ('scan.snapshot.memory') after "
         f"{100 * (read_to - range_.begin) / range_.size:.0f} % of the offsets. Have it read by more tasks, "
-        f"which share its keys: 'minPartitions' = '{share.tasks * max(2, times)}'."
+        f"which share its keys: 'minPartitions' = '{tasks_to_share(range_, pieces)}' makes {pieces} of them for this "
+        "partition, enough if all of it is like what was read; or let a task hold more with 'scan.snapshot.memory'."
     )
 
 

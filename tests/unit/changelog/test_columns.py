@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql.types import StructType
 
@@ -66,6 +68,8 @@ def test_a_topic_may_be_part_of_the_key() -> None:
         ("id int, _change_type string, _partition int", ["id"], "f needs the column '_offset'.*The columns: id, _change_type, _partition"),
         (f"id int, {CHANGES}", ["ident"], "f: the key 'ident' is no column. The columns: id, _change_type"),
         (f"id int, {CHANGES}", [], "needs the columns of the key"),
+        (f"id int, {CHANGES}", None, "needs the columns of the key"),
+        (f"id int, {CHANGES}", ["id", 1], "f: the columns of the key are given by name, and 1 is none"),
         (f"id int, {CHANGES}", ["id", "ID"], "f: the key 'ID' is given twice"),
         (f"id int, {CHANGES}", ["_offset"], "'_offset' belongs to a message"),
         (f"id list, {CHANGES}", ["id"], "the key 'id' is ARRAY<STRING>; columns of a key have a simple type"),
@@ -74,7 +78,7 @@ def test_a_topic_may_be_part_of_the_key() -> None:
         (f"id int, {CHANGES.replace('bigint', 'string')}", ["id"], "'_offset' must be BIGINT, but is STRING"),
     ],
 )  # fmt: skip
-def test_what_cannot_be(columns: str, keys: list[str], message: str) -> None:
+def test_what_cannot_be(columns: str, keys: Any, message: str) -> None:
     """Each wrong column or key is named before anything runs."""
     with pytest.raises(SchemaError, match=message):
         change_columns(schema(columns), keys, "f")

@@ -110,6 +110,21 @@ def test_keys_that_are_equal(key: float | None, same: float | None) -> None:
     assert last.num_rows == 0
 
 
+@pytest.mark.parametrize("zone", ["UTC", "+05:30", "GMT+8", "Z"])
+def test_a_time_as_key_in_any_zone(zone: str) -> None:
+    """Spark takes zones that polars does not know."""
+    when = pa.timestamp("us", tz=zone)
+    times = pa.array([1, 1, None, None], when)
+    same = table([change(offset, 0.0, "a") for offset in range(4)])
+    changes = same.set_column(1, pa.field("id", when), times)
+    last = EMPTY.set_column(0, pa.field("id", when), pa.array([], when))
+
+    last, output = normalized(last, changes, COLUMNS)
+
+    assert output["_change_type"].to_pylist() == ["insert", "insert"]
+    assert last["id"].cast("int64").to_pylist() == [1, None]
+
+
 @pytest.mark.parametrize("kind", ["insert", "UPSERT", None])
 def test_other_kinds_of_change_are_refused(kind: str | None) -> None:
     """A row that is neither an upsert nor a delete is never guessed about."""

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.core.planning import (
     shared,
     split,
     spread,
+    tasks_to_share,
     view_lifetime_s,
     with_new_partitions,
 )
@@ -288,7 +289,23 @@ def test_sharing_the_keys_of_ranges(sizes, tasks, shares):
     found = shared(ranges, tasks)
 
     assert [(r.partition, r.share.index, r.share.count) for r in found] == shares
-    assert all(replace(r, share=None) in ranges and r.share.tasks == len(found) for r in found)
+    assert all(replace(r, share=None) in ranges and r.share.ranges == len(ranges) for r in found)
+    assert all(r.share.offsets == sum(sizes) for r in found)
+
+
+@law
+@given(
+    st.lists(st.integers(1, 1_000), min_size=1, max_size=5), st.integers(1, 30), st.integers(2, 50)
+)
+def test_so_many_tasks_give_a_range_its_pieces(sizes, tasks, wanted):
+    """Whatever its size beside the others, as far as a piece holds an offset."""
+    ranges = [Range("t", number, 0, size) for number, size in enumerate(sizes)]
+    first = shared(ranges, tasks)[0]
+
+    found = shared(ranges, tasks_to_share(first, wanted))
+
+    pieces = sum(r.partition == 0 for r in found)
+    assert pieces >= min(wanted, sizes[0])
 
 
 @pytest.mark.parametrize(

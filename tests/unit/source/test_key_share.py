@@ -70,7 +70,7 @@ def snapshot(
     given_ = options(**more)
     table = table_to_read(StructType().add("id", LongType()).add("v", LongType()), given_)
     ranges = [
-        Range("t", 0, 10, 10 + len(raw), share=Share(at, tasks, tasks)) for at in range(tasks)
+        Range("t", 0, 10, 10 + len(raw), share=Share(at, tasks, 1, len(raw))) for at in range(tasks)
     ]
     return [
         [row for part in task.read_ranges([each], table, given_) for row in part.to_pylist()]
@@ -116,7 +116,7 @@ def test_equal_keys_are_in_one_share(type_: DataType, spellings: list[str]) -> N
     given_ = options()
     table = table_to_read(StructType().add("id", type_).add("v", LongType()), given_)
     raw = batch(*((f'{{"id":{each}}}'.encode(), None) for each in spellings))
-    sizes = [len(KeyShares(table, given_).of(raw, Share(at, 64, 64))) for at in range(64)]
+    sizes = [len(KeyShares(table, given_).of(raw, Share(at, 64, 1, 2))) for at in range(64)]
 
     assert sorted(sizes)[-2:] == [0, len(spellings)]
 
@@ -126,7 +126,7 @@ def test_shares_are_about_even() -> None:
     given_ = options()
     table = table_to_read(StructType().add("id", LongType()).add("v", LongType()), given_)
     raw = batch(*((f'{{"id":{n}}}'.encode(), None) for n in range(10_000)))
-    sizes = [len(KeyShares(table, given_).of(raw, Share(at, 4, 4))) for at in range(4)]
+    sizes = [len(KeyShares(table, given_).of(raw, Share(at, 4, 1, 10_000))) for at in range(4)]
 
     assert all(2_200 < size < 2_800 for size in sizes)
 
@@ -147,6 +147,15 @@ def test_a_key_that_is_another_in_the_value_is_refused(monkeypatch: pytest.Monke
         snapshot(monkeypatch, raw, 2)
 
 
+def test_a_key_that_only_the_value_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks share messages by what their keys say, so a later change of the row may be another task's."""
+    raw = batch((b"{}", b'{"id":1,"v":1}'), (b'{"id":1}', b'{"id":1,"v":2}'))
+
+    assert snapshot(monkeypatch, raw, 1) == [[{"id": 1, "v": 2}]]
+    with pytest.raises(OptionError, match="offset 10 column 'id' is another in the value"):
+        snapshot(monkeypatch, raw, 2)
+
+
 def test_a_table_that_does_not_fit_says_how_many_tasks_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,6 +170,6 @@ def test_a_table_that_does_not_fit_says_how_many_tasks_it_takes(
         match=r"topic 't', partition 0 .*'scan.snapshot.memory'.*'minPartitions' = '\d+'",
     ) as error:
         snapshot(monkeypatch, raw, 1, **more)
-    tasks = int(str(error.value).rsplit("'", 2)[1])
+    tasks = int(str(error.value).split("'minPartitions' = '")[1].split("'")[0])
     assert 2 <= tasks <= 40
     assert sum(map(len, snapshot(monkeypatch, raw, tasks, **more))) == 10_000
