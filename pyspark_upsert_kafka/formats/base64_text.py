@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def binary(text: str) -> bytes:
@@ -31,4 +34,6 @@ def base64_texts(column: pa.Array) -> pl.Series:
 
 
 def _series(array: pa.Array) -> pl.Series:
+    import polars as pl  # what reads JSON imports this module, and few tables have such a column
+
     return pl.Series(array)

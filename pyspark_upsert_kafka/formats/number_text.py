@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import re
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import polars as pl
 
 BLANK = "".join(map(chr, range(0x21)))
 """What Java's ``String.trim()`` takes away."""
@@ -84,6 +87,8 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
 
 def java_texts(decimals: pa.Array) -> pl.Series:
     """A column of decimals, each as `java_text` has it, null where it is null."""
+    import polars as pl  # what reads numbers imports this module, and has no use for it
+
     texts = pl.Series(decimals).cast(pl.String)
     if decimals.type.scale:
         texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -78,6 +77,8 @@ def _equal(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
 
 def hashes(keys: pa.RecordBatch) -> np.ndarray:
     """A hash of each row, the same in every process that has the same polars."""
+    import polars as pl  # most tasks share no keys, and polars is a sixth of what a new worker imports
+
     columns = [pl.from_arrow(polars_key(column)) for column in keys.columns]
     frame = pl.DataFrame(columns, schema=[str(at) for at in range(len(columns))])
     return frame.hash_rows(_SEED).to_numpy()

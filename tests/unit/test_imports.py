@@ -1,4 +1,4 @@
-"""What planning a query, and looking into a topic, imports: Spark starts a process for each plan, and two for each micro-batch that is written."""
+"""What planning a query, reading, and looking into a topic imports: Spark starts a process for each plan, and two for each micro-batch that is written."""
 
 from __future__ import annotations
 
@@ -43,6 +43,41 @@ source = UpsertKafkaDataSource(options)
 source.reader(schema), source.streamReader(changes), source.streamWriter(changes, False)
 print([name for name in {heavy} if name in sys.modules])
 """
+
+
+TASK = """
+import sys
+from pyspark.sql.types import LongType, StringType, StructType
+from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.source.task import RangeDecoder
+from tests.table_options import table_options
+
+given = table_options(key__format="{format}", value__format="{format}")
+options = read_options(given, format_options, stream=True)
+schema = StructType().add("id", LongType()).add("name", StringType()).add("_change_type", StringType())
+decoder = RangeDecoder(table_to_read(schema, options), options)
+messages = RawBatch("t", 0, [{key}] * 100, [{value}] * 100, list(range(100)))
+((_, rows),) = decoder.decode(messages, None)
+print([column[99].as_py() for column in rows.columns], "polars" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("format_", "key", "value"),
+    [
+        ("avro", b"\2", b"\2\2\2a"),
+        ("json", b'{"id": 1}', b'{"id": 1, "name": "a"}'),
+    ],
+)
+def test_a_task_that_reads_imports_no_polars(format_: str, key: bytes, value: bytes) -> None:
+    """A new worker has enough to import; polars is there for what few reading tasks need."""
+    child = run(TASK.format(format=format_, key=key, value=value))
+
+    assert child.code == 0, child.wrong
+    assert child.said == "[1, 'a', 'upsert'] False\n"
 
 
 @pytest.mark.parametrize("format_", ["avro", "csv", "json"])

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
@@ -77,6 +76,8 @@ def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
     joined = b"\n".join([*messages, b""])
     # A byte is found in the whole text at a fiftieth of what the pattern takes.
     if has_decimals or any(letter in joined for letter in _LETTERS_OF_NOT_FINITE):
+        import polars as pl  # most tasks need none of it, and it takes long to import
+
         forbidden = f"{_NOT_FINITE}|{_NOT_SCALABLE}" if has_decimals else _NOT_FINITE
         if pl.Series(texts).str.contains(forbidden).any():
             raise ValueError("a number is one that the parser gets wrong")
