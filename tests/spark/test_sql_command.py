@@ -40,6 +40,16 @@ def processes_of(session: int) -> list[str]:
     return found
 
 
+def first_lines(program: subprocess.Popen[str]) -> list[str]:
+    """The lines that a program prints, up to that of its first batch: it comes when the batch is committed."""
+    assert program.stdout is not None
+    lines: list[str] = []
+    while not lines or ", batch " not in lines[-1]:
+        lines.append(program.stdout.readline())
+        assert lines[-1], "the program has ended"
+    return lines
+
+
 def ended(program: subprocess.Popen[str]) -> tuple[int, list[str], str]:
     """Waits for the end of a program that got a signal: exit code, lines and errors."""
     printed, said = program.communicate(timeout=300)
@@ -74,22 +84,23 @@ def test_the_page_views_script(spark: SparkSession, broker: Broker, tmp_path: Pa
         same = script.replace("'...'", f"'{broker.servers}'")
         with pytest.raises(CheckpointError, match="a query of another process on this machine"):
             run_sql(spark, f"SET 'execution.checkpointing.dir' = '{folder}'; {same}")
+        runs, batch = first_lines(program)
         os.killpg(program.pid, signal.SIGINT)  # as a terminal does: the JVM gets it too
         code, lines, said = ended(program)
 
     assert (code, said) == (0, "")
-    runs, *batches, stopped = lines
-    assert runs == f"pageviews_per_region runs, with its checkpoint in {folder}. Ctrl-C ends it."
-    assert batches[0].startswith("pageviews_per_region, batch 0 (")
-    assert stopped == "Stopped."
+    assert runs == f"pageviews_per_region runs, with its checkpoint in {folder}. Ctrl-C ends it.\n"
+    assert batch.startswith("pageviews_per_region, batch 0 (")
+    assert lines[-1] == "Stopped."
 
     broker.produce(views_topic, *views((9, "Asia")))
     with started() as program:
         wanted = [("Asia", 2, 2), ("Europe", 3, 2)]
         eventually(lambda: rows(counts.load()) == wanted, "the new view is counted with the old")
+        _, batch = first_lines(program)
         program.terminate()
-        code, lines, said = ended(program)
+        code, _, said = ended(program)
 
     assert (code, said) == (128 + signal.SIGTERM, "")
-    assert any(line.startswith("pageviews_per_region, batch 1 (") for line in lines)
-    assert not any(", batch 0 (" in line for line in lines)
+    assert batch.startswith("pageviews_per_region, batch 1 (")
+    assert f"{views_topic} 1 rows" in batch
