@@ -43,7 +43,8 @@ class SourceBatch:
     Args:
         positions: Per partition, the next offset to read after this batch.
         lag: Per partition, how many offsets there were beyond that when the batch was planned (of a bounded stream: up
-            to its end); None = not known: the partition is new or gone, or Spark is older than 4.2.
+            to its end); None = not known: the partition is new or gone, the batch runs again after a restart, or Spark is
+            older than 4.2.
         rows: How many rows Spark took from the source; what is read twice counts twice.
         rows_per_second: Rows by the whole duration of the batch, as Spark computes it; None = not known.
         bad_messages: How many messages could not be decoded; None = not known.
@@ -142,7 +143,7 @@ def _lag(end: StreamOffset, latest: Positions) -> dict[TopicPartition, int | Non
 
 
 def _reported_bad(source: Mapping[str, Any]) -> BadMessages | None:
-    """What the source says of bad messages; None = Spark does not report it (before 4.2)."""
+    """What the source says of bad messages; None = Spark does not report it: before 4.2, and of a batch that runs again."""
     reported: BadMessages | None = (source["latestOffset"] or {}).get(_BAD_MESSAGES)
     return reported
 

@@ -9,21 +9,26 @@ from pyspark_upsert_kafka.core.progress import QueryBatch, SourceBatch
 
 @dataclass(frozen=True)
 class SourceTotals:
-    """Rows and bad messages of one source; None = not known of some batch."""
+    """Rows and bad messages of one source.
+
+    Args:
+        rows: The rows of all batches.
+        bad_messages: The bad messages of the batches of which they are known; None = of no batch yet. A batch that runs
+            again after a kill is not known: Spark reports no latest offset of it.
+    """
 
     rows: int = 0
-    bad_messages: int | None = 0
+    bad_messages: int | None = None
 
     def plus(self, batch: SourceBatch) -> SourceTotals:
         """With one more batch.
 
         >>> batch = SourceBatch({}, {}, rows=3, rows_per_second=1.0, bad_messages=None)
         >>> SourceTotals(rows=2, bad_messages=1).plus(batch)
-        SourceTotals(rows=5, bad_messages=None)
+        SourceTotals(rows=5, bad_messages=1)
         """
-        ours, theirs = self.bad_messages, batch.bad_messages
-        bad = None if ours is None or theirs is None else ours + theirs
-        return SourceTotals(self.rows + batch.rows, bad)
+        known = [bad for bad in (self.bad_messages, batch.bad_messages) if bad is not None]
+        return SourceTotals(self.rows + batch.rows, sum(known) if known else None)
 
 
 @dataclass(frozen=True)

@@ -88,18 +88,10 @@ def test_metrics():
 
 
 def test_what_is_not_known_has_no_sample():
-    """Prometheus takes 0 for a fact; a count that missed a batch is none."""
+    """Prometheus takes 0 for a fact."""
     listener = ProgressListener()
     new = TopicPartition("t", 2)
-    counted = {"observedMetrics": {"m": {"bad_messages": 4}}}
     given = source(latest=StreamOffset({A: 9, new: 1}), bad="column")
-    listener.onQueryProgress(done(given, **counted))
-    assert (
-        samples(listener)[
-            f'upsert_kafka_bad_messages_total{{query="copy",query_id="{ID}",source="0"}}'
-        ]
-        == 4
-    )
     listener.onQueryProgress(done(given))
     names = samples(listener)
 
@@ -109,6 +101,25 @@ def test_what_is_not_known_has_no_sample():
         ["0"],
         ["1"],
     ]
+
+
+def test_bad_messages_are_counted_where_they_are_known():
+    """After a kill Spark reports no latest offset of the batch that runs again: the counter is that of all others."""
+    listener = ProgressListener()
+    bad = f'upsert_kafka_bad_messages_total{{query="copy",query_id="{ID}",source="0"}}'
+    rows = bad.replace("bad_messages", "rows")
+    counted = {"observedMetrics": {"m": {"bad_messages": 4}}}
+    found = []
+    for batch in (
+        done(source(latest=None)),
+        done(source(latest=END)),
+        done(source(latest=END, bad="column"), **counted),
+        done(source(latest=END, bad="column")),
+    ):
+        listener.onQueryProgress(batch)
+        found.append((samples(listener)[rows], samples(listener).get(bad)))
+
+    assert found == [(12, None), (24, 0), (36, 4), (48, 4)]
 
 
 def test_queries_of_one_name():
