@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark_upsert_kafka.core.offsets import TopicPartition
@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX
 _NO_TIMESTAMP = -1
 _MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1
 
-Place = tuple[TopicPartition, int]
-"""Partition and offset of a message."""
+Identity = tuple[TopicPartition, int, int, bytes | None, bytes | None]
+"""Partition, offset, timestamp, key and value of a message."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,26 @@ class Letter:
     sent: int = 0
 
     @property
-    def place(self) -> Place:
-        """Where it was."""
-        return self.at, self.offset
-
-    def is_older_than(self, at: TopicPartition, offset: int, timestamp: int) -> bool:
-        """Whether another message came later; between partitions only timestamps can tell."""
-        return offset > self.offset if at == self.at else timestamp > self.timestamp
+    def identity(self) -> Identity:
+        """What no other message has, not even one of a topic that was created again under the name."""
+        return self.at, self.offset, self.timestamp, self.key, self.value
 
     def is_before(self, other: Letter) -> bool:
         """Whether another letter of the key came later."""
-        if self.is_copied(other.at, other.value, other.headers):
-            # The copy has the time at which it was written, and the original may be from ahead of the clock.
-            return (other.sent, other.timestamp) > (self.sent, self.timestamp)
-        return self.is_older_than(other.at, other.offset, other.timestamp)
+        if other.at != self.at:
+            if self.is_copied(other.value, other.headers):
+                # The copy has the time at which it was written, and the original may be from ahead of the clock.
+                return (other.sent, other.timestamp) > (self.sent, self.timestamp)
+            return other.timestamp > self.timestamp
+        if other.sent > self.sent and other.timestamp > self.timestamp:
+            return True  # with a smaller offset: the topic was created again between them
+        if other.sent < self.sent and other.timestamp < self.timestamp:
+            return False
+        return other.offset > self.offset
 
-    def is_copied(self, at: TopicPartition, value: bytes | None, headers: Headers) -> bool:
-        """Whether a message of the key in another partition may be this one, written back."""
-        return at != self.at and value == self.value and list(headers) == list(self.headers)
+    def is_copied(self, value: bytes | None, headers: Headers) -> bool:
+        """Whether another message of the key may be this one, written back."""
+        return value == self.value and list(headers) == list(self.headers)
 
 
 def letter(
@@ -110,34 +112,69 @@ class Letters:
 
     def without_outdated(self, batches: Iterable[RawBatch]) -> Letters:
         """The same, when these messages are in the topics too; those that are letters themselves are no rows."""
-        waiting = {(each.at.topic, each.key): each for each in self.replayed}
-        letters = {each.place for each in (*self.replayed, *self.outdated)}
-        outdated = {place for batch in batches for place in _outdated_by(batch, waiting, letters)}
+        letters = {each.identity for each in (*self.replayed, *self.outdated)}
+        waiting = {(each.at.topic, each.key): _Waiting(each) for each in self.replayed}
+        places = {(each.letter.at, each.letter.offset): each for each in waiting.values()}
+        for batch in batches:
+            at = TopicPartition(batch.topic, batch.partition)
+            columns = batch.offsets, batch.timestamps, batch.keys, batch.values, batch.headers
+            for *place, key, value, headers in zip(*columns, strict=True):
+                is_letter = (at, *place, key, value) in letters
+                found = places.get((at, place[0]))
+                if found is not None:
+                    found.is_there, found.is_replaced = is_letter, not is_letter
+                of_key = waiting.get((at.topic, key))
+                if of_key is not None and not is_letter:
+                    of_key.meet(at, place[0], place[1], value, headers)
         return replace(
             self,
-            replayed=tuple(each for each in self.replayed if each.place not in outdated),
-            outdated=(*self.outdated, *(each for each in self.replayed if each.place in outdated)),
+            replayed=tuple(each.letter for each in waiting.values() if not each.is_outdated),
+            outdated=(
+                *self.outdated,
+                *(each.letter for each in waiting.values() if each.is_outdated),
+            ),
         )
 
 
-def _outdated_by(
-    batch: RawBatch, waiting: Mapping[tuple[str, bytes | None], Letter], letters: set[Place]
-) -> Iterator[Place]:
-    """Which of the waiting letters messages make outdated."""
-    at = TopicPartition(batch.topic, batch.partition)
-    columns = batch.keys, batch.values, batch.headers, batch.offsets, batch.timestamps
-    for key, value, headers, offset, timestamp in zip(*columns, strict=True):
-        each = waiting.get((batch.topic, key))
-        if each is None or (at, offset) in letters:
-            continue
-        if each.is_older_than(at, offset, timestamp) or each.is_copied(at, value, headers):
-            yield each.place
+@dataclass
+class _Waiting:
+    """What the messages of its topic say of a letter: whether they are newer by their places and by their times.
+
+    Offsets tell as long as the topic is the one that the letter came from. It was created again when another message
+    stands at the letter's place; where none does, compaction may have taken the letter's, and either order counts.
+    """
+
+    letter: Letter
+    is_there: bool = False
+    is_replaced: bool = False
+    by_place: bool = False
+    by_time: bool = False
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether writing it back would undo a newer message, as far as can be told."""
+        if self.is_there:
+            return self.by_place
+        return self.by_time or (self.by_place and not self.is_replaced)
+
+    def meet(
+        self, at: TopicPartition, offset: int, timestamp: int, value: bytes | None, headers: Headers
+    ) -> None:
+        """Takes another message of the key into account."""
+        letter, is_copy = self.letter, self.letter.is_copied(value, headers)
+        if at == letter.at:
+            self.by_place |= offset > letter.offset
+            self.by_time |= timestamp >= letter.timestamp or is_copy
+        else:  # between partitions only timestamps can tell
+            is_newer = timestamp > letter.timestamp or is_copy
+            self.by_place |= is_newer
+            self.by_time |= is_newer or timestamp == letter.timestamp
 
 
 def each_once(letters: Iterable[Letter]) -> list[Letter]:
     """Each message once, however many letters it became, in offset order of its partition."""
-    once = {each.place: each for each in letters}
-    return [once[place] for place in sorted(once)]
+    once = {each.identity: each for each in letters}
+    return sorted(once.values(), key=lambda each: (each.at, each.offset, each.timestamp))
 
 
 def last_of_each_key(letters: Sequence[Letter]) -> Letters:

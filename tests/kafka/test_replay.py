@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX, DeadLetters
 from tests.conftest import Broker, options
+from tests.kafka.conftest import eventually
 
 BAD = b"{"
 
@@ -103,15 +104,34 @@ def test_letters_of_append_topics(broker: Broker, capsys: pytest.CaptureFixture[
 
 def test_a_letter_from_ahead_of_the_clock(broker: Broker) -> None:
     """Once, also when the original lies in a partition of another partitioner and no time tells which is newer."""
-    topic, letters = broker.topic(partitions=2), broker.topic()
-    place = 1 - partition_of(b"k", 2)
-    broker.produce(topic, ("k", BAD), partition=place)
+    topic = broker.topic(partitions=2, message_timestamp_after_max_ms=str(10**12))
+    letters, place = broker.topic(), 1 - partition_of(b"k", 2)
     tomorrow = int(time.time() * 1000) + 86_400_000
+    producer = broker.producer()
+    producer.produce(topic, key="k", value=BAD, partition=place, timestamp=tomorrow)
+    assert producer.flush(60) == 0
     broker.produce(letters, ("k", BAD, headers(topic, place, 0, tomorrow)))
 
     for _ in range(2):
         assert replay(broker, letters) == 0
         assert broker.pairs(topic) == [(b"k", BAD)] * 2
+
+
+def test_a_topic_that_was_created_again(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Offsets of the old topic say nothing of the new one: a newer message of the key with a smaller one is not undone."""
+    topic, letters = broker.topic(), broker.topic()
+    broker.produce(topic, *[("other", "fine")] * 3, ("repaired", BAD), ("bad", BAD))
+    bury(broker, topic, letters)
+    broker.delete(topic)
+    assert eventually(lambda: topic not in broker.admin.list_topics(timeout=10).topics)
+    broker.create(topic)
+    broker.produce(topic, ("repaired", '{"id": 1}'))
+
+    for written in ("1 written, 1", "2"):
+        assert replay(broker, letters) == 0
+        left_out = "left out: their keys have newer messages"
+        assert capsys.readouterr().out == f"{topic}: {written} {left_out}\n"
+        assert broker.pairs(topic) == [(b"repaired", b'{"id": 1}'), (b"bad", BAD)]
 
 
 def test_what_cannot_be_replayed(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

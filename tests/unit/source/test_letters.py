@@ -164,8 +164,8 @@ def test_letters_without_a_key():
     [
         (messages(A, (b"k", 6)), True),
         (messages(A, (b"l", 3), (b"k", 6), timestamp=1), True),
-        # The letter's own message, and one before.
-        (messages(A, (b"k", 5), (b"k", 4), timestamp=2000), False),
+        # Before it, whatever the time.
+        (messages(A, (b"k", 4), timestamp=2000), False),
         (messages(A, (b"l", 6), (None, 7)), False),
         (messages(B, (b"k", 6), timestamp=1001), True),
         (messages(B, (b"k", 6)), False),
@@ -178,12 +178,53 @@ def test_letters_without_a_key():
 )
 def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
     """To write it back would undo the newer one; that is so too when the newer one was itself written back."""
-    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated([there])
+    own = messages(A, (b"k", 5), value=b"v")
+    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated([own, there])
     kept, left_out = (at(A, 5), at(A, 9, b"m")), ()
     if is_outdated:
         kept, left_out = (at(A, 9, b"m"),), (at(A, 5),)
 
     assert found == Letters(kept, left_out)
+
+
+@pytest.mark.parametrize(
+    ("there", "is_outdated"),
+    [
+        # Another message stands at the letter's place, so the topic is another: times decide.
+        ([messages(A, (b"x", 5), timestamp=2000), messages(A, (b"k", 0), timestamp=2000)], True),
+        ([messages(A, (b"x", 5), timestamp=2000), messages(A, (b"k", 0))], True),
+        ([messages(A, (b"x", 5), timestamp=500), messages(A, (b"k", 6), timestamp=500)], False),
+        ([messages(A, (b"k", 5), timestamp=2000)], True),
+        ([messages(A, (b"k", 5), timestamp=1000)], True),
+        ([messages(A, (b"x", 5)), messages(B, (b"k", 0), timestamp=999)], False),
+        # Written back there before, while the letter is from ahead of the clock.
+        ([messages(A, (b"x", 5)), messages(A, (b"k", 6), timestamp=500, value=b"v")], True),
+        # Nothing stands there: the topic is another and short, or compaction took the message; either order counts.
+        ([messages(A, (b"k", 0), timestamp=2000)], True),
+        ([messages(A, (b"k", 0), timestamp=500)], False),
+        ([messages(A, (b"k", 6), timestamp=500)], True),
+        ([], False),
+    ],
+)
+def test_a_letter_of_a_topic_that_was_created_again(there, is_outdated):
+    """Its offset says nothing there, so its time is compared."""
+    for batches in (there, there[::-1]):
+        found = Letters((at(A, 5),)).without_outdated(batches)
+
+        assert found == (Letters((), (at(A, 5),)) if is_outdated else Letters((at(A, 5),)))
+
+
+def test_letters_from_before_and_after_a_topic_was_created_again():
+    """The later one counts, which was made and became a letter later, though its offset is smaller or the same."""
+    old = Letter(A, 5, 1000, b"k", b"v", (), sent=1100)
+    for offset in (2, 5):
+        new = Letter(A, offset, 5000, b"k", b"w", (), sent=5100)
+
+        for letters in ([old, new], [new, old]):
+            assert last_of_each_key(each_once(letters)) == Letters((new,), (old,))
+        assert Letters((new,), (old,)).without_outdated(
+            [messages(A, (b"k", offset), timestamp=5000, value=b"w")]
+        ) == Letters((new,), (old,))
 
 
 def test_headers_tell_a_message_written_back_from_another():
