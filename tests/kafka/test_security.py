@@ -6,7 +6,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 
 import confluent_kafka as ck
@@ -18,12 +18,31 @@ from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.kafka import client_errors, timeouts
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import errors as kafka_python_errors
+from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
+from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
+from pyspark_upsert_kafka.kafka.librdkafka import admin_pool, producer, reader
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered, own_messages
 from tests.kafka.secured import CLIENT, PASSWORD, Secured, by_password, by_token, errors_of
 from tests.token_endpoint import TokenEndpoint
 
 SECRETS = (PASSWORD, "barley", "no rights", *CLIENT[1:])
+
+
+@pytest.fixture(autouse=True)
+def _close_idle_clients() -> Iterator[None]:
+    """Each test logs in as others do not, and a client whose login is refused tries again and again."""
+    yield
+    for module in (
+        admin_pool,
+        reader,
+        producer,
+        kafka_python_admin_pool,
+        kafka_python_reader,
+        kafka_python_producer,
+    ):
+        module.POOL.close_idle()
 
 
 @pytest.fixture(params=CLIENTS)
