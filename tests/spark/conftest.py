@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,7 +47,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         builder = builder.master("local[2]")
     if CONNECT is None or CONNECT.startswith("local"):
         builder = with_settings_of_the_driver(builder, tmp_path_factory)
-    session = builder.getOrCreate()
+    with warnings.catch_warnings():
+        # A client sends the settings of a server that it has started once more, and that server refuses them.
+        warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
+        session = builder.getOrCreate()
     if CONNECT is None:
         session.sparkContext.setLogLevel("ERROR")
     yield session

@@ -61,7 +61,7 @@ def dropped(query: StreamingQuery) -> int:
 
 def rows_read(query: StreamingQuery) -> int:
     """How many rows were read."""
-    return sum(each["numInputRows"] for each in query.recentProgress)
+    return sum(each.numInputRows for each in query.recentProgress)
 
 
 @needs_limits
@@ -78,7 +78,7 @@ def test_a_partition_that_lags_by_hours_loses_nothing(
     assert rows_read(alone) == rows_read(aligned) == 180
     assert dropped(alone) > 0
     assert dropped(aligned) == 0
-    assert all(each["numInputRows"] <= 32 for each in aligned.recentProgress)
+    assert all(each.numInputRows <= 32 for each in aligned.recentProgress)
 
 
 @needs_limits

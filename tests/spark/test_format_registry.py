@@ -91,7 +91,7 @@ def test_an_address_that_is_no_registry(
     host = registry.url.removeprefix("http://")
     it = given(broker, broker.topic(), f"http://me:pa55word@{host}/elsewhere")
 
-    text = refused(lambda: table(spark, it))
+    text = refused(lambda: table(spark, it).schema)
 
     assert f"BrokerError: The schema registry at http://{host}/elsewhere refuses: HTTP 404" in text
     assert "pa55word" not in text

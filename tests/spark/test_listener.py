@@ -6,6 +6,7 @@ import io
 import re
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -19,6 +20,7 @@ from tests.spark.streams import KNOWS_LIMITS, SCHEMA, message, read, running
 ERROR = "_error STRUCT<stage: STRING, message: STRING, key: BINARY, value: BINARY>"
 
 
+@pytest.mark.connect
 def test_what_a_listener_knows_of_a_query(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

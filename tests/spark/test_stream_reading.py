@@ -184,11 +184,10 @@ def test_available_now_within_limits(spark: SparkSession, broker: Broker, tmp_pa
     sink = Producing(tmp_path)
     query = sink.start(read(spark, broker, topic, maxOffsetsPerTrigger=10))
     run_to_end(query)
-    progress = [json.loads(each.json) for each in query.recentProgress]
 
     assert {batch: len(found) for batch, found in sink.rows.items()} == {0: 10, 1: 9}
     assert list(range(19)) == sorted(row[0] for row in sink.all())
-    assert [each["numInputRows"] for each in progress if each["numInputRows"]] == [10, 9]
+    assert [each.numInputRows for each in query.recentProgress if each.numInputRows] == [10, 9]
 
 
 @needs_limits
@@ -349,11 +348,10 @@ def test_progress_shows_rows_and_lag(spark: SparkSession, broker: Broker, tmp_pa
         broker.produce(topic, *(message(n) for n in range(3)), partition=0)
         eventually(lambda: len(sink.all()) == 10, "more messages")
         eventually(lambda: query.lastProgress["batchId"] >= 1, "their progress")
-        progress = [json.loads(each.json) for each in query.recentProgress]
-        first, second = [each for each in progress if each["numInputRows"]]
+        first, second = [each for each in query.recentProgress if each.numInputRows]
 
-    assert [first["numInputRows"], second["numInputRows"]] == [7, 3]
-    source = second["sources"][0]
+    assert [first.numInputRows, second.numInputRows] == [7, 3]
+    source = json.loads(second.json)["sources"][0]
     assert positions(source["startOffset"], topic) == {"0": 0, "1": 7}
     assert positions(source["endOffset"], topic) == {"0": 3, "1": 7}
     assert positions(source["latestOffset"], topic) == {"0": 3, "1": 7}
