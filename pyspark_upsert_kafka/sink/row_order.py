@@ -52,8 +52,8 @@ def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:
     key = [rows[quoted(name)] for name in table.key_names]
     try:
         by = _expression(sequence_by, rows)
-        _ = rows.select(by).schema  # Spark Connect resolves nothing before it is asked for
         arranged = rows.sortWithinPartitions(*key, by, *kind)
+        _ = arranged.select(by).schema  # Spark Connect resolves nothing before it is asked for
         always_the_same = is_deterministic(rows, by, sequence_by)
     except PySparkException as error:
         raise OptionError(
