@@ -32,6 +32,8 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     """
     # The workers run on this machine: this Python has all that they need, whatever the environment says.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # With the address of a server of Spark Connect, Spark would refuse to start a session here.
+    os.environ.pop("SPARK_REMOTE", None)
     # py4j logs a traceback of every exception that it also raises, Ctrl-C included.
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger("pyspark_upsert_kafka").setLevel(logging.WARNING)

@@ -25,14 +25,19 @@ PROGRAM = (sys.executable, "-m", "pyspark_upsert_kafka", "demo")
 def test_demo_runs_and_checks_itself(broker: Broker, tmp_path: Path) -> None:
     """It counts, copies, compares both tables with a recomputation, and draws; nothing is in the way.
 
-    On a cluster that runs, its topics are its own, and remain.
+    On a cluster that runs, its topics are its own, and remain. A server of Spark Connect that the environment names is
+    not asked.
     """
     run = subprocess.run(
         [*PROGRAM, "--messages", "6000", "--folder", str(tmp_path / "demo")],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": broker.servers},
+        env={
+            **os.environ,
+            "KAFKA_BOOTSTRAP_SERVERS": broker.servers,
+            "SPARK_REMOTE": "sc://nowhere",
+        },
         timeout=800,
     )
 
