@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -89,16 +89,15 @@ def _settings(spark: SparkSession, plan: Plan) -> Iterator[None]:
     if plan.time_zone is not None:
         wanted["spark.sql.session.timeZone"] = plan.time_zone
     before = {name: str(spark.conf.get(name)) for name in wanted}
-    _set(spark, wanted)
+    # Spark warns where a deprecated one is set, even to what it is.
+    changed = [name for name in wanted if before[name] != wanted[name]]
+    for name in changed:
+        spark.conf.set(name, wanted[name])
     try:
         yield
     finally:
-        _set(spark, before)
-
-
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+        for name in changed:
+            spark.conf.set(name, before[name])
 
 
 def _checked(spark: SparkSession, plan: Plan) -> list[Ready]:
