@@ -3,46 +3,159 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from pyspark_upsert_kafka.core.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.offsets import Positions
-from pyspark_upsert_kafka.core.options import Position
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.core.options import Position, ReadOptions
+from pyspark_upsert_kafka.core.time_search import first_later
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _TYPE = "message.timestamp.type"
 
+_CHUNK = 256
+"""Offsets that are read at once: few, since most of them are read for one timestamp."""
 
-def first_after(cluster: Cluster, view: ClusterView, begin: Positions, time_ms: int) -> Positions:
-    """The first offset later than a time in each partition that has something to read; else the latest.
+_MANY = 10_000
+
+
+def record_times(cluster: Cluster, options: ReadOptions) -> RecordTimes:
+    """The `RecordTimes` of a query: it reads what the query would see. What is lost is for the tasks to say.
 
     Args:
         cluster: The connection.
-        view: What the brokers have.
-        begin: Where reading is.
-        time_ms: The time, in ms since the epoch.
+        options: The query's.
     """
-    waiting = {
-        tp: bounds
-        for tp, bounds in view.bounds.items()
-        if bounds.latest > begin.get(tp, bounds.latest)
-    }
-    position = Position("timestamp", timestamp_ms=time_ms + 1)
-    return cluster.positions(position, ClusterView(view.topic_ids, waiting))
+    reader = load_client(options.table.client).reader(
+        options.table.properties,
+        committed=options.read_committed,
+        fail_on_data_loss=False,
+        details=frozenset({Detail.TIMESTAMP}),
+    )
+    return RecordTimes(cluster, reader)
 
 
-def refuse_log_append_time(cluster: Cluster, view: ClusterView) -> None:
-    """Raises an OptionError when the broker sets the timestamps of a topic: they say nothing of its events."""
-    try:
-        settings = cluster.settings(sorted(view.topic_ids), [_TYPE])
-    except BrokerError as error:  # reading needs no ACL for the settings of topics
-        logger.info("It is not known whose timestamps the messages have: %s", error)
-        return
-    for topic, each in sorted(settings.items()):
-        if each.get(_TYPE) == "LogAppendTime":
-            raise OptionError(
-                f"'scan.watermark.alignment.max-drift' compares the times at which messages were made, but topic "
-                f"{topic!r} has {_TYPE} = LogAppendTime: its timestamps are those of the broker. Leave the option out."
-            )
+class RecordTimes:
+    """Where partitions get later than a time.
+
+    Brokers tell it by their time index, which costs no reading. But transactions leave markers in a partition, with the
+    time of the commit, and to a broker a marker is a message like any other (Kafka's ``FileRecords.searchForTimestamp``):
+    after the first one nothing is found at a time before that commit. So what is said to hold a partition back must be a
+    message that can be read. A partition where it is none is searched by reading from then on.
+
+    Args:
+        cluster: The connection.
+        reader: Reads messages with their timestamps, and none that the query would not see.
+    """
+
+    def __init__(self, cluster: Cluster, reader: RangeReader) -> None:
+        self._cluster, self._reader = cluster, reader
+        self._checked: set[tuple[str, str]] = set()
+        self._with_markers: set[TopicPartition] = set()
+        self._messages: set[tuple[TopicPartition, int]] = set()
+        self._chunks: dict[tuple[TopicPartition, int], tuple[list[int], list[int]]] = {}
+
+    def start_batch(
+        self, view: ClusterView, begin: Positions, reachable: Positions
+    ) -> dict[TopicPartition, int]:
+        """Where messages are left to be read: ``begin``, without the partitions that have nothing but markers left.
+
+        Raises:
+            OptionError: The broker sets the timestamps of a topic, so they say nothing of its events.
+            BrokerError: No broker answers.
+        """
+        self._refuse_log_append_time(view)
+        self._chunks.clear()
+        if len(self._messages) > _MANY:
+            self._messages.clear()
+        return {
+            tp: reachable[tp]
+            if tp in self._with_markers
+            and at < reachable[tp]
+            and not self._read(view, reachable, tp, at)[0]
+            else at
+            for tp, at in begin.items()
+        }
+
+    def first_after(
+        self, view: ClusterView, begin: Positions, reachable: Positions, time_ms: int
+    ) -> dict[TopicPartition, int]:
+        """The first offset later than a time in each partition that has something to read.
+
+        Args:
+            view: What the brokers have.
+            begin: Where reading is.
+            reachable: Where it may end at most: the answer where nothing before that is later.
+            time_ms: The time, in ms since the epoch.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+        waiting = {tp for tp, end in reachable.items() if end > begin[tp]}
+        asked = {tp: view.bounds[tp] for tp in waiting - self._with_markers}
+        position = Position("timestamp", timestamp_ms=time_ms + 1)
+        found = (
+            self._cluster.positions(position, ClusterView(view.topic_ids, asked)) if asked else {}
+        )
+        for tp, at in found.items():
+            # A marker further on ends the batch early, and is what reading has come to in the next one.
+            if at <= begin[tp] and not self._is_message(view, tp, at):
+                self._with_markers.add(tp)
+        for tp in waiting & self._with_markers:
+            read_from = partial(self._read, view, reachable, tp)
+            found[tp] = first_later(read_from, begin[tp], reachable[tp], time_ms)
+        return found
+
+    def _is_message(self, view: ClusterView, tp: TopicPartition, at: int) -> bool:
+        if (tp, at) in self._messages:
+            return True
+        is_message = bool(self._offsets_and_times(view, tp, at, at + 1)[0])
+        if is_message:
+            self._messages.add((tp, at))
+        return is_message
+
+    def _read(
+        self, view: ClusterView, reachable: Positions, tp: TopicPartition, at: int
+    ) -> tuple[list[int], list[int]]:
+        """The next messages at or after an offset, however far the next one is."""
+        if (tp, at) not in self._chunks:
+            begin, size = at, _CHUNK
+            found: tuple[list[int], list[int]] = ([], [])
+            while begin < reachable[tp] and not found[0]:
+                end = min(begin + size, reachable[tp])
+                found = self._offsets_and_times(view, tp, begin, end)
+                begin, size = end, 4 * size
+            self._chunks[tp, at] = found
+        return self._chunks[tp, at]
+
+    def _offsets_and_times(
+        self, view: ClusterView, tp: TopicPartition, begin: int, end: int
+    ) -> tuple[list[int], list[int]]:
+        range_ = Range(*tp, begin, end, view.topic_ids[tp.topic])
+        batches = list(self._reader.read(range_, is_last=False))
+        return (
+            [offset for batch in batches for offset in batch.offsets],
+            [time for batch in batches for time in batch.timestamps],
+        )
+
+    def _refuse_log_append_time(self, view: ClusterView) -> None:
+        new = view.topic_ids.items() - self._checked
+        if not new:
+            return
+        self._checked |= new  # those found while the query runs are asked for then
+        try:
+            settings = self._cluster.settings(sorted(topic for topic, _ in new), [_TYPE])
+        except BrokerError as error:  # reading needs no ACL for the settings of topics
+            logger.info("It is not known whose timestamps the messages have: %s", error)
+            return
+        for topic, each in sorted(settings.items()):
+            if each.get(_TYPE) == "LogAppendTime":
+                raise OptionError(
+                    f"'scan.watermark.alignment.max-drift' compares the times at which messages were made, but topic "
+                    f"{topic!r} has {_TYPE} = LogAppendTime: its timestamps are those of the broker. Leave the option out."
+                )

@@ -38,7 +38,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.source.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.observer import Observer
-from pyspark_upsert_kafka.source.record_times import first_after, refuse_log_append_time
+from pyspark_upsert_kafka.source.record_times import RecordTimes, record_times
 from pyspark_upsert_kafka.source.sides import check_sides
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class StreamReader(DataSourceStreamReader):
         self._idle_at: dict[str, Any] | None = None
         self._waits = False
         self._alignment: Alignment | None = None
+        self._times: RecordTimes | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """The same for every query: the end of its first batch says where it really starts."""
@@ -130,13 +131,14 @@ class StreamReader(DataSourceStreamReader):
         """Nothing past these positions; None = no limit."""
         if limits.max_drift_s is None:
             return self._target
-        if self._alignment is None:
-            refuse_log_append_time(self._observer.cluster, view)
+        if self._alignment is None or self._times is None:
             self._alignment = Alignment(int(limits.max_drift_s * 1000), int(time.time() * 1000))
+            self._times = record_times(self._observer.cluster, self._options)
         reachable = advanced(now, view, target=self._target).positions
-        asks = partial(first_after, self._observer.cluster, view, now.positions)
         try:
-            return self._alignment.ends(now.positions, reachable, asks)
+            begin = self._times.start_batch(view, now.positions, reachable)
+            asks = partial(self._times.first_after, view, begin, reachable)
+            return self._alignment.ends(begin, reachable, asks)
         except UnknownTopicError:  # the next view shows whether it is gone
             return now.positions
 

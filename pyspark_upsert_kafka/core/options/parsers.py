@@ -10,6 +10,8 @@ from pyspark_upsert_kafka.core.options.option import Parser
 
 _LARGEST = 2**63 - 1
 
+_LONGEST_DAYS = 36_500
+
 
 def text(value: str) -> str:
     """Any text but the empty one."""
@@ -91,10 +93,12 @@ def _amount(value: str, units: Mapping[str, float], default: str) -> float | Non
 
 
 def positive_duration(value: str) -> float:
-    """A duration of a millisecond at least, in seconds."""
+    """A duration of a millisecond at least and a hundred years at most, in seconds: timestamps are 64 bits of ms."""
     seconds = duration(value)
     if seconds < 0.001:
         raise ValueError("expected a duration of at least '1 ms', such as '5 min'")
+    if seconds > _LONGEST_DAYS * 86_400:
+        raise ValueError(f"expected a duration of at most '{_LONGEST_DAYS} d', such as '5 min'")
     return seconds
 
 

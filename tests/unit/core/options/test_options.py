@@ -715,6 +715,10 @@ ANY = (batch, stream, write, sink)
             "Invalid value for option 'scan.watermark.alignment.max-drift': expected a duration of at least",
         ),
         (
+            {"scan.watermark.alignment.max-drift": "106751991167 d"},
+            "Invalid value for option 'scan.watermark.alignment.max-drift': expected a duration of at most '36500 d'",
+        ),
+        (
             {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
             (
                 "The value of 'minOffsetsPerTrigger' (11) must not be larger than "
