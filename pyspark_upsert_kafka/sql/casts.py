@@ -7,7 +7,7 @@ from sqlglot import exp
 from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
 from pyspark_upsert_kafka.sql.functions import IN_SPARK
 from pyspark_upsert_kafka.sql.statements import Query
-from pyspark_upsert_kafka.sql.type_names import NESTED, name_of, parts_of
+from pyspark_upsert_kafka.sql.type_names import NESTED, TEXTS, name_of, parts_of
 
 _NUMBER, _TEXT, _TIME = "number", "text", "time"
 
@@ -96,8 +96,9 @@ def _is_same_within(source: exp.DataType, to: exp.DataType) -> bool:
     if name in _ONE_LONG or (digits and name != "DECIMAL" and digits != ["6"]):
         return False
     is_number = family == _NUMBER and _FAMILIES.get(source.this.name) == _NUMBER
+    is_text = family == _TEXT and source.this.name in TEXTS
     own = exp.DataType.build(_in_spark(name, digits), dialect="spark")
-    return is_number or source.this.name in ("NULL", own.this.name)
+    return is_number or is_text or source.this.name in ("NULL", own.this.name)
 
 
 def _nested_in_spark(to: exp.DataType) -> exp.DataType:

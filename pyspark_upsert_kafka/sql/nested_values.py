@@ -7,7 +7,7 @@ from sqlglot import exp
 from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
 from pyspark_upsert_kafka.sql.functions import spark_cast
 from pyspark_upsert_kafka.sql.statements import Query
-from pyspark_upsert_kafka.sql.type_names import WHOLE, kind_of
+from pyspark_upsert_kafka.sql.type_names import TEXTS, WHOLE, kind_of
 
 
 def is_map(node: exp.Expr) -> bool:
@@ -46,6 +46,7 @@ def check_array(node: exp.Expr, query: Query) -> None:
         OptionError: Their types are several, or not known; it names line and column.
     """
     kinds = {kind_of(each) for each in node.expressions} - {"NULL"}
+    kinds = {"TEXT" if kind in TEXTS else kind for kind in kinds}
     if "UNKNOWN" in kinds or not kinds or (len(kinds) > 1 and not kinds <= {*WHOLE}):
         raise place_in_query(node, query).error(
             f"the elements of '{shown(node)}' have no type in common that is the same in Spark: CAST them to one."

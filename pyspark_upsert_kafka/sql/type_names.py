@@ -11,6 +11,7 @@ WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 """Whole numbers, the widest last."""
 
 APPROXIMATE = ("FLOAT", "DOUBLE")
+TEXTS = ("TEXT", "VARCHAR", "CHAR")
 NESTED = ("ARRAY", "MAP", "STRUCT")
 
 

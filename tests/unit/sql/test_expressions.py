@@ -35,6 +35,8 @@ def spark_of(expression: str) -> str:
         ("MAP['a', page][region]", "CAST(TRY_ELEMENT_AT(MAP('a', page), region) AS INT)"),
         ("ROW(page, region)", "STRUCT(page AS EXPR$0, region AS EXPR$1)"),
         ("CAST(ROW(page, region) AS ROW<x BIGINT, y STRING>)", "CAST(STRUCT(page AS EXPR$0, region AS EXPR$1) AS STRUCT<x: BIGINT, y: STRING>)"),
+        ("CAST(ROW('a') AS ROW<x STRING>)", "CAST(STRUCT('a' AS EXPR$0) AS STRUCT<x: STRING>)"),
+        ("ARRAY[region, 'a', NULL]", "ARRAY(region, 'a', NULL)"),
         ("CAST(items AS ARRAY<BIGINT>)", "CAST(items AS ARRAY<BIGINT>)"),
         ("CAST(NULL AS ROW<x BYTES, y TIMESTAMP(3)>)", "CAST(NULL AS STRUCT<x: BINARY, y: TIMESTAMP_NTZ>)"),
         # A whole number by a whole number is one in Flink, and a DOUBLE in Spark.
