@@ -53,9 +53,8 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
 def _stop(session: SparkSession) -> None:
     """Stops the session by another thread, whose connection to the JVM no Ctrl-C has cut off in the middle of a call."""
     with ThreadPool(1) as pool, warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # Spark's own, of a JVM that the signal has ended too
+        # Spark's own, of a JVM that the signal has ended too.
+        warnings.simplefilter("ignore", RuntimeWarning)
         with suppress(Py4JError, OSError):
             pool.apply(session.stop)
 
