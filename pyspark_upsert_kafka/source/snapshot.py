@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +30,17 @@ _OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
 """The size of a returned batch, at most about: in rows, or in bytes where rows are large."""
 
 
-class TooLargeError(Exception):
-    """The table does not fit: so many bytes are needed for what was read so far."""
+@dataclass(frozen=True)
+class MemoryLimit:
+    """What a table may take.
 
-    def __init__(self, size: int) -> None:
-        super().__init__(f"{size} bytes")
-        self.size = size
+    Args:
+        size: Bytes.
+        error: From the bytes that are needed for what was read so far, what is raised when they are more.
+    """
+
+    size: int
+    error: Callable[[int], Exception]
 
 
 def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionError:
@@ -67,13 +73,13 @@ class Snapshot:
 
     Args:
         key_columns: The columns of the key.
-        memory: Bytes that all of it may take; None = any.
+        limit: What all of it may take; None = any.
     """
 
-    def __init__(self, key_columns: Sequence[str], memory: int | None = None) -> None:
+    def __init__(self, key_columns: Sequence[str], limit: MemoryLimit | None = None) -> None:
         self._keys = list(key_columns)
-        self._memory = memory
-        self._reduce_at = _REDUCE_AT if memory is None else min(_REDUCE_AT, memory // 2)
+        self._limit = limit
+        self._reduce_at = _REDUCE_AT if limit is None else min(_REDUCE_AT, limit.size // 2)
         self._batches: list[pa.RecordBatch] = []
         self._deletes: list[pa.BooleanArray | None] = []
         self._kept = self._pending = 0
@@ -82,7 +88,7 @@ class Snapshot:
         """Adds changes that are later than all added before.
 
         Raises:
-            TooLargeError: The table needs more memory than it may.
+            Exception: That of the limit: the table takes more.
         """
         if not rows.num_rows:
             return
@@ -96,7 +102,7 @@ class Snapshot:
         """The table in offset order; each batch is released when it has been returned.
 
         Raises:
-            TooLargeError: The table needs more memory than it may.
+            Exception: That of the limit: the table takes more.
         """
         self._reduce()
         self._batches.reverse()
@@ -112,8 +118,8 @@ class Snapshot:
         self._deletes = [None] * len(self._batches)
         self._kept, self._pending = sum(map(_memory, self._batches)), 0
         # As much again comes before the next time.
-        if self._memory is not None and 2 * self._kept > self._memory:
-            raise TooLargeError(2 * self._kept)
+        if self._limit is not None and 2 * self._kept > self._limit.size:
+            raise self._limit.error(2 * self._kept)
 
     def _last_changes(self) -> Iterator[pa.RecordBatch]:
         """The batches without overwritten rows; each original is released as soon as it is filtered."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import KEPT_CODECS
 from pyspark_upsert_kafka.core.metadata import METADATA, Detail
 from pyspark_upsert_kafka.core.offsets import Range, Share
@@ -21,8 +22,8 @@ from pyspark_upsert_kafka.source.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.error_handling import ErrorHandler, error_handler
 from pyspark_upsert_kafka.source.key_share import KeyShares
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
-from pyspark_upsert_kafka.source.snapshot import Snapshot, TooLargeError, too_large
-from pyspark_upsert_kafka.source.worker_memory import worker_bytes
+from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot, too_large
+from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
 from pyspark_upsert_kafka.time_zone import session_time_zone
 
 T = TypeVar("T")
@@ -45,11 +46,7 @@ def read_ranges(
     for range_ in ranges:
         is_last = last[range_.topic, range_.topic_id] is range_
         changes = reader.read(range_, is_last=is_last)
-        if options.mode == "snapshot":
-            found = last_rows(changes, range_, table, options)
-        else:
-            found = (rows for _, rows in changes)
-        for rows in found:
+        for rows in shown_rows(changes, range_, table, options):
             if len(rows):
                 yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
@@ -143,25 +140,34 @@ def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple
         yield batch, decoded
 
 
-def last_rows(
+def shown_rows(
     changes: Iterable[tuple[RawBatch, Rows]], range_: Range, table: Table, options: ReadOptions
 ) -> Iterator[Rows]:
-    """The last change of each key, if it is not a delete.
+    """The rows that a read shows of a range's changes: a snapshot the last one of each key, another all.
 
     Raises:
-        OptionError: They take more memory than the options allow.
+        OptionError: A snapshot takes more memory than the options allow.
     """
+    if options.mode == "snapshot":
+        return _last_rows(changes, range_, table, options)
+    return (rows for _, rows in changes)
+
+
+def _last_rows(
+    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, table: Table, options: ReadOptions
+) -> Iterator[Rows]:
+    """The last change of each key, if it is not a delete."""
     schema = arrow_schema(table.schema)
-    memory = options.snapshot_bytes or worker_bytes() // 2
-    snapshot, last = Snapshot(table.key_names, memory), range_.begin
-    try:
-        for batch, rows in changes:
-            last = batch.offsets[-1] if len(batch) else last
-            snapshot.add(nullable(rows, schema), rows.deletes)
-        kept = snapshot.rows()
-    except TooLargeError as error:
-        raise too_large(range_, last + 1, error.size, memory) from None
-    for each in kept:
+    memory, read_to = snapshot_bytes(options), range_.begin
+
+    def error(size: int) -> OptionError:
+        return too_large(range_, read_to, size, memory)
+
+    snapshot = Snapshot(table.key_names, MemoryLimit(memory, error))
+    for batch, rows in changes:
+        read_to = batch.offsets[-1] + 1 if len(batch) else read_to
+        snapshot.add(nullable(rows, schema), rows.deletes)
+    for each in snapshot.rows():
         yield Rows(each.columns, None, [])
 
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
-from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
 from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.snapshot import Snapshot, TooLargeError, too_large
+from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot, too_large
 from pyspark_upsert_kafka.source.task import ChangeReader
-from pyspark_upsert_kafka.source.worker_memory import worker_bytes
+from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
 
 
 @dataclass
@@ -89,21 +89,18 @@ class _Keys:
         self._range, self._read_to = range_, range_.begin
         self._places = [planned.table.schema.names.index(name) for name in names]
         self._names = [str(place) for place in self._places]
-        self._memory = planned.options.snapshot_bytes or worker_bytes() // 2
-        self._snapshot = Snapshot(self._names, self._memory)
+        self._memory = snapshot_bytes(planned.options)
+        self._snapshot = Snapshot(self._names, MemoryLimit(self._memory, self._too_large))
 
     def add(self, batch: RawBatch, rows: Rows) -> None:
         """Adds changes."""
         self._read_to = batch.offsets[-1] + 1 if len(batch) else self._read_to
         columns = [rows.columns[place] for place in self._places]
-        try:
-            self._snapshot.add(pa.RecordBatch.from_arrays(columns, self._names), rows.deletes)
-        except TooLargeError as error:
-            raise too_large(self._range, self._read_to, error.size, self._memory) from None
+        self._snapshot.add(pa.RecordBatch.from_arrays(columns, self._names), rows.deletes)
 
     def count(self) -> int:
         """How many there are."""
-        try:
-            return sum(rows.num_rows for rows in self._snapshot.rows())
-        except TooLargeError as error:
-            raise too_large(self._range, self._read_to, error.size, self._memory) from None
+        return sum(rows.num_rows for rows in self._snapshot.rows())
+
+    def _too_large(self, size: int) -> OptionError:
+        return too_large(self._range, self._read_to, size, self._memory)

@@ -13,9 +13,9 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import TopicPartition
 from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.snapshot import Snapshot, TooLargeError
+from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot
 from pyspark_upsert_kafka.source.task import nullable
-from pyspark_upsert_kafka.source.worker_memory import worker_bytes
+from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
 
 _PLACE = ""
 """The column that tells keys of one partition from equal ones of another; no column of a table has this name."""
@@ -41,7 +41,7 @@ class TableRows:
     def __init__(self, planned: Plan) -> None:
         self._schema = arrow_schema(planned.table.schema)
         self._key = planned.table.key_names
-        self._memory = planned.options.snapshot_bytes or worker_bytes() // 2
+        self._memory = snapshot_bytes(planned.options)
         self._snapshot = self._empty()
         self._places: dict[TopicPartition, int] = {}
 
@@ -53,18 +53,12 @@ class TableRows:
         """
         number = self._places.setdefault(place, len(self._places))
         column = pa.repeat(pa.scalar(number, pa.int32()), len(rows))
-        try:
-            batch = nullable(rows, self._schema).append_column(_PLACE, column)
-            self._snapshot.add(batch, rows.deletes)
-        except TooLargeError as error:
-            raise self._too_large(error.size) from None
+        batch = nullable(rows, self._schema).append_column(_PLACE, column)
+        self._snapshot.add(batch, rows.deletes)
 
     def first(self, limit: int) -> tuple[list[pa.RecordBatch], int]:
         """The first rows by their key, and how many rows the table has."""
-        try:
-            batches = list(self._snapshot.rows())
-        except TooLargeError as error:
-            raise self._too_large(error.size) from None
+        batches = list(self._snapshot.rows())
         self._snapshot = self._empty()
         rows = FirstRows(self._key, limit)
         for batch in batches:
@@ -73,7 +67,7 @@ class TableRows:
         return rows.rows(), rows.count
 
     def _empty(self) -> Snapshot:
-        return Snapshot([*self._key, _PLACE], self._memory)
+        return Snapshot([*self._key, _PLACE], MemoryLimit(self._memory, self._too_large))
 
     def _too_large(self, size: int) -> OptionError:
         return OptionError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.batch import plan
 from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.task import ChangeReader, last_rows
+from pyspark_upsert_kafka.source.task import ChangeReader, shown_rows
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -113,17 +113,9 @@ def _rows(
     with closing(ReadProgress(offsets, prints=prints)) as progress:
         for range_ in ranges:
             found = chosen(watched(reader.read(range_), range_, progress))
-            for rows in _shown(found, range_, planned):
+            for rows in shown_rows(found, range_, planned.table, planned.options):
                 if len(rows):
                     yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
-
-
-def _shown(
-    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, planned: Plan
-) -> Iterator[Rows]:
-    if planned.options.mode == "snapshot":
-        return last_rows(changes, range_, planned.table, planned.options)
-    return (rows for _, rows in changes)
 
 
 def watched(changes: Changes, range_: Range, progress: ReadProgress) -> Changes:

@@ -127,7 +127,6 @@ TREE = {
 CAUGHT_WITHIN = {
     "AttemptError",
     "OtherStandardError",
-    "TooLargeError",
     "TooManyMessagesError",
     "UnreadableError",
 }
