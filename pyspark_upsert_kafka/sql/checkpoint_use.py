@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ _used: dict[str, _Use] = {}
 """The use of each checkpoint by this process."""
 
 
-def refuse_used(folder: str, where: str) -> None:
+def refuse_used(folder: str, place: Place) -> None:
     """Refuses a checkpoint that is in use.
 
     Args:
         folder: The checkpoint.
-        where: The place of the statement that wants it.
+        place: The place of the statement that wants it.
 
     Raises:
         CheckpointError: A query of this process uses it, or on this machine that of another one.
@@ -50,22 +51,22 @@ def refuse_used(folder: str, where: str) -> None:
     use = _used.get(folder)
     if use is not None and use.query.isActive:
         raise CheckpointError(
-            f"{where}: the checkpoint {folder!r} belongs to a query that is running: stop that one, or give "
+            f"{place}: the checkpoint {folder!r} belongs to a query that is running: stop that one, or give "
             "this script a folder of its own."
         )
     _release(folder)
-    lock = _locked(folder, where)
+    lock = _locked(folder, place)
     if lock is not None:
         lock.close()
 
 
 @contextmanager
-def taken(folder: str, where: str) -> Iterator[Callable[[StreamingQuery], None]]:
+def taken(folder: str, place: Place) -> Iterator[Callable[[StreamingQuery], None]]:
     """Takes a checkpoint for a query that is started within; it is free again when none is.
 
     Args:
         folder: The checkpoint, whose owner is written already.
-        where: The place of the query's statement.
+        place: The place of the query's statement.
 
     Yields:
         What is to be called with the query.
@@ -73,7 +74,7 @@ def taken(folder: str, where: str) -> Iterator[Callable[[StreamingQuery], None]]
     Raises:
         CheckpointError: Another process has just taken it.
     """
-    lock = _locked(folder, where)
+    lock = _locked(folder, place)
 
     def remember(query: StreamingQuery) -> None:
         _used[folder] = _Use(query, lock)
@@ -98,7 +99,7 @@ def _release(folder: str) -> None:
         use.lock.close()
 
 
-def _locked(folder: str, where: str) -> IO[bytes] | None:
+def _locked(folder: str, place: Place) -> IO[bytes] | None:
     """The lock of a folder; it ends when the file is closed, or with the process, however that ends."""
     path = Path(re.sub("^file:(?://)?", "", folder))
     if not (path / OWNER).exists():  # it is new, or not on this machine
@@ -111,7 +112,7 @@ def _locked(folder: str, where: str) -> IO[bytes] | None:
     except BlockingIOError:
         file.close()
         raise CheckpointError(
-            f"{where}: the checkpoint {folder!r} belongs to a query of another process on this machine: end that one, or "
+            f"{place}: the checkpoint {folder!r} belongs to a query of another process on this machine: end that one, or "
             "give this script a folder of its own."
         ) from None
     return file

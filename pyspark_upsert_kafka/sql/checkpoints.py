@@ -53,10 +53,10 @@ def folders_of(steps: Sequence[Step]) -> list[str | None]:
             folder = f"{step.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
             if folder in found:
                 raise CheckpointError(
-                    f"{place_of(step)}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
+                    f"{step.place}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
                     "'pipeline.name' to a name of letters and digits before one of them."
                 )
-            refuse_used(folder, place_of(step))
+            refuse_used(folder, step.place)
         found.append(folder)
     return found
 
@@ -75,7 +75,7 @@ def check_owner(spark: SparkSession, step: Step, folder: str) -> bool:
         return False
     if [row[0].strip() for row in rows] != [_identity(step)]:
         raise CheckpointError(
-            f"{place_of(step)}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
+            f"{step.place}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
             "folder of its own, or delete that one to begin anew."
         )
     return True
@@ -97,8 +97,3 @@ def _identity(step: Step) -> str:
             "columns": [f"{c.name} {c.dataType.simpleString()}" for c in step.columns],
         }
     )
-
-
-def place_of(step: Step) -> str:
-    """Where the statement stands, as the beginning of a sentence."""
-    return f"SQL, line {step.place.line}, column {step.place.column}"

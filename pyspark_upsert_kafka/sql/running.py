@@ -17,7 +17,6 @@ from pyspark_upsert_kafka.sql.checkpoints import (
     folders_of,
     mark,
     names_of,
-    place_of,
 )
 from pyspark_upsert_kafka.sql.frames import frame_of
 from pyspark_upsert_kafka.sql.plans import Plan, Step
@@ -160,7 +159,7 @@ def _started(ready: Ready) -> StreamingQuery:
         )
     if ready.folder is None:
         return writer.start()
-    with taken(ready.folder, place_of(step)) as remember:
+    with taken(ready.folder, step.place) as remember:
         query = writer.start()
         remember(query)
     return query

@@ -91,9 +91,7 @@ def with_setting(
         except ValueError as error:
             raise place.error(f"'{name}' = '{value}': {error}.") from None
     if name.startswith(_NO_EFFECT):
-        return settings, (
-            f"SQL, line {place.line}, column {place.column}: '{name}' has no effect in Spark, and changes no result."
-        )
+        return settings, f"{place}: '{name}' has no effect in Spark, and changes no result."
     instead = _INSTEAD.get(name, f"known are {', '.join(sorted(MEANT))}")
     raise place.error(f"'{name}' is not known here: {instead}.")
 
@@ -110,4 +108,4 @@ def told(settings: Settings, place: Place) -> str:
         "table.local-time-zone": settings.time_zone,
     }
     shown = ", ".join(f"'{name}' = '{text}'" for name, text in texts.items() if text is not None)
-    return f"SQL, line {place.line}, column {place.column}: the settings here are {shown}."
+    return f"{place}: the settings here are {shown}."

@@ -146,7 +146,4 @@ class Table:
         """The error with the table's name and place, unless it has them."""
         if str(error).startswith("SQL, line"):
             return error
-        place = self.statement.place
-        return type(error)(
-            f"SQL, line {place.line}, column {place.column}: table '{self.name}': {error}"
-        )
+        return type(error)(f"{self.statement.place}: table '{self.name}': {error}")

@@ -28,9 +28,12 @@ class Place:
     line: int
     column: int
 
+    def __str__(self) -> str:
+        return f"SQL, line {self.line}, column {self.column}"
+
     def error(self, sentence: str) -> OptionError:
         """An error that names the place."""
-        return OptionError(f"SQL, line {self.line}, column {self.column}: {sentence}")
+        return OptionError(f"{self}: {sentence}")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def value_of(option: Option, given: Mapping[str, str], prefix: str = "") -> Any:
 def _where(name: str, given: Mapping[str, str]) -> str:
     """Where the option stands, if it is in a statement."""
     place = given.places.get(name) if isinstance(given, Given) else None
-    return f" (SQL, line {place.line}, column {place.column})" if place else ""
+    return f" ({place})" if place else ""
 
 
 def _format_option_names(given: Mapping[str, str], formats: FormatOptions) -> Iterable[str]:
