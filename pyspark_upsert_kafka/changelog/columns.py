@@ -19,6 +19,10 @@ from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA
 
 _NESTED = (ArrayType, MapType, StructType, VariantType)
 _RESERVED = frozenset(each.column for each in METADATA.values() if each.column is not None)
+# What errors about a kind of change say to do.
+PUT_ASIDE = (
+    "Rows of bad messages have NULL there: put them aside first, with df.where('_error IS NULL')."
+)
 _MAY_BE_KEYS = {"_topic", "_partition"}
 
 

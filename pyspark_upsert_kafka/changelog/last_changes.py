@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_upsert_kafka.changelog.columns import change_columns
+from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, change_columns
 from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError
 
@@ -61,7 +61,7 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
     refused = f.concat(
         f.lit(f"SchemaError: last_changes takes rows whose {columns.change_type!r} is 'upsert' or 'delete', and of partition "),
         partition, f.lit(", offset "), offset, f.lit(" it is "), kind,
-        f.lit(". Rows of bad messages have NULL there: put them aside first, with df.where('_error IS NULL')."),
+        f.lit(f". {PUT_ASIDE}"),
     )  # fmt: skip
     known = f.col(columns.change_type).isin("upsert", "delete")
     is_last = f.when(known, f.col(place) == 1).otherwise(f.raise_error(refused).cast("boolean"))

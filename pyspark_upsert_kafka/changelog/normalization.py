@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns
 from pyspark_upsert_kafka.changelog.equality import equal_values
 from pyspark_upsert_kafka.core.arrow import polars_key
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -73,8 +73,7 @@ def _deletes(changes: pa.Table, columns: ChangeColumns) -> np.ndarray:
         shown = "NULL" if kind is None else repr(kind)
         raise SchemaError(
             f"normalize_changelog takes rows whose {columns.change_type!r} is 'upsert' or 'delete', and that of "
-            f"partition {partition}, offset {offset} is {shown}. Rows of bad messages have NULL there: put "
-            "them aside first, with df.where('_error IS NULL')."
+            f"partition {partition}, offset {offset} is {shown}. {PUT_ASIDE}"
         )
     return np.array(deletes.to_numpy(), dtype=bool)
 

@@ -23,7 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--topic", help="the topic; --ddl may name it")
     add("--schema", metavar="COLUMNS", help='columns of the table, as in "id BIGINT, name STRING"')
-    add("--ddl", metavar="FILE", help="Flink's CREATE TABLE statement: a file, or the text itself")
+    add(
+        "--ddl",
+        metavar="FILE",
+        help="Flink's CREATE TABLE statement: a file (- for standard input), or the text itself",
+    )
     add("--primary-key", metavar="COLUMNS", help='columns of the message key, as in "id"')
     add("--key-format", metavar="FORMAT", help="default: that of --ddl, or json")
     add("--value-format", metavar="FORMAT", help="default: that of --ddl, or json")

@@ -6,12 +6,12 @@ import argparse
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.cli.connection import default_servers
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
+from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.show.arguments import prints_changes
 from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.metadata import METADATA
@@ -118,12 +118,7 @@ def statement_in(text: str) -> str:
     # A statement may be longer than a path may be, and a file's name may have a parenthesis.
     if "(" in text and not os.path.isfile(text):  # noqa: PTH113 - pathlib raises for a long text
         return text
-    try:
-        return Path(text).read_text(encoding="utf-8")
-    except OSError as error:
-        raise OptionError(f"The file {text!r} of --ddl cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"The file {text!r} of --ddl is not UTF-8.") from None
+    return text_of(text, "--ddl")
 
 
 def _has_schema(value_format: str) -> bool:

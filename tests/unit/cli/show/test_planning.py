@@ -82,10 +82,11 @@ def test_columns(arguments: list[str], columns: str) -> None:
     assert plan.table.schema.names == columns.split()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("name", ["users.sql", "users (1).sql"])
-def test_a_statement_in_a_file(tmp_path: Path, name: str) -> None:
-    """``--ddl`` takes a file, whatever its name, or the statement itself, however long."""
-    (tmp_path / name).write_text(DDL, encoding="utf-8")
+def test_a_statement_in_a_file(tmp_path: Path, name: str, encoding: str) -> None:
+    """``--ddl`` takes a file, whatever its name and with a byte order mark or without, or the statement itself, however long."""
+    (tmp_path / name).write_text(DDL, encoding=encoding)
     plan = planned(parser().parse_args(["show", "--ddl", str(tmp_path / name)]))
     long = f"-- {'x' * 5_000}{DDL}"
     assert statement_in(long) == long
