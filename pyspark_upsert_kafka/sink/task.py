@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.sink.metadata import sets_metadata
 from pyspark_upsert_kafka.sink.preimages import preimages_in
 from pyspark_upsert_kafka.sink.spark_task import warn_of_speculation
 from pyspark_upsert_kafka.time_zone import session_time_zone
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 
 def write_rows(
@@ -32,6 +33,7 @@ def write_rows(
         DeliveryError: The broker did not take a message.
         BrokerError: No broker answers, or a topic does not exist.
     """
+    freeze_modules()
     warn_of_speculation(task, options)
     # The call is another one in each micro-batch.
     encoder = _row_encoder(table, replace(options, call=None), session_time_zone())

@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.sides import check_sides
 from pyspark_upsert_kafka.sink.spark_task import current_task
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +44,7 @@ class BatchWriter(DataSourceArrowWriter):
     """Writes a batch of changes; checks everything it can before the first row."""
 
     def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
+        freeze_modules()
         self._options = write_options(raw, format_options)
         _warn(self._options)
         self._table = table_to_write(schema, self._options)
@@ -68,6 +70,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, schema: StructType, raw: Mapping[str, str]) -> None:
+        freeze_modules()
         self._options = write_options(raw, format_options)
         _warn(self._options)
         self._table = table_to_write(schema, self._options)

@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.dead_letters import check_dead_letter_topic
 from pyspark_upsert_kafka.source.sides import check_sides
 from pyspark_upsert_kafka.source.start import start_offset
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,7 @@ class BatchReader(DataSourceReader):
     """Reads the table, or its changes, as of the moment when the query is planned."""
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
+        freeze_modules()
         self._table = table
         self._options = options
         check_sides(table, options)

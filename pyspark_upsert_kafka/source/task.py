@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot, too_large
 from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
 from pyspark_upsert_kafka.time_zone import session_time_zone
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ def read_ranges(
         DataLossError: Offsets of a range are gone, and ``failOnDataLoss`` is true.
         BrokerError: The broker stays away, or refuses.
     """
+    freeze_modules()
     schema = arrow_schema(table.schema)
     reader = ChangeReader(table, options)
     # A topic's id is asked once, after the last of its ranges: the answer grows with its partitions.
