@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -36,6 +37,9 @@ from tools.spark_home import spark_home
 os.environ.setdefault("SPARK_HOME", str(spark_home()))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archives.flags(class_archives.SPARK))
 os.environ.setdefault("LOCAL_KAFKA_OPTS", class_archives.flags(class_archives.BROKER))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).with_name("spark_workers")), os.environ.get("PYTHONPATH")])
+)
 
 # An example may take its time on a busy machine.
 hypothesis.settings.register_profile("busy machine", deadline=None)

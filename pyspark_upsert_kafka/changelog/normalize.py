@@ -105,7 +105,9 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     from pyspark_upsert_kafka.changelog.packing import by_bucket
+    from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
+    freeze_modules()
     for bucket, rows in by_bucket(batches):
         yield pa.record_batch([pa.array([bucket], pa.int32()), [rows]], ["bucket", "rows"])
 
@@ -128,7 +130,9 @@ def _without_state(columns: ChangeColumns, layout: Layout) -> Callable[[pa.Table
 def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows that were packed."""
     from pyspark_upsert_kafka.changelog.packing import unpacked
+    from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
+    freeze_modules()
     for batch in batches:
         for rows in batch.column(0):
             yield from unpacked(rows.as_buffer()).to_batches()

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark_upsert_kafka.changelog.buckets import Bucket
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 
 class ChangeProcessor(StatefulProcessor):
@@ -25,7 +26,8 @@ class ChangeProcessor(StatefulProcessor):
         self._columns, self._layout = columns, layout
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark's hook: which state there is."""
+        """Spark's hook at the beginning of a task: which state there is."""
+        freeze_modules()
         self._last = handle.getValueState("last", "rows BINARY")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002

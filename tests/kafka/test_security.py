@@ -303,6 +303,7 @@ def test_what_is_not_allowed_is_told(secured, client, impatient):
 def test_a_topic_that_may_be_seen_and_nothing_else(secured, client, impatient):
     """DESCRIBE is enough to be found; reading and writing tell that they need more."""
     topic = secured.broker.topic()
+    secured.broker.produce(topic, ("there", "to be read"))
     guest = secured.as_user(client, secured.user(("DESCRIBE", "TOPIC", topic)))
     errors = errors_of(everything(guest, topic))
 

@@ -69,7 +69,6 @@ def with_settings_of_the_driver(
         .config("spark.eventLog.compress", "false")
         .config("spark.eventLog.dir", str(tmp_path_factory.mktemp("events")))
         .config("spark.jars", ",".join(peer_jars()))
-        .config("spark.python.daemon.module", "tests.spark.daemon")
         .config("spark.connect.grpc.binding.port", "0" if CONNECT is None else "15002")
     )
 

@@ -55,7 +55,7 @@ def test_executors_of_a_cluster_may_be_killed(broker: Broker, tmp_path: Path) ->
         "SPARK_LOCAL_HOSTNAME": "localhost",
         "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
         "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]),
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.on_a_cluster", *topics, str(tmp_path / "checkpoints")],
