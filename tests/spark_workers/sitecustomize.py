@@ -44,6 +44,11 @@ _IMPORTS = {
     **{planner: (planner, *_TO_PLAN) for planner in _PLANNERS},
 }
 
+# Spark puts its own jar on Python's path. It holds no Python, and each process would read its long directory twice.
+for entry in [each for each in sys.path if each.endswith(".jar")]:
+    sys.path.remove(entry)
+    sys.path_importer_cache.pop(entry, None)
+
 if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"]:
     for module in _IMPORTS.get(sys.orig_argv[3], ()):
         import_module(module)
