@@ -44,6 +44,9 @@ _IMPORTS = {
     **{planner: (planner, *_TO_PLAN) for planner in _PLANNERS},
 }
 
+# While modules are imported there is little garbage: looking for it takes an eighth of a process's start.
+gc.set_threshold(100_000)
+
 # Spark puts its own jar on Python's path. It holds no Python, and each process would read its long directory twice.
 for entry in [each for each in sys.path if each.endswith(".jar")]:
     sys.path.remove(entry)
