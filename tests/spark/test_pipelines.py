@@ -98,12 +98,15 @@ def test_a_flow_into_a_sink(
 
 
 @pytest.mark.skipif(not hasattr(pipelines, "create_auto_cdc_flow"), reason="needs PySpark 4.2")
-def test_auto_cdc_ends_at_the_table(broker: Broker, connect_server: str, tmp_path: Path) -> None:
+def test_auto_cdc_ends_at_the_table(
+    spark: SparkSession, broker: Broker, connect_server: str, tmp_path: Path
+) -> None:
     """A read of changes is what the flow wants; a table of Spark's own formats, which have no MERGE, is refused."""
     topics = {"users": broker.topic(2)}
     run = pipeline(tmp_path, connect_server, "users_now", broker.servers, topics)
     checked = run("dry-run")
     refused = run("run")
+    spark.sql("DROP TABLE IF EXISTS users_now")
 
     assert checked.returncode == 0, checked.stderr
     assert refused.returncode != 0
