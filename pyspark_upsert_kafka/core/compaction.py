@@ -1,4 +1,4 @@
-"""Whether a table as of a past moment can still be read from a topic that is compacted."""
+"""Whether a table as of a past moment can still be read from a topic that is compacted, and for how long one of now."""
 
 from __future__ import annotations
 
@@ -6,45 +6,88 @@ from collections.abc import Mapping
 
 POLICY, LAG = "cleanup.policy", "min.compaction.lag.ms"
 
+Settings = Mapping[str, Mapping[str, str]]
+"""`POLICY` and `LAG` of each topic."""
+
+CLOCKS_DIFFER_MS = 300_000
+"""So much the clocks of a driver and its workers may differ; those of Kerberos may not either."""
+
+
+def kept_until_ms(settings: Settings | None, topic: str, planned_ms: int) -> int | None:
+    """Until when a topic surely keeps what was each key's newest message when a snapshot was planned; None = for ever.
+
+    Args:
+        settings: None = not known: then it may be compacted at any time.
+        topic: The topic.
+        planned_ms: When it was planned, in ms since the epoch, by the clock of the driver.
+
+    Returns:
+        By the clock of a worker, in ms since the epoch; 0 = for no time.
+
+    >>> compacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": "3600000"}
+    >>> kept_until_ms({"t": compacted}, "t", 1_000_000)
+    4300000
+    >>> kept_until_ms({"t": {**compacted, "min.compaction.lag.ms": "0"}}, "t", 1_000_000)
+    0
+    """
+    if settings is None:
+        return 0
+    lag = _lags(settings).get(topic)
+    if lag is None:
+        return None
+    return planned_ms + lag - CLOCKS_DIFFER_MS if lag > CLOCKS_DIFFER_MS else 0
+
 
 def past_table_warning(
-    settings: Mapping[str, Mapping[str, str]] | None, at_ms: int, now_ms: int
+    settings: Settings | None, at_ms: int | None, now_ms: int, option: str
 ) -> str | None:
-    """What to say of a snapshot at a past time; None = nothing.
+    """What to say of a snapshot that ends in the past; None = nothing.
 
     Compaction may remove a message that was overwritten later as soon as it is older than
     ``min.compaction.lag.ms``: the table of an earlier moment lacks it then.
 
     Args:
-        settings: `POLICY` and `LAG` of each topic; None = not known.
-        at_ms: The table's time, in ms since the epoch.
+        settings: None = not known.
+        at_ms: The table's time, in ms since the epoch; None = not known, since the end is an offset.
         now_ms: The time now.
+        option: The option that says where it ends, with its value, as errors show it.
     """
-    if at_ms >= now_ms:
+    if at_ms is not None and at_ms >= now_ms:
         return None
-    age = f"The table as of {now_ms - at_ms} ms ago ('scan.bounded.timestamp-millis' = '{at_ms}')"
+    age = "an earlier moment" if at_ms is None else f"{now_ms - at_ms} ms ago"
+    table = f"The table as of {age} ({option})"
     if settings is None:
         return (
-            f"{age} may lack rows: it is right only if that time is younger than the topic's "
+            f"{table} may lack rows: it is right only if that time is younger than the topic's "
             f"{LAG}, which the broker does not tell (the ACL operation DescribeConfigs on the topic is missing)."
         )
-    lags = {
-        topic: int(each.get(LAG, 0))
-        for topic, each in settings.items()
-        if "compact" in each.get(POLICY, "")
-    }
-    short = sorted(topic for topic, lag in lags.items() if now_ms - at_ms > lag)
+    lags = _lags(settings)
+    short = sorted(topic for topic, lag in lags.items() if now_ms - (at_ms or 0) > lag)
     if not short:
         return None
     shown = ", ".join(f"{topic!r} ({lags[topic]})" for topic in short)
+    if at_ms is None:
+        return (
+            f"{table} may lack rows: compaction keeps what was overwritten later only as long as {LAG} says: "
+            f"topic {shown}. It is right only if that moment is younger."
+        )
     return (
-        f"{age} may lack rows: compaction keeps what was overwritten later only as long as {LAG} says, "
+        f"{table} may lack rows: compaction keeps what was overwritten later only as long as {LAG} says, "
         f"which is shorter for topic {shown}. Give the topic a longer one before the time that is "
         "to be read."
     )
 
 
-def not_compacted(settings: Mapping[str, Mapping[str, str]], servers: str) -> list[str]:
+def _lags(settings: Settings) -> dict[str, int]:
+    """The lag of each topic that is compacted, in ms."""
+    return {
+        topic: int(each.get(LAG, 0))
+        for topic, each in settings.items()
+        if "compact" in each.get(POLICY, "")
+    }
+
+
+def not_compacted(settings: Settings, servers: str) -> list[str]:
     """The warnings about topics that hold a table and are not compacted.
 
     Args:

@@ -68,6 +68,8 @@ class Range:
         end: One past the last offset.
         topic_id: The id of the topic for which it was planned; empty text = not known.
         share: Which of the keys are kept; None = all messages.
+        kept_until_ms: Of a snapshot: until when (ms since the epoch) compaction takes no message from it that was the
+            newest of its key when it was planned; None = it never does, or nobody minds.
     """
 
     topic: str
@@ -76,6 +78,7 @@ class Range:
     end: int
     topic_id: str = ""
     share: Share | None = None
+    kept_until_ms: int | None = None
 
     @property
     def size(self) -> int:

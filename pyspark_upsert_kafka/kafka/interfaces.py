@@ -88,6 +88,13 @@ class RangeReader(Protocol):
             BrokerError: The broker refuses, or stays away.
         """
 
+    def end(self, range_: Range) -> int:
+        """Where the partition of a range ends now: up to where its messages can be read.
+
+        Raises:
+            BrokerError: No broker answers, or access is denied; an UnknownTopicError when it is gone.
+        """
+
 
 class Sender(Protocol):
     """Sends messages: one key, one partition (the Java client's murmur2), one order."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypeVar
 
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
@@ -44,7 +46,7 @@ class PooledReader(ABC, Generic[C]):
     ) -> None:
         level = "read_committed" if committed else "read_uncommitted"
         self._properties = Properties({**properties, "isolation.level": level})
-        self._fail_on_data_loss = fail_on_data_loss
+        self._committed, self._fail_on_data_loss = committed, fail_on_data_loss
         self._details = details
 
     def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
@@ -66,6 +68,16 @@ class PooledReader(ABC, Generic[C]):
             fetcher.close()
             if range_.size:
                 _SIZES.learn(range_, fetch.size_bytes)
+
+    def end(self, range_: Range) -> int:
+        """Where the partition of a range ends now."""
+        partition = TopicPartition(range_.topic, range_.partition)
+        with self._admin() as admin:
+            return admin.latest([partition], committed=self._committed)[partition]
+
+    @abstractmethod
+    def _admin(self) -> AbstractContextManager[AdminRequests]:
+        """Lends an admin client."""
 
     @abstractmethod
     def _connect(self, fetch_bytes: int) -> C:

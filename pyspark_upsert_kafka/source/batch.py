@@ -5,11 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_upsert_kafka.core.compaction import LAG, POLICY, past_table_warning
+from pyspark_upsert_kafka.core.compaction import (
+    LAG,
+    POLICY,
+    Settings,
+    kept_until_ms,
+    past_table_warning,
+)
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.options import ReadOptions
@@ -71,27 +78,55 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
         DataLossError: A wanted start is gone.
     """
     check_dead_letter_topic(cluster, options)
+    planned_ms = int(time.time() * 1000)
     start, view = start_offset(cluster, options)
-    _warn_of_compaction(cluster, list(view.topic_ids), options)
     ends = start.stop or {}
     ranges = [
         Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())
     ]
-    cut = shared if options.mode == "snapshot" else split
-    return cut(not_empty(ranges), options.min_partitions)
+    if options.mode != "snapshot":
+        return split(not_empty(ranges), options.min_partitions)
+    if options.end.kind == "latest-offset":
+        kept = _with_what_is_kept(cluster, not_empty(ranges), planned_ms, options)
+        return shared(kept, options.min_partitions)
+    is_past = any(ends[tp] < view.bounds[tp].latest for tp in start.positions)
+    if is_past or options.end.kind == "timestamp":
+        _warn_of_compaction(cluster, list(view.topic_ids), options)
+    return shared(not_empty(ranges), options.min_partitions)
+
+
+def _with_what_is_kept(
+    cluster: Cluster, ranges: Sequence[Range], planned_ms: int, options: ReadOptions
+) -> list[Range]:
+    """The ranges with until when compaction surely takes nothing from them that the table needs."""
+    topics = sorted({range_.topic for range_ in ranges})
+    settings = _settings(cluster, topics, options)
+    return [
+        replace(each, kept_until_ms=kept_until_ms(settings, each.topic, planned_ms))
+        for each in ranges
+    ]
 
 
 def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:
-    """Warns about a table as of a past time, from which compaction may have removed rows."""
-    at_ms, now_ms = options.end.timestamp_ms, int(time.time() * 1000)
-    if options.mode != "snapshot" or not topics or at_ms is None or at_ms >= now_ms:
+    """Warns about a table as of an earlier moment, from which compaction may have removed rows."""
+    kind, at_ms = options.end.kind, options.end.timestamp_ms
+    now_ms = int(time.time() * 1000)
+    if at_ms is not None and at_ms >= now_ms:
         return
-    try:
-        settings = cluster.settings(topics, (POLICY, LAG))
-    except BrokerError as error:
-        logger.info("The settings of %s cannot be read: %s", options.table.topics, error)
-        settings = None
-    warning = past_table_warning(settings, at_ms, now_ms)
+    settings = _settings(cluster, topics, options)
+    option = f"'scan.bounded.mode' = '{kind}'"
+    if at_ms is not None:
+        option = f"'scan.bounded.timestamp-millis' = '{at_ms}'"
+    warning = past_table_warning(settings, at_ms, now_ms, option)
     if warning is not None:
         logger.warning("%s", warning)
+
+
+def _settings(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> Settings | None:
+    """What the topics say of compaction; None = the broker does not tell."""
+    try:
+        return cluster.settings(topics, (POLICY, LAG)) if topics else {}
+    except BrokerError as error:
+        logger.info("The settings of %s cannot be read: %s", options.table.topics, error)
+        return None

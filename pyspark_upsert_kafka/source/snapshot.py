@@ -82,6 +82,7 @@ class Snapshot:
         self._reduce_at = _REDUCE_AT if limit is None else min(_REDUCE_AT, limit.size // 2)
         self._batches: list[pa.RecordBatch] = []
         self._deletes: list[pa.BooleanArray | None] = []
+        self._settled: list[pa.RecordBatch] = []
         self._kept = self._pending = 0
 
     def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
@@ -98,6 +99,16 @@ class Snapshot:
         if self._pending > max(self._reduce_at, self._kept):
             self._reduce()
 
+    def settle(self) -> None:
+        """Settles the rows that there are: what is added from now on counts only for keys that have none.
+
+        Raises:
+            Exception: That of the limit: the table takes more.
+        """
+        self._reduce()
+        self._settled += self._batches
+        self._batches, self._deletes = [], []
+
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The table in offset order; each batch is released when it has been returned.
 
@@ -105,6 +116,8 @@ class Snapshot:
             Exception: That of the limit: the table takes more.
         """
         self._reduce()
+        self._batches = [*self._settled, *self._batches]
+        self._settled = []
         self._batches.reverse()
         return iter(self._pop, None)
 
@@ -116,14 +129,16 @@ class Snapshot:
             return
         self._batches = list(_joined(self._last_changes()))
         self._deletes = [None] * len(self._batches)
-        self._kept, self._pending = sum(map(_memory, self._batches)), 0
+        self._kept, self._pending = sum(map(_memory, [*self._settled, *self._batches])), 0
         # As much again comes before the next time.
         if self._limit is not None and 2 * self._kept > self._limit.size:
             raise self._limit.error(2 * self._kept)
 
     def _last_changes(self) -> Iterator[pa.RecordBatch]:
         """The batches without overwritten rows; each original is released as soon as it is filtered."""
-        last = _last_per_key([batch.select(self._keys) for batch in self._batches])
+        # Settled rows come last, since they stand whatever else there is of their keys.
+        together = [*self._batches, *self._settled]
+        last = _last_per_key([batch.select(self._keys) for batch in together])
         begin = 0
         waiting = deque(zip(self._batches, self._deletes, strict=True))
         self._batches = []

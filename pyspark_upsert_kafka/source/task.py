@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import KEPT_CODECS
 from pyspark_upsert_kafka.core.metadata import METADATA, Detail
 from pyspark_upsert_kafka.core.offsets import Range, Share
@@ -21,9 +21,8 @@ from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.error_handling import ErrorHandler, error_handler
 from pyspark_upsert_kafka.source.key_share import KeyShares
+from pyspark_upsert_kafka.source.reading_on import RangeTable, batches_past
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
-from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot, too_large
-from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
 from pyspark_upsert_kafka.time_zone import session_time_zone
 from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
@@ -75,7 +74,7 @@ class ChangeReader:
         self._decoder = RangeDecoder(table, options)
 
     def read(self, range_: Range, *, is_last: bool = True) -> Iterator[tuple[RawBatch, Rows]]:
-        """The messages of a range, or its share of them, and their rows.
+        """The messages of a range, or its share of them, and their rows; of a snapshot those past its end, too, if need be.
 
         Args:
             range_: What to read.
@@ -84,7 +83,8 @@ class ChangeReader:
         Raises:
             UpsertKafkaError: As `read_ranges` does.
         """
-        for whole in self._reader.read(range_, is_last=is_last):
+        planned = self._reader.read(range_, is_last=is_last)
+        for whole in chain(planned, batches_past(self._reader, range_)):
             for batch, rows in self._decoder.decode(whole, range_.share):
                 if rows.bad:
                     self._handle_errors(batch, rows.bad)
@@ -160,16 +160,10 @@ def _last_rows(
 ) -> Iterator[Rows]:
     """The last change of each key, if it is not a delete."""
     schema = arrow_schema(table.schema)
-    memory, read_to = snapshot_bytes(options), range_.begin
-
-    def error(size: int) -> OptionError:
-        return too_large(range_, read_to, size, memory)
-
-    snapshot = Snapshot(table.key_names, MemoryLimit(memory, error))
+    found = RangeTable(range_, table.key_names, options)
     for batch, rows in changes:
-        read_to = batch.offsets[-1] + 1 if len(batch) else read_to
-        snapshot.add(nullable(rows, schema), rows.deletes)
-    for each in snapshot.rows():
+        found.add(batch, nullable(rows, schema), rows.deletes)
+    for each in found.rows():
         yield Rows(each.columns, None, [])
 
 

@@ -11,14 +11,13 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
-from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
+from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
+from pyspark_upsert_kafka.source.reading_on import RangeTable
 from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot, too_large
 from pyspark_upsert_kafka.source.task import ChangeReader
-from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
 
 
 @dataclass
@@ -86,21 +85,15 @@ class _Keys:
 
     def __init__(self, planned: Plan, range_: Range) -> None:
         names = planned.table.key_names
-        self._range, self._read_to = range_, range_.begin
         self._places = [planned.table.schema.names.index(name) for name in names]
-        self._names = [str(place) for place in self._places]
-        self._memory = snapshot_bytes(planned.options)
-        self._snapshot = Snapshot(self._names, MemoryLimit(self._memory, self._too_large))
+        self._names = tuple(str(place) for place in self._places)
+        self._table = RangeTable(range_, self._names, planned.options)
 
     def add(self, batch: RawBatch, rows: Rows) -> None:
         """Adds changes."""
-        self._read_to = batch.offsets[-1] + 1 if len(batch) else self._read_to
         columns = [rows.columns[place] for place in self._places]
-        self._snapshot.add(pa.RecordBatch.from_arrays(columns, self._names), rows.deletes)
+        self._table.add(batch, pa.RecordBatch.from_arrays(columns, self._names), rows.deletes)
 
     def count(self) -> int:
         """How many there are."""
-        return sum(rows.num_rows for rows in self._snapshot.rows())
-
-    def _too_large(self, size: int) -> OptionError:
-        return too_large(self._range, self._read_to, size, self._memory)
+        return sum(rows.num_rows for rows in self._table.rows())

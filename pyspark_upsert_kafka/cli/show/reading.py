@@ -124,6 +124,8 @@ def watched(changes: Changes, range_: Range, progress: ReadProgress) -> Changes:
     for batch, rows in changes:
         yield batch, rows
         if len(batch):
-            progress.advance(batch.offsets[-1] + 1 - position)
-            position = batch.offsets[-1] + 1
+            # What lies past the planned end is no part of the whole that the progress is of.
+            reached = min(batch.offsets[-1] + 1, range_.end)
+            progress.advance(reached - position)
+            position = reached
     progress.advance(range_.end - position)

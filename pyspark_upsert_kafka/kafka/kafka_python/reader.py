@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import AbstractContextManager
 
 from kafka import KafkaConsumer
 
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts, retrying
@@ -37,6 +38,9 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
 
     _pool = POOL
 
+    def _admin(self) -> AbstractContextManager[AdminRequests]:
+        return pooled_admin(self._properties, "reader")
+
     def _connect(self, fetch_bytes: int) -> KafkaConsumer:
         ours = {**_CONFIG, "max_partition_fetch_bytes": fetch_bytes}
         config = client_config(self._properties, "reader", ours)
@@ -64,5 +68,4 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
     def _fetcher(self, client: KafkaConsumer, range_: Range) -> Fetcher:
         # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
         create_no_topics(client._client.cluster)  # noqa: SLF001
-        admin = partial(pooled_admin, self._properties, "reader")
-        return KafkaPythonFetcher(client, admin, range_, details=self._details)
+        return KafkaPythonFetcher(client, self._admin, range_, details=self._details)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
@@ -46,6 +47,9 @@ class LibrdkafkaReader(PooledReader[Connection]):
 
     _pool = POOL
 
+    def _admin(self) -> AbstractContextManager[AdminRequests]:
+        return pooled_admin(self._properties, "reader")
+
     def _connect(self, fetch_bytes: int) -> Connection:
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}
         config = client_config(self._properties, "reader", ours)
@@ -55,5 +59,4 @@ class LibrdkafkaReader(PooledReader[Connection]):
         return Connection(open_client(ck.Consumer, config), errors)
 
     def _fetcher(self, client: Connection, range_: Range) -> Fetcher:
-        admin = partial(pooled_admin, self._properties, "reader")
-        return LibrdkafkaFetcher(client, admin, range_, details=self._details)
+        return LibrdkafkaFetcher(client, self._admin, range_, details=self._details)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.compaction import not_compacted, past_table_warning
+from pyspark_upsert_kafka.core.compaction import kept_until_ms, not_compacted, past_table_warning
 
 NOW = 1_000_000
 
@@ -30,7 +30,7 @@ def compacted(lag_ms: int, policy: str = "compact") -> dict[str, str]:
 )
 def test_a_time_older_than_the_lag_of_a_compacted_topic_is_told(settings, at_ms, topics):
     """With the topics and their lags."""
-    warning = past_table_warning(settings, at_ms, NOW)
+    warning = past_table_warning(settings, at_ms, NOW, "option")
 
     if topics is None:
         assert warning is None
@@ -41,8 +41,24 @@ def test_a_time_older_than_the_lag_of_a_compacted_topic_is_told(settings, at_ms,
 
 def test_settings_that_are_not_known_are_told():
     """The broker may not tell them to everybody."""
-    assert "which the broker does not tell" in (past_table_warning(None, NOW - 1, NOW) or "")
-    assert past_table_warning(None, NOW, NOW) is None
+    assert "which the broker does not tell" in (past_table_warning(None, NOW - 1, NOW, "") or "")
+    assert past_table_warning(None, NOW, NOW, "") is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "until_ms"),
+    [
+        (None, 0),
+        ({"t": compacted(0)}, 0),
+        ({"t": compacted(300_000)}, 0),
+        ({"t": compacted(300_001)}, NOW + 1),
+        ({"t": compacted(400_000, "delete,compact")}, NOW + 100_000),
+        ({"t": compacted(400_000, "delete")}, None),
+    ],
+)
+def test_how_long_a_topic_surely_keeps_what_a_snapshot_reads(settings, until_ms):
+    """As its lag says, less five minutes by which clocks may differ; for ever where it is not compacted."""
+    assert kept_until_ms(settings, "t", NOW) == until_ms
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds
@@ -123,8 +125,71 @@ def test_a_snapshot_at_a_time_beyond_the_compaction_lag_is_told(
     )
 
 
-def test_settings_are_not_asked_for_without_need(cluster):
-    """The table as it is now needs none."""
-    plan(cluster, batch(**{"read.mode": "snapshot"}))
+@pytest.mark.parametrize(
+    ("offset", "settings", "told"),
+    [
+        (9, COMPACTED, "(60000). It is right only if that moment is younger."),
+        (9, None, "which the broker does not tell"),
+        (9, {**COMPACTED, "min.compaction.lag.ms": str(2**62)}, None),
+        (9, {**COMPACTED, "cleanup.policy": "delete"}, None),
+        (10, COMPACTED, None),
+        (99, COMPACTED, None),
+    ],
+)
+def test_a_snapshot_that_ends_at_an_earlier_offset_is_told(cluster, caplog, offset, settings, told):
+    """When that was is not known, so it may be beyond any lag; an end at or past the latest offset is no past."""
+    cluster.topic_settings = settings
+    given = {**specific("bounded", f"partition:0,offset:{offset}"), "read.mode": "snapshot"}
 
+    (range_,) = plan(cluster, batch(**given))
+
+    assert (range_.end, range_.kept_until_ms) == (min(offset, 10), None)
+    assert [told in each.getMessage() for each in caplog.records] == (
+        [] if told is None else [True]
+    )
+
+
+LONG_LAG = {**COMPACTED, "min.compaction.lag.ms": "86400000"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "kept_ms"),
+    [
+        ("snapshot", COMPACTED, 0),
+        ("snapshot", None, 0),
+        ("snapshot", LONG_LAG, 86_100_000),
+        ("snapshot", {**LONG_LAG, "cleanup.policy": "delete"}, None),
+        ("snapshot", {**LONG_LAG, "cleanup.policy": "compact,delete"}, 86_100_000),
+        ("changelog", COMPACTED, None),
+    ],
+)
+def test_a_range_of_a_snapshot_knows_until_when_it_is_whole(cluster, mode, settings, kept_ms):
+    """As long as the topic's lag says, less what clocks may differ; a lag that is not known is none."""
+    cluster.topic_settings = settings
+    before = int(time.time() * 1000)
+
+    ranges = plan(cluster, batch(**{"read.mode": mode, "minPartitions": "4"}))
+
+    after = int(time.time() * 1000)
+    kept = {range_.kept_until_ms for range_ in ranges}
+    assert len(ranges) == 4
+    assert len(kept) == 1
+    if kept_ms:
+        assert before + kept_ms <= kept.pop() <= after + kept_ms
+    else:
+        assert kept == {kept_ms}
+
+
+def test_settings_are_asked_for_once_and_not_without_need(cluster):
+    """By a snapshot that reads anything, for all of its topics."""
+    plan(cluster, batch())
     assert cluster.asked_settings == 0
+
+    cluster.create("u")
+    cluster.produce("u")
+    plan(cluster, batch(**{"read.mode": "snapshot", "topic": "t;u"}))
+    assert cluster.asked_settings == 1
+
+    cluster.create("empty")
+    plan(cluster, batch(**{"read.mode": "snapshot", "topic": "empty"}))
+    assert cluster.asked_settings == 1

@@ -10,9 +10,9 @@ import pytest
 from pyspark_upsert_kafka.cli.show import following, key_place, reading
 from pyspark_upsert_kafka.cli.show.counting import counted
 from pyspark_upsert_kafka.cli.show.following import Follower
-from pyspark_upsert_kafka.cli.show.one_key import one_key
+from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
 from pyspark_upsert_kafka.cli.show.planning import Plan
-from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
@@ -60,6 +60,10 @@ class Topic:
         found = self.messages[range_.partition][range_.begin : range_.end]
         keys, values = map(list, zip(*found, strict=True))
         yield RawBatch("t", range_.partition, keys, values, [*range(range_.begin, range_.end)])
+
+    def end(self, range_: Range) -> int:
+        """As `RangeReader.end`."""
+        return len(self.messages[range_.partition])
 
 
 @pytest.fixture
@@ -150,6 +154,26 @@ def test_counts(topic: Topic, more: dict[str, str]) -> None:
     )
     assert counts.first_bad is not None
     assert (counts.first_bad.partition, counts.first_bad.stage) == (1, "key")
+
+
+def test_what_compaction_took_is_found_past_the_planned_end(topic: Topic) -> None:
+    """A key whose message is gone shows its newest row, the others theirs as of the end that was planned."""
+    topic.put(user(1, "a"), user(2, "b"), user(3, "c"), partition=0)
+    one, two = (one_key(f"id={number}", plan().table) for number in (1, 2))
+    planned = plan()
+    reads = [(key, ranges_to_read(planned, key)) for key in (None, one, two)]
+    topic.put(user(1, "A"), user(2, "B"), user(4, "D"), user(3, None), partition=0)
+    topic.messages[0][0] = topic.messages[0][2]  # as if it was never there
+
+    def rows(key: OneKey | None, reading: Reading) -> list[tuple[object, ...]]:
+        found = rows_of(planned, reading, key, prints=False)
+        return sorted(tuple(row.values()) for batch in found for row in batch.to_pylist())
+
+    assert [rows(*each) for each in reads] == [
+        [(1, "A"), (2, "b"), (3, "c"), (4, "D")],
+        [(1, "A")],
+        [(2, "b")],
+    ]
 
 
 def test_changes_are_followed(topic: Topic) -> None:
