@@ -1,0 +1,1 @@
+"""`python -m tools.histories`: see `__main__`."""

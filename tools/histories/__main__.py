@@ -1,0 +1,47 @@
+"""`make histories`: snapshots of a table that is changed and compacted all the time.
+
+Each history has a topic of its own on one broker with small segments and a cleaner without a pause, somebody who upserts,
+deletes and inserts again without one, in transactions or not, and two or three snapshots, read while that goes on, slowly now and
+then: by either client, by one task for each partition or more, read once or twice after they were planned.
+
+What was written is known by key and offset. So of each snapshot is proved that no key is missing that lived from the planning to the end of the reading, that none is there
+twice, and that each row was its key's at some time. The last line is the verdict, and the exit code is 0 only if all hold.
+
+`make histories HISTORIES=10` is a short one.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+from dataclasses import asdict
+
+from pyspark_upsert_kafka import LocalKafka
+from tools.histories.history import CLEANER, Counts, history
+from tools.verdict import verdict
+
+HISTORIES = 100
+
+
+def proof(histories: int, seed: int) -> str:
+    """The whole of it; returns what is said when it holds."""
+    counts = Counts()
+    with LocalKafka(config=CLEANER) as kafka:
+        for number in range(histories):
+            history(kafka.bootstrap_servers, random.Random(seed + number), counts)
+            print(f"histories: {number + 1} of {histories}, {asdict(counts)}", flush=True)
+    said = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in asdict(counts).items())
+    return f"{histories} histories: {said}; no key was missing"
+
+
+def main() -> int:
+    """Prints the verdict."""
+    logging.basicConfig(level=logging.ERROR)
+    histories = int(sys.argv[1]) if len(sys.argv) > 1 else HISTORIES
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(2**32)
+    return verdict("histories", lambda: proof(histories, seed), f" (seed {seed})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""One history: a table that is changed and compacted all the time, snapshots of it, and what must be true of each."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.spark_ddl import spark_columns
+from pyspark_upsert_kafka.core.table import Table, table_to_read
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.source.batch import plan
+from pyspark_upsert_kafka.source.task import ChangeReader, shown_rows
+from tools.histories.writer import Model, Writer
+from tools.local_topics import table
+
+T = TypeVar("T")
+
+CLEANER = {
+    "log.cleaner.backoff.ms": "5",
+    "log.cleaner.threads": "2",
+    "log.segment.delete.delay.ms": "60000",
+}
+"""How a broker compacts all the time."""
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "20",
+    "min.cleanable.dirty.ratio": "0.001",
+}
+
+COLUMNS = "id BIGINT, n BIGINT, _partition INT"
+
+
+class HistoryError(Exception):
+    """What a snapshot lacks, or shows and should not."""
+
+
+@dataclass
+class Counts:
+    """What was seen of histories.
+
+    Args:
+        snapshots: Snapshots that were read.
+        rows: Rows in them.
+        found_late: Of them those that only the part past the planned end held.
+        stale: Rows that had been overwritten when their snapshot was planned.
+    """
+
+    snapshots: int = 0
+    rows: int = 0
+    found_late: int = 0
+    stale: int = 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A snapshot.
+
+    Args:
+        rows: (partition, key, number of its row).
+        begins: Per partition: the end when it was planned, or one from before.
+        ends: Per partition: the end when all was read, or one after.
+    """
+
+    rows: list[tuple[int, int, int]]
+    begins: dict[int, int]
+    ends: dict[int, int]
+
+
+def create_topic(servers: str, partitions: int) -> str:
+    """A topic that is compacted all the time."""
+    name = f"h-{uuid.uuid4().hex[:12]}"
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    admin.create_topics([NewTopic(name, partitions, 1, config=COMPACTED)])[name].result()
+    return name
+
+
+def history(servers: str, random: Random, counts: Counts) -> None:
+    """A topic, its writer, and two or three snapshots of it, of which some are read twice.
+
+    Raises:
+        HistoryError: A snapshot is wrong.
+    """
+    partitions = random.choice([1, 2, 3])
+    topic = create_topic(servers, partitions)
+    keys = random.choice([50, 500, 3000])
+    transactional = random.random() < 0.4
+    writer = Writer(servers, topic, keys, random, transactional=transactional)
+    writer.fill()
+    writer.start()
+    found = []
+    try:
+        for _ in range(random.choice([2, 3])):
+            options, columns = snapshot_options(servers, topic, random, committed=transactional)
+            found += list(snapshots(options, columns, random))
+    finally:
+        model = writer.stop()
+    for each in found:
+        check(model, each, counts)
+
+
+def snapshot_options(
+    servers: str, topic: str, random: Random, *, committed: bool
+) -> tuple[ReadOptions, Table]:
+    """How a snapshot is read: by either client, by one task for a partition or more."""
+    client = random.choice(["librdkafka", "librdkafka", "kafka-python"])
+    if committed:
+        client = "librdkafka"
+    level = "read_committed" if committed else "read_uncommitted"
+    given = {**table(servers, topic), "kafka.client": client, "properties.isolation.level": level}
+    if random.random() < 0.5:
+        given["properties.max.partition.fetch.bytes"] = "10000"
+    if random.random() < 0.5:
+        given["minPartitions"] = str(random.choice([4, 7]))
+    options = read_options(given, format_options, stream=False)
+    return options, table_to_read(spark_columns(COLUMNS), options)
+
+
+def snapshots(options: ReadOptions, columns: Table, random: Random) -> Iterator[Found]:
+    """A snapshot that is planned once and read once or twice, slowly now and then."""
+    client = load_client(options.table.client)
+    with closing(client.cluster(options.table.properties, "driver")) as cluster:
+        ranges = plan(cluster, options)
+        for _ in range(random.choice([1, 1, 2])):
+            rows = []
+            for range_ in ranges:
+                time.sleep(random.choice([0.0, 0.0, 0.3]))
+                rows += read(range_, options, columns, random)
+            topics = cluster.topics(options.table.topics)
+            latest = cluster.view(topics, committed=options.read_committed).latest
+            yield Found(
+                rows,
+                {range_.partition: range_.end for range_ in ranges},
+                {place.partition: end for place, end in latest.items()},
+            )
+
+
+def read(
+    range_: Range, options: ReadOptions, columns: Table, random: Random
+) -> list[tuple[int, int, int]]:
+    """The rows of a range, as a task reads them."""
+    changes = slowly(ChangeReader(columns, options).read(range_), random)
+    batches = [rows.columns for rows in shown_rows(changes, range_, columns, options)]
+    return [
+        (partition.as_py(), id_.as_py(), number.as_py())
+        for id_s, numbers, partitions in batches
+        for id_, number, partition in zip(id_s, numbers, partitions, strict=True)
+    ]
+
+
+def slowly(each: Iterable[T], random: Random) -> Iterator[T]:
+    """The same, sometimes with pauses in which much is written and compacted."""
+    pause = random.choice([0.0, 0.0, 0.05, 0.2])
+    for one in each:
+        yield one
+        time.sleep(pause * random.random())
+
+
+def check(model: Model, found: Found, counts: Counts) -> None:
+    """Whether a snapshot lacks no key that lived all the time, and shows no row that never was.
+
+    Raises:
+        HistoryError: It does.
+    """
+    if len({(partition, key) for partition, key, _ in found.rows}) < len(found.rows):
+        raise HistoryError("A key is there twice.")
+    counts.snapshots += 1
+    counts.rows += len(found.rows)
+    for partition, begin in found.begins.items():
+        rows = {key: number for place, key, number in found.rows if place == partition}
+        before = model.at(partition, begin)
+        since = model.between(partition, begin, found.ends[partition])
+        deleted = {change.key for change in since if change.number is None}
+        lived = {key for key, number in before.items() if number is not None} - deleted
+        if lived - rows.keys():
+            missing = sorted(lived - rows.keys())
+            raise HistoryError(
+                f"{len(missing)} of {len(lived)} keys of partition {partition} are missing, the first is {missing[0]}."
+            )
+        later = {(change.key, change.number) for change in since}
+        ever = {(change.key, change.number) for change in model.between(partition, 0, begin)}
+        for row in rows.items():
+            if row not in later and row not in ever:
+                raise HistoryError(f"Partition {partition} never had the row {row}.")
+            counts.found_late += row in later
+            counts.stale += row not in later and before[row[0]] != row[1]
