@@ -6,18 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.arrow import polars_key
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import Share
 from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.row_hash import row_hashes
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.decoded_side import decode_side
 from pyspark_upsert_kafka.source.selection import Mask, Selection
 from pyspark_upsert_kafka.source.sides import key_side
-
-_SEED = 7
-"""Any number, the same in all tasks."""
 
 
 class KeyShares:
@@ -41,7 +38,7 @@ class KeyShares:
         keys = decode_side(batch.keys, self._decoder, "key")
         shares = np.zeros(len(batch), dtype=np.uint64)
         has_row = keys.index >= 0
-        shares[has_row] = (hashes(keys.rows) % share.count)[keys.index[has_row]]
+        shares[has_row] = (row_hashes(keys.rows) % share.count)[keys.index[has_row]]
         mask: Mask = shares == share.index
         return batch.where(mask)
 
@@ -72,13 +69,6 @@ def _equal(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
     equal = pc.fill_null(pc.equal(column, other), False)
     if not pa.types.is_floating(column.type):
         return equal
-    return pc.or_(equal, pc.and_(pc.is_nan(column), pc.is_nan(other)))
-
-
-def hashes(keys: pa.RecordBatch) -> np.ndarray:
-    """A hash of each row, the same in every process that has the same polars."""
-    import polars as pl  # most tasks share no keys, and polars is a sixth of what a new worker imports
-
-    columns = [pl.from_arrow(polars_key(column)) for column in keys.columns]
-    frame = pl.DataFrame(columns, schema=[str(at) for at in range(len(columns))])
-    return frame.hash_rows(_SEED).to_numpy()
+    # NULL is no NaN, as of a message whose key lacks the column.
+    are_nan = pc.and_(pc.is_nan(column), pc.is_nan(other))
+    return pc.or_(equal, pc.fill_null(are_nan, False))

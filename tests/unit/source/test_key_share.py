@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FloatType,
     LongType,
     StringType,
     StructType,
@@ -63,12 +64,16 @@ class Reader:
 
 
 def snapshot(
-    patch: pytest.MonkeyPatch, raw: RawBatch, tasks: int, **more: object
+    patch: pytest.MonkeyPatch,
+    raw: RawBatch,
+    tasks: int,
+    id_type: DataType = LongType(),  # noqa: B008 - types never change
+    **more: object,
 ) -> list[list[dict[str, Any]]]:
     """What each of so many tasks reads."""
     patch.setattr(task, "load_client", lambda name: Reader(raw))
     given_ = options(**more)
-    table = table_to_read(StructType().add("id", LongType()).add("v", LongType()), given_)
+    table = table_to_read(StructType().add("id", id_type).add("v", LongType()), given_)
     ranges = [
         Range("t", 0, 10, 10 + len(raw), share=Share(at, tasks, 1, len(raw))) for at in range(tasks)
     ]
@@ -147,13 +152,17 @@ def test_a_key_that_is_another_in_the_value_is_refused(monkeypatch: pytest.Monke
         snapshot(monkeypatch, raw, 2)
 
 
-def test_a_key_that_only_the_value_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("type_", [LongType(), FloatType(), DoubleType(), StringType()])
+def test_a_key_that_only_the_value_has_is_refused(
+    monkeypatch: pytest.MonkeyPatch, type_: DataType
+) -> None:
     """Tasks share messages by what their keys say, so a later change of the row may be another task's."""
     raw = batch((b"{}", b'{"id":1,"v":1}'), (b'{"id":1}', b'{"id":1,"v":2}'))
 
-    assert snapshot(monkeypatch, raw, 1) == [[{"id": 1, "v": 2}]]
+    (whole,) = snapshot(monkeypatch, raw, 1, id_type=type_)
+    assert [row["v"] for row in whole] == [2]
     with pytest.raises(OptionError, match="offset 10 column 'id' is another in the value"):
-        snapshot(monkeypatch, raw, 2)
+        snapshot(monkeypatch, raw, 2, id_type=type_)
 
 
 def test_a_table_that_does_not_fit_says_how_many_tasks_it_takes(
