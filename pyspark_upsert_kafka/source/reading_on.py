@@ -18,22 +18,38 @@ segment have been closed and cleaned, within each of these parts, of which all b
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.kafka.interfaces import RangeReader
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot, too_large
+from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.source.snapshot import (
+    MemoryLimit,
+    Snapshot,
+    kept_rows,
+    rows_per_key,
+    too_large,
+)
 from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 _MOST_PARTS = 10
 """So many parts are read past the planned end at most."""
+
+_MOST_WITNESSES = 30
+"""So many messages are looked up at most; of a million random ones about fourteen stand for all."""
 
 
 def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
@@ -61,31 +77,53 @@ def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
 class RangeTable:
     """The table in a range: its rows as of the planned end, and those of keys that were found past it alone.
 
+    A row that was found before the planned end may have been overwritten before that end, too, by a message that compaction
+    took before it could be read. That can only be where the key has a message past the planned end. Whether it
+    has been is told by messages that were read: compaction goes from a partition's begin on, and takes what is overwritten before
+    the offset up to which it cleans. So where it took a message because of one past the planned end, it also took each
+    message that stood earlier and was overwritten no later. While the few of these that stand for all the others are
+    still there, all rows are as of the planned end; else those of keys that have a message past it are as of the end of reading.
+
     Args:
         range_: What is read.
         key_columns: The columns of the key.
         options: How it is read.
+        holds: Whether the partition still has the message of an offset.
     """
 
-    def __init__(self, range_: Range, key_columns: tuple[str, ...], options: ReadOptions) -> None:
-        self._range, self._read_to = range_, range_.begin
+    def __init__(
+        self,
+        range_: Range,
+        key_columns: tuple[str, ...],
+        options: ReadOptions,
+        holds: Callable[[int], bool],
+    ) -> None:
+        self._range, self._keys, self._holds = range_, list(key_columns), holds
+        self._read_to = range_.begin
         self._memory = snapshot_bytes(options)
-        self._snapshot = Snapshot(key_columns, MemoryLimit(self._memory, self._too_large))
-        self._is_past_end = False
+        self._found = Snapshot(key_columns, MemoryLimit(self._memory, self._too_large))
+        self._late: _Late | None = None
 
-    def add(self, batch: RawBatch, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
+    def add(self, batch: RawBatch, rows: pa.RecordBatch, read: Rows) -> None:
         """Adds the changes of a batch of messages.
+
+        Args:
+            batch: The messages.
+            rows: Columns of their rows, those of the key among them; none has an empty name.
+            read: All that was read of them.
 
         Raises:
             OptionError: The table takes more memory than the options allow.
         """
         if not len(batch):
             return
-        if not self._is_past_end and batch.offsets[0] >= self._range.end:
-            self._is_past_end = True
-            self._snapshot.settle()
-        self._read_to = min(batch.offsets[-1] + 1, self._range.end)
-        self._snapshot.add(rows, deletes)
+        if batch.offsets[0] < self._range.end:
+            self._read_to = batch.offsets[-1] + 1
+            self._found.add(_with(rows, read.offsets_in(batch)), read.deletes)
+            return
+        if self._late is None:
+            self._late = self._nothing_late()
+        self._late.add(rows, self._keys, read.offsets_in(batch), read.deletes)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The rows; each batch is released when it has been returned.
@@ -93,7 +131,104 @@ class RangeTable:
         Raises:
             OptionError: The table takes more memory than the options allow.
         """
-        return self._snapshot.rows()
+        found = self._found.rows() if self._late is None else self._with_late(self._late)
+        return (rows.remove_column(rows.num_columns - 1) for rows in found)
+
+    def _with_late(self, late: _Late) -> Iterator[pa.RecordBatch]:
+        found, newest, firsts = (
+            list(each.rows()) for each in (self._found, late.newest, late.firsts)
+        )
+        # The last row of each key is the one that is shown.
+        both = [*newest, *found] if self._stand(found, firsts) else [*found, *newest]
+        kept, begin = kept_rows([rows.select(self._keys) for rows in both]), 0
+        for rows in both:
+            mask = pa.array(kept[begin : begin + rows.num_rows])
+            begin += rows.num_rows
+            is_late = pa.types.is_boolean(rows.columns[-1].type)
+            yield rows.filter(pc.and_not(mask, rows.columns[-1]) if is_late else mask)
+
+    def _stand(self, found: Sequence[pa.RecordBatch], firsts: Sequence[pa.RecordBatch]) -> bool:
+        """Whether what was found was the newest of its key at the planned end."""
+        count = sum(rows.num_rows for rows in found)
+        keys = [rows.select(self._keys) for rows in (*found, *firsts)]
+        if not keys:
+            return True
+        first, last = rows_per_key(keys, "min", "max")
+        in_both = (first < count) & (last >= count)
+        offsets = np.concatenate([rows.columns[-1].to_numpy() for rows in (*found, *firsts)])
+        told_by = witnesses(offsets[first[in_both]], offsets[last[in_both]])
+        return len(told_by) <= _MOST_WITNESSES and all(map(self._holds, told_by))
+
+    def _nothing_late(self) -> _Late:
+        taken = self._found.size()
+
+        def too_large_with_late(size: int) -> OptionError:
+            return self._too_large(taken + 2 * size)
+
+        limit = MemoryLimit((self._memory - taken) // 2, too_large_with_late)
+        return _Late(Snapshot(self._keys, limit), Snapshot(self._keys, limit, which="first"))
 
     def _too_large(self, size: int) -> OptionError:
         return too_large(self._range, self._read_to, size, self._memory)
+
+
+@dataclass(frozen=True)
+class _Late:
+    """What was found past the planned end.
+
+    Args:
+        newest: The newest change of each key, with whether it is a delete.
+        firsts: The key of the first change of each key, with its offset.
+    """
+
+    newest: Snapshot
+    firsts: Snapshot
+
+    def add(
+        self,
+        rows: pa.RecordBatch,
+        keys: list[str],
+        offsets: np.ndarray,
+        deletes: pa.BooleanArray | None,
+    ) -> None:
+        """Adds changes."""
+        none = pa.array(np.zeros(rows.num_rows, dtype=bool))
+        self.newest.add(_with(rows, none if deletes is None else deletes), None)
+        self.firsts.add(_with(rows.select(keys), offsets), None)
+
+
+def witnesses(offsets: np.ndarray, overwritten: np.ndarray) -> list[int]:
+    """Of messages those that stand for all: each other one stands later than one of these, and was overwritten later.
+
+    Args:
+        offsets: Where each stands.
+        overwritten: Where the message stands that has overwritten it.
+
+    >>> witnesses(np.array([7, 5, 9]), np.array([20, 30, 25]))
+    [5, 7]
+    """
+    order = np.argsort(offsets)
+    by_place = overwritten[order]
+    earliest = np.minimum.accumulate(by_place)
+    stands_for = np.ones(len(order), dtype=bool)
+    stands_for[1:] = by_place[1:] < earliest[:-1]
+    found: list[int] = offsets[order][stands_for].tolist()
+    return found
+
+
+def holds(reader: RangeReader, range_: Range, offset: int) -> bool:
+    """Whether the partition of a range still has a message that was read.
+
+    Raises:
+        BrokerError: The broker stays away, or refuses.
+    """
+    try:
+        return any(map(len, reader.read(replace(range_, begin=offset, end=offset + 1))))
+    except DataLossError as error:
+        logger.info("Offset %d is gone: %s", offset, error)
+        return False
+
+
+def _with(rows: pa.RecordBatch, column: Any) -> pa.RecordBatch:
+    """The rows with one more column, of no name."""
+    return rows.append_column("", pa.array(column))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +25,7 @@ from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_messag
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side
 from pyspark_upsert_kafka.source.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.metadata import metadata_array
-from pyspark_upsert_kafka.source.selection import Selection, select
+from pyspark_upsert_kafka.source.selection import Indexes, Selection, select
 from pyspark_upsert_kafka.source.sides import key_side, value_side
 from pyspark_upsert_kafka.time_zone import utc_timestamps
 
@@ -40,14 +41,21 @@ class Rows:
         columns: One array per column of the table, all of one length.
         deletes: Whether each row is a delete; None = no row is.
         bad: The messages that cannot be decoded, in offset order.
+        places: The place of each row's message in the batch; None = each message has a row.
     """
 
     columns: list[pa.Array]
     deletes: pa.BooleanArray | None
     bad: list[BadMessage]
+    places: Indexes | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    def offsets_in(self, batch: RawBatch) -> np.ndarray:
+        """The offset of each row's message in the batch that was decoded."""
+        offsets = np.asarray(batch.offsets, dtype=np.int64)
+        return offsets if self.places is None else offsets[self.places]
 
 
 class RowDecoder:
@@ -96,7 +104,8 @@ class RowDecoder:
         hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
         selection = select(batch, deletes, bad, hidden=hidden, keep_deletes=self._keep_deletes)
         columns = [self._column(field, selection, keys, values) for field in self._schema]
-        return Rows(columns, None if deletes is None else selection.take(pa.array(deletes)), bad)
+        shown_deletes = None if deletes is None else selection.take(pa.array(deletes))
+        return Rows(columns, shown_deletes, bad, selection.indexes)
 
     def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, DecodedSide]:
         values = decode_side(batch.values, self._value, "value")

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,9 @@ _ROW_BYTES = 128
 
 _OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
 """The size of a returned batch, at most about: in rows, or in bytes where rows are large."""
+
+
+Which = Literal["first", "last"]
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,20 @@ class Snapshot:
     Args:
         key_columns: The columns of the key.
         limit: What all of it may take; None = any.
+        which: Which change of each key is kept.
     """
 
-    def __init__(self, key_columns: Sequence[str], limit: MemoryLimit | None = None) -> None:
-        self._keys = list(key_columns)
+    def __init__(
+        self,
+        key_columns: Sequence[str],
+        limit: MemoryLimit | None = None,
+        which: Which = "last",
+    ) -> None:
+        self._keys, self._which = list(key_columns), which
         self._limit = limit
         self._reduce_at = _REDUCE_AT if limit is None else min(_REDUCE_AT, limit.size // 2)
         self._batches: list[pa.RecordBatch] = []
         self._deletes: list[pa.BooleanArray | None] = []
-        self._settled: list[pa.RecordBatch] = []
         self._kept = self._pending = 0
 
     def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
@@ -99,15 +108,14 @@ class Snapshot:
         if self._pending > max(self._reduce_at, self._kept):
             self._reduce()
 
-    def settle(self) -> None:
-        """Settles the rows that there are: what is added from now on counts only for keys that have none.
+    def size(self) -> int:
+        """Bytes that it takes, as its limit counts them.
 
         Raises:
             Exception: That of the limit: the table takes more.
         """
         self._reduce()
-        self._settled += self._batches
-        self._batches, self._deletes = [], []
+        return 2 * self._kept
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The table in offset order; each batch is released when it has been returned.
@@ -116,8 +124,6 @@ class Snapshot:
             Exception: That of the limit: the table takes more.
         """
         self._reduce()
-        self._batches = [*self._settled, *self._batches]
-        self._settled = []
         self._batches.reverse()
         return iter(self._pop, None)
 
@@ -129,16 +135,14 @@ class Snapshot:
             return
         self._batches = list(_joined(self._last_changes()))
         self._deletes = [None] * len(self._batches)
-        self._kept, self._pending = sum(map(_memory, [*self._settled, *self._batches])), 0
+        self._kept, self._pending = sum(map(_memory, self._batches)), 0
         # As much again comes before the next time.
         if self._limit is not None and 2 * self._kept > self._limit.size:
             raise self._limit.error(2 * self._kept)
 
     def _last_changes(self) -> Iterator[pa.RecordBatch]:
         """The batches without overwritten rows; each original is released as soon as it is filtered."""
-        # Settled rows come last, since they stand whatever else there is of their keys.
-        together = [*self._batches, *self._settled]
-        last = _last_per_key([batch.select(self._keys) for batch in together])
+        last = kept_rows([batch.select(self._keys) for batch in self._batches], self._which)
         begin = 0
         waiting = deque(zip(self._batches, self._deletes, strict=True))
         self._batches = []
@@ -156,8 +160,16 @@ def _memory(batch: pa.RecordBatch) -> int:
     return int(batch.get_total_buffer_size() + _ROW_BYTES * batch.num_rows)
 
 
-def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
-    """For every row whether it is the last one of its key."""
+def kept_rows(keys: Sequence[pa.RecordBatch], which: Which = "last") -> np.ndarray:
+    """For every row whether it is the last one of its key, or the first one."""
+    (chosen,) = rows_per_key(keys, "max" if which == "last" else "min")
+    kept = np.zeros(sum(batch.num_rows for batch in keys), dtype=bool)
+    kept[chosen] = True
+    return kept
+
+
+def rows_per_key(keys: Sequence[pa.RecordBatch], *which: Literal["min", "max"]) -> list[np.ndarray]:
+    """For every key the number of its first row (``min``), or of its last one (``max``)."""
     table = pa.Table.from_batches(keys)
     # Arrow groups by bits, which differ among floats that are equal as keys.
     columns = [canonical_floats(column) for column in table.columns]
@@ -165,9 +177,8 @@ def _last_per_key(keys: Sequence[pa.RecordBatch]) -> np.ndarray:
     names = [str(at) for at in range(len(columns))]
     rows = pa.chunked_array([pa.array(np.arange(table.num_rows))])
     grouped = pa.table([*columns, rows], [*names, "row"]).group_by(names, use_threads=False)
-    last = np.zeros(table.num_rows, dtype=bool)
-    last[grouped.aggregate([("row", "max")]).column("row_max").to_numpy()] = True
-    return last
+    found = grouped.aggregate([("row", each) for each in which])
+    return [found.column(f"row_{each}").to_numpy() for each in which]
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.error_handling import ErrorHandler, error_handler
 from pyspark_upsert_kafka.source.key_share import KeyShares
-from pyspark_upsert_kafka.source.reading_on import RangeTable, batches_past
+from pyspark_upsert_kafka.source.reading_on import RangeTable, batches_past, holds
 from pyspark_upsert_kafka.source.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.time_zone import session_time_zone
 from pyspark_upsert_kafka.worker_garbage import freeze_modules
@@ -47,7 +47,7 @@ def read_ranges(
     for range_ in ranges:
         is_last = last[range_.topic, range_.topic_id] is range_
         changes = reader.read(range_, is_last=is_last)
-        for rows in shown_rows(changes, range_, table, options):
+        for rows in shown_rows(changes, range_, reader):
             if len(rows):
                 yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
@@ -64,6 +64,7 @@ class ChangeReader:
     def __init__(
         self, table: Table, options: ReadOptions, handle_errors: ErrorHandler | None = None
     ) -> None:
+        self.table, self.options = table, options
         self._handle_errors = handle_errors or error_handler(options)
         self._reader = load_client(options.table.client).reader(
             options.table.properties,
@@ -89,6 +90,15 @@ class ChangeReader:
                 if rows.bad:
                     self._handle_errors(batch, rows.bad)
                 yield batch, rows
+
+    def table_of(self, range_: Range, key_columns: tuple[str, ...]) -> RangeTable:
+        """The table of a range that is read, for its changes to be added.
+
+        Args:
+            range_: The range.
+            key_columns: The names of the key's columns among those that are added.
+        """
+        return RangeTable(range_, key_columns, self.options, partial(holds, self._reader, range_))
 
 
 class RangeDecoder:
@@ -143,26 +153,31 @@ def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple
 
 
 def shown_rows(
-    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, table: Table, options: ReadOptions
+    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, reader: ChangeReader
 ) -> Iterator[Rows]:
     """The rows that a read shows of a range's changes: a snapshot the last one of each key, another all.
+
+    Args:
+        changes: The changes, or some of them.
+        range_: Their range.
+        reader: What has read them.
 
     Raises:
         OptionError: A snapshot takes more memory than the options allow.
     """
-    if options.mode == "snapshot":
-        return _last_rows(changes, range_, table, options)
+    if reader.options.mode == "snapshot":
+        return _last_rows(changes, range_, reader)
     return (rows for _, rows in changes)
 
 
 def _last_rows(
-    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, table: Table, options: ReadOptions
+    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, reader: ChangeReader
 ) -> Iterator[Rows]:
     """The last change of each key, if it is not a delete."""
-    schema = arrow_schema(table.schema)
-    found = RangeTable(range_, table.key_names, options)
+    schema = arrow_schema(reader.table.schema)
+    found = reader.table_of(range_, reader.table.key_names)
     for batch, rows in changes:
-        found.add(batch, nullable(rows, schema), rows.deletes)
+        found.add(batch, nullable(rows, schema), rows)
     for each in found.rows():
         yield Rows(each.columns, None, [])
 

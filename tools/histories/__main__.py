@@ -5,7 +5,7 @@ deletes and inserts again without one, in transactions or not, and two or three 
 then: by either client, by one task for each partition or more, read once or twice after they were planned.
 
 What was written is known by key and offset. So of each snapshot is proved that no key is missing that lived from the planning to the end of the reading, that none is there
-twice, and that each row was its key's at some time. The last line is the verdict, and the exit code is 0 only if all hold.
+twice, and that each row was its key's at some time between these two. The last line is the verdict, and the exit code is 0 only if all hold.
 
 `make histories HISTORIES=10` is a short one.
 """

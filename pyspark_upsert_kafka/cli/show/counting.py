@@ -13,9 +13,9 @@ from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage
-from pyspark_upsert_kafka.source.reading_on import RangeTable
 from pyspark_upsert_kafka.source.rows import Rows
 from pyspark_upsert_kafka.source.task import ChangeReader
 
@@ -70,7 +70,7 @@ def counted(planned: Plan) -> Counts:
     ranges = ranges_to_read(replace(planned, options=options), None).ranges
     with closing(ReadProgress(sum(range_.size for range_ in ranges))) as progress:
         for range_ in ranges:
-            keys = _Keys(planned, range_)
+            keys = _Keys(planned.table, range_, reader)
             for batch, rows in watched(reader.read(range_), range_, progress):
                 counts.messages += len(batch)
                 if is_keyed:
@@ -83,16 +83,15 @@ def counted(planned: Plan) -> Counts:
 class _Keys:
     """The live keys of a range."""
 
-    def __init__(self, planned: Plan, range_: Range) -> None:
-        names = planned.table.key_names
-        self._places = [planned.table.schema.names.index(name) for name in names]
+    def __init__(self, table: Table, range_: Range, reader: ChangeReader) -> None:
+        self._places = [table.schema.names.index(name) for name in table.key_names]
         self._names = tuple(str(place) for place in self._places)
-        self._table = RangeTable(range_, self._names, planned.options)
+        self._table = reader.table_of(range_, self._names)
 
     def add(self, batch: RawBatch, rows: Rows) -> None:
         """Adds changes."""
         columns = [rows.columns[place] for place in self._places]
-        self._table.add(batch, pa.RecordBatch.from_arrays(columns, self._names), rows.deletes)
+        self._table.add(batch, pa.RecordBatch.from_arrays(columns, self._names), rows)
 
     def count(self) -> int:
         """How many there are."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,7 +49,10 @@ class OneKey:
         for batch, rows in changes:
             mask = self._mask(rows)
             deletes = None if rows.deletes is None else rows.deletes.filter(mask)
-            yield batch, Rows([column.filter(mask) for column in rows.columns], deletes, rows.bad)
+            chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+            places = chosen if rows.places is None else rows.places[chosen]
+            columns = [column.filter(mask) for column in rows.columns]
+            yield batch, Rows(columns, deletes, rows.bad, places)
 
     def _mask(self, rows: Rows) -> pa.BooleanArray:
         mask = pa.repeat(pa.scalar(True), len(rows))

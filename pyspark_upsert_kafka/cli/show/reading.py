@@ -113,7 +113,7 @@ def _rows(
     with closing(ReadProgress(offsets, prints=prints)) as progress:
         for range_ in ranges:
             found = chosen(watched(reader.read(range_), range_, progress))
-            for rows in shown_rows(found, range_, planned.table, planned.options):
+            for rows in shown_rows(found, range_, reader):
                 if len(rows):
                     yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
