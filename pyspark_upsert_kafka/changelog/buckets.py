@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
 from pyspark_upsert_kafka.core.errors import CheckpointError
+from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024
 """The last rows of a bucket go through a Python worker and the JVM as one value, which must fit into both."""
@@ -57,7 +58,7 @@ class Bucket:
         rows = unpacked(last)
         self.layout.check(rows.schema.metadata[_LAYOUT].decode())
         columns = [
-            rows[field.name].cast(field.type)  # timestamps may have had another time zone
+            _as_now(rows[field.name], field)
             if field.name in rows.column_names
             else pa.nulls(rows.num_rows, field.type)
             for field in schema
@@ -73,3 +74,22 @@ class Bucket:
             f"normalize_changelog: bucket {self.number} of {buckets} has {size:,} bytes of rows, and more than "
             f"{MAX_BUCKET_BYTES:,} are not possible. Start a new checkpoint with buckets={needed}."
         )
+
+
+def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """A column of the state in the type of now: its timestamps may have had another time zone.
+
+    Raises:
+        CheckpointError: A value is NULL that is NOT NULL now.
+    """
+    # Arrow's cast refuses even its own type where a struct that is NULL has a NOT NULL field.
+    if column.type == field.type:
+        return column
+    chunks = [conform(chunk, field.type) for chunk in column.chunks]
+    for chunk in chunks:
+        for path in rows_lacking(chunk, field.with_nullable(True)).values():
+            raise CheckpointError(
+                f"normalize_changelog: {path!r} is NOT NULL now, and NULL in rows that the checkpoint has. "
+                "Go on with a column that may be NULL, or start a new checkpoint."
+            )
+    return pa.chunked_array(chunks, field.type)

@@ -122,6 +122,40 @@ def test_columns_of_the_checkpoint(files: Files, tmp_path: Path) -> None:
             run_to_end(sink.start(normalize_changelog(frame, ["id"], buckets)))
 
 
+@keeps_state
+def test_null_structs_of_not_null_fields(files: Files, tmp_path: Path) -> None:
+    """Spark's own columns have NULL under them; the rows are kept from micro-batch to micro-batch, nested ones too."""
+    files.add((1, "a"), (2, "none"), (3, "none"))
+    files.add((1, "none"), (2, "none"), (3, "c"))
+    files.add((1, "b"), (2, None), (3, None))
+    # A struct with a field that is NOT NULL, and NULL for some rows.
+    part = f.when(f.col("name") != "none", f.struct(f.coalesce("name", f.lit("")).alias("c")))
+    nested = f.when(f.col("id") < 3, f.struct(f.array(part), f.array(f.array(part)).alias("twice")))
+    frame = files.stream().select(
+        "*", part.alias("s"), f.array(part).alias("a"), f.create_map(f.lit("k"), part).alias("m"),
+        nested.alias("n"), f.array(f.create_map(f.lit("k"), part)).alias("l"),
+    )  # fmt: skip
+    sink = Batches(tmp_path / "checkpoint")
+
+    run_to_end(sink.start(normalize_changelog(frame, ["id"], 2)))
+
+    a, b, c, none = ((held, [held], {"k": held}) for held in (("a",), ("b",), ("c",), None))
+    assert {
+        number: sorted((row[4], row[0], row[5:8]) for row in made)
+        for number, made in sink.rows.items()
+        if made
+    } == {
+        0: [("insert", 1, a), ("insert", 2, none), ("insert", 3, none)],
+        1: [("update_postimage", 1, none), ("update_postimage", 3, c),
+            ("update_preimage", 1, a), ("update_preimage", 3, none)],
+        2: [("delete", 2, none), ("delete", 3, c),
+            ("update_postimage", 1, b), ("update_preimage", 1, none)],
+    }  # fmt: skip
+    twice = {(row[0], row[5]): row[8:10] for made in sink.rows.values() for row in made}
+    assert twice[1, None] == (([None], [[None]]), [{"k": None}])
+    assert twice[3, ("c",)] == (None, [{"k": ("c",)}])
+
+
 @pytest.mark.connect
 @keeps_state
 def test_a_topic_in_micro_batches(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:

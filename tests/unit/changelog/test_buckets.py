@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.packing import NO_KEYS, by_bucket, packed, unpacked
 from pyspark_upsert_kafka.core.errors import CheckpointError
+from pyspark_upsert_kafka.formats.conform import conform
 
 METADATA = [
     ("_change_type", pa.string()),
@@ -86,6 +87,88 @@ def test_another_time_zone_of_the_session() -> None:
     _, whole = bucket().apply(last, [changes({"id": 1, "seen": 5}, zone="Asia/Tokyo")])
 
     assert kinds(whole) == []
+
+
+PART = [pa.field("c", pa.int64(), nullable=False), pa.field("at", pa.timestamp("us", "UTC"), nullable=False)]  # fmt: skip
+NULL_STRUCT = pa.StructArray.from_arrays(
+    [pa.nulls(2, field.type) for field in PART], fields=PART, mask=pa.array([True, True])
+)
+"""As Spark has them: its fields are NULL too, though each is NOT NULL."""
+
+
+def _not_null(name: str, values: pa.Array) -> list[pa.Field]:
+    return [pa.field(name, values.type, nullable=False)]
+
+
+def _null_around(values: pa.Array) -> pa.Array:
+    """A NULL struct around them, and one of which they are the only field."""
+    fields = _not_null("inner", values)
+    return pa.StructArray.from_arrays([values], fields=fields, mask=pa.array([False, True]))
+
+
+def _listed(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, 2, 2], pa.int32()), values)
+
+
+def _mapped(values: pa.Array) -> pa.Array:
+    keys = pa.array(["a", "b"])
+    return pa.MapArray.from_arrays(pa.array([0, 2, 2], pa.int32()), keys, values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        NULL_STRUCT,
+        _listed(NULL_STRUCT),
+        _mapped(NULL_STRUCT),
+        _null_around(_listed(NULL_STRUCT)),
+        _null_around(_mapped(NULL_STRUCT)),
+        _listed(_mapped(NULL_STRUCT)),
+    ],
+    ids=["struct", "array", "map", "struct of array", "struct of map", "array of maps"],
+)
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_null_structs_of_not_null_fields(values: pa.Array, zone: str) -> None:
+    """A state with them is read again, by themselves, in arrays, maps and structs, in another time zone too."""
+
+    def upserts(held: pa.Array) -> bytes:
+        table = unpacked(changes({"id": 1}, {"id": 2}, part=held.type))
+        return packed(table.set_column(2, table.field("part"), held))
+
+    layout = replace(LAYOUT, columns={**LAYOUT.columns, "part": "as it is"})
+    now = bucket("id", "seen", "part", layout=layout)
+    last, whole = now.apply(None, [upserts(values)])
+    assert kinds(whole) == ["insert"] * 2
+
+    last, whole = now.apply(last, [upserts(conform(values, _in_zone(values.type, zone)))])
+
+    assert kinds(whole) == []
+    assert unpacked(last)["part"].to_pylist() == values.to_pylist()
+
+
+def _in_zone(kind: pa.DataType, zone: str) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_in_zone(each.type, zone)) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, kind.item_field.with_type(_in_zone(kind.item_type, zone)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_zone(kind.value_type, zone)))
+    return pa.timestamp("us", zone) if pa.types.is_timestamp(kind) else kind
+
+
+def test_a_field_that_became_not_null() -> None:
+    """A NULL that the state has under it is never shown as a value."""
+    layout = replace(LAYOUT, columns={**LAYOUT.columns, "part": "struct<c:bigint>"})
+    now = bucket("id", "seen", "part", layout=layout)
+    nullable, strict = (pa.struct([pa.field("c", pa.int64(), nullable=n)]) for n in (True, False))
+    one = {"id": 1, "part": {"c": 1}}
+    good, _ = now.apply(None, [changes(one, {"id": 2}, part=nullable)])
+    bad, _ = now.apply(None, [changes({"id": 1, "part": {"c": None}}, part=nullable)])
+
+    _, whole = now.apply(good, [changes(one, {"id": 2}, part=strict)])
+    assert kinds(whole) == []
+    with pytest.raises(CheckpointError, match=r"'part\.c' is NOT NULL now, and NULL in rows"):
+        now.apply(bad, [changes(one, part=strict)])
 
 
 @pytest.mark.parametrize(
