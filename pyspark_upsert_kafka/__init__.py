@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
 )
 from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
-from pyspark_upsert_kafka.interpreter import use_this_interpreter
+from pyspark_upsert_kafka.interpreter import check_running_session, use_this_interpreter
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.changelog.last_changes import last_changes
@@ -82,6 +82,7 @@ _LAZY = {
 }
 
 use_this_interpreter()
+check_running_session()
 
 
 def __getattr__(name: str) -> Any:

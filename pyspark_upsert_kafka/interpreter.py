@@ -7,6 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 
+_PACKAGE = "pyspark_upsert_kafka"
+_HAS_PACKAGE = f"import importlib.util as u, sys; sys.exit(u.find_spec({_PACKAGE!r}) is None)"
+_SECONDS = 10
+"""A Python that has not answered by then is not waited for."""
+
 
 def use_this_interpreter() -> None:
     """Tells a Spark session that is started later to use this Python, where it would use another.
@@ -21,3 +26,55 @@ def use_this_interpreter() -> None:
     default = shutil.which("python3")
     if default is None or Path(default).parent != Path(sys.executable).parent:
         os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def check_running_session() -> None:
+    """Warns when a session that runs already starts its Python workers with a Python that lacks this package.
+
+    It cannot be helped here: the session's JVM keeps the environment with which it was started. Costs nothing where no
+    session runs, or one that uses this Python; raises nothing.
+    """
+    workers = _python_of_session()
+    python = workers and shutil.which(workers)
+    # A Python that is not found here is one of other machines.
+    if python is None or not sys.executable or _is_in_one_folder(python, sys.executable):
+        return
+    if _lacks_package(python):
+        from pyspark_upsert_kafka.core.warning import warn_once
+
+        warn_once(
+            f"The Spark session that runs already starts its Python workers with {python}, which has no {_PACKAGE}: "
+            "Spark does not find the format upsert-kafka there (DATA_SOURCE_NOT_FOUND). spark.stop() does not change it. "
+            "Start this program anew (in a notebook: restart its kernel), and before the session is made: "
+            f"import os; os.environ['PYSPARK_PYTHON'] = '{sys.executable}'"
+        )
+
+
+def _python_of_session() -> str | None:
+    """What starts the workers of the classic session of this process; None = there is no such session."""
+    # Looked up, not imported: a client of Spark Connect has no such module.
+    module = sys.modules.get("pyspark.core.context")
+    context = getattr(getattr(module, "SparkContext", None), "_active_spark_context", None)
+    return getattr(context, "pythonExec", None)
+
+
+def _is_in_one_folder(python: str, other: str) -> bool:
+    # The programs of two environments may be links to one file, so their folders tell.
+    return os.path.realpath(Path(python).parent) == os.path.realpath(Path(other).parent)
+
+
+def _lacks_package(python: str) -> bool:
+    """Whether a Python says that it has no such package."""
+    import subprocess
+
+    try:
+        asked = subprocess.run(
+            [python, "-c", _HAS_PACKAGE],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return asked.returncode == 1

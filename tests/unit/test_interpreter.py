@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyspark import SparkContext
 
-from pyspark_upsert_kafka.interpreter import use_this_interpreter
+from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.interpreter import check_running_session, use_this_interpreter
 
 PYTHONS = ("ours/python3", "ours/python", "other/python3")
 
@@ -55,3 +58,40 @@ def workers_python(tmp_path: Path, monkeypatch) -> Callable[..., str | None]:
 def test_which_python_workers_use(workers_python, path, executable, given, wanted):
     """Ours is named only when Spark would take another; what the user has set stays."""
     assert workers_python(path, executable, given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("workers", "answer", "warned"),
+    [
+        (None, 1, False),
+        ("ours/python", 1, False),
+        ("linked/python", 1, False),
+        ("other/python3", 0, False),
+        ("other/python3", 1, True),
+        ("other/python3", 2, False),
+        ("nowhere/python3", 1, False),
+    ],
+    ids=["no session", "ours", "ours by a link", "has it", "lacks it", "fails", "elsewhere"],
+)
+def test_a_session_that_runs_already(
+    tmp_path, monkeypatch, caplog, workers, answer, warned
+) -> None:
+    """A warning is logged once where the session's Python answers that it has no such package."""
+    for name in PYTHONS:
+        python = tmp_path / name
+        python.parent.mkdir(exist_ok=True)
+        python.write_text(f"#!/bin/sh\nexit {answer}\n")
+        python.chmod(0o755)
+    (tmp_path / "linked").symlink_to(tmp_path / "ours")
+    session = workers and SimpleNamespace(pythonExec=str(tmp_path / workers))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", session)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "ours/python3"))
+    monkeypatch.setattr(warning, "_warned", set())
+
+    check_running_session()
+    check_running_session()
+
+    assert len(caplog.messages) == warned
+    if warned:
+        assert f"Python workers with {tmp_path}/other/python3, which has no" in caplog.text
+        assert f"os.environ['PYSPARK_PYTHON'] = '{tmp_path}/ours/python3'" in caplog.text
