@@ -6,7 +6,7 @@ likewise. Neither knows of topics, offsets or Spark: messages are bytes, rows ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -105,6 +105,8 @@ class Format:
             the format has no schema.
         check_decoder: Raises what compiling the decoder would raise, at less cost; None = only that tells.
         check_encoder: The same for the encoder.
+        fields: The names of the fields of a message, for a format in which a message may lack every column and is
+            read all the same; None = messages of the format name no fields.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Format:
     columns: SchemaColumns | None = None
     check_decoder: Callable[[CodecSpec], object] | None = None
     check_encoder: Callable[[CodecSpec], object] | None = None
+    fields: Callable[[bytes], Collection[str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ the business of ``pyspark_upsert_kafka.registry``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,7 @@ class RegistryFormat:
         encoder: From a side, and the schema that the user gives (None = none).
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
         options: Its own options, beside those of the registry.
+        fields: As ``Format.fields`` has it; the message is one without its prefix.
     """
 
     name: str
@@ -89,6 +90,7 @@ class RegistryFormat:
     encoder: Callable[[CodecSpec, RegisteredSchema | None], SchemaEncoder]
     columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
     options: tuple[Option, ...] = ()
+    fields: Callable[[bytes], Collection[str]] | None = None
 
     def given(self, side: str, text: str | None) -> RegisteredSchema | None:
         """The schema that a user gives for a side; None = none."""

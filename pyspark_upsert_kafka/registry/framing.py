@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ def framed(format_: RegistryFormat) -> Format:
         partial(_decoder, format_),
         partial(_encoder, format_),
         partial(_columns, format_),
+        fields=format_.fields and partial(_fields, format_.fields),
     )
 
 
@@ -72,6 +73,10 @@ class _RegisteringEncoder:
         if self._compiled is None:
             self._compiled = self._writing.with_prefix(prefix_of(self._schema_id()))
         return self._compiled.encode(rows)
+
+
+def _fields(fields: Callable[[bytes], Collection[str]], message: bytes) -> Collection[str]:
+    return fields(message[PREFIX_LENGTH:])
 
 
 def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:

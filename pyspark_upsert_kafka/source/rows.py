@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_messag
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side
 from pyspark_upsert_kafka.source.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.metadata import metadata_array
+from pyspark_upsert_kafka.source.missing_columns import MissingColumns
 from pyspark_upsert_kafka.source.selection import Indexes, Selection, select
 from pyspark_upsert_kafka.source.sides import key_side, value_side
 from pyspark_upsert_kafka.time_zone import utc_timestamps
@@ -78,7 +79,9 @@ class RowDecoder:
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         key = key_side(table, options)
         self._key = None if key is None else key.decoder()
-        self._value = value_side(table, options).decoder()
+        value = value_side(table, options)
+        self._value = value.decoder()
+        self._missing = MissingColumns(value)
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
         self._in_value = {field.name for field in table.value}
@@ -96,6 +99,7 @@ class RowDecoder:
             TooManyMessagesError: The rows would be too large together; fewer can be decoded.
         """
         keys, values = self._decode_sides(batch)
+        self._missing.look(batch, values)
         deletes = None if self._is_append else values.nulls
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
         # In this order: of a message with two errors, that of the key is reported.

@@ -5,6 +5,8 @@ What compiles and runs the codecs is imported by the tasks that use them, not wh
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS, Settings, settings_of
@@ -48,4 +50,19 @@ def encoder(spec: CodecSpec) -> Encoder:
     return JsonEncoder(spec.schema, check(spec))
 
 
-FORMAT = Format("json", OPTIONS, decoder, encoder, check_decoder=check, check_encoder=check)
+def fields(message: bytes) -> Collection[str]:
+    """The names of the fields of a message that can be read. Raises UnreadableError for another."""
+    from pyspark_upsert_kafka.formats.json.document import parse_object
+
+    return parse_object(message).keys()
+
+
+FORMAT = Format(
+    "json",
+    OPTIONS,
+    decoder,
+    encoder,
+    check_decoder=check,
+    check_encoder=check,
+    fields=fields,
+)

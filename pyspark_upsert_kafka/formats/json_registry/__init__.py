@@ -79,5 +79,12 @@ def _derived(spec: CodecSpec) -> str:
 
 
 FORMAT = RegistryFormat(
-    "json-registry", "JSON", "a JSON Schema", decoder, encoder, columns, OPTIONS
+    "json-registry",
+    "JSON",
+    "a JSON Schema",
+    decoder,
+    encoder,
+    columns,
+    OPTIONS,
+    fields=json_format.fields,
 )
