@@ -59,10 +59,15 @@ class ChangeReader:
         table: The table.
         options: How it is read.
         handle_errors: Called with each batch that has bad messages; None = as the options say.
+        details: What is wanted of each message beyond what the table shows.
     """
 
     def __init__(
-        self, table: Table, options: ReadOptions, handle_errors: ErrorHandler | None = None
+        self,
+        table: Table,
+        options: ReadOptions,
+        handle_errors: ErrorHandler | None = None,
+        details: frozenset[Detail] = frozenset(),
     ) -> None:
         self.table, self.options = table, options
         self._handle_errors = handle_errors or error_handler(options)
@@ -70,7 +75,7 @@ class ChangeReader:
             options.table.properties,
             committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
-            details=_details(table, options),
+            details=details | _details(table, options),
         )
         self._decoder = RangeDecoder(table, options)
 

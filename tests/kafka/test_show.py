@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timezone
 
 import pytest
 
@@ -181,6 +182,27 @@ def test_one_key_leaves_other_partitions_alone(show: Show, broker: Broker) -> No
         == "user_id,region\n3,Asia\n"
     )
     assert show(topic, *TABLE)[0] == 1
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_one_key_that_is_not_there(show: Show, users: str, broker: Broker, output: str) -> None:
+    """Standard error says so, and where and when it was deleted; programs read no word of it."""
+    found = show(users, *TABLE, "--key", "user_id=2", "--output", output)
+    never = show(users, *TABLE, "--key", "user_id=77", "--output", output)
+    (tombstone,) = (each for each in broker.messages(users) if each.value is None)
+    time = datetime.fromtimestamp(tombstone.timestamp / 1000, timezone.utc)
+    deleted = f"{time.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+
+    assert found == (0, never[1], f"no such row; deleted at {deleted} (partition 0, offset 3)\n")
+    assert never[2] == "no such row\n"
+    assert (
+        never[1]
+        == {
+            "table": "+-------+------+\n|user_id|region|\n+-------+------+\n",
+            "json": "",
+            "csv": "user_id,region\n",
+        }[output]
+    )
 
 
 @pytest.mark.parametrize("spelling", ['{ "user_id": 3 }', '{"user_id":3}'])

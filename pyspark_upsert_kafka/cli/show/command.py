@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
 from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_text
 from pyspark_upsert_kafka.cli.show.planning import Plan, planned
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
 from pyspark_upsert_kafka.cli.terminal import printable
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
@@ -67,12 +68,16 @@ def _print(given: argparse.Namespace, plan: Plan, reading: Reading, key: OneKey 
     output = output_named(given.output, plan.table.schema)
     ordered = plan.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
     prints = not ordered and given.output != "table"
-    with closing(rows_of(plan, reading, key, prints=prints)) as found:
+    sought = None if key is None else SoughtKey(key)
+    with closing(rows_of(plan, reading, sought, prints=prints)) as found:
         if ordered:
             note = _write_first(output, found, FirstRows(plan.table.key_names, given.limit))
         else:
             note = _write_found(output, found, given.limit)
     output.end(note)
+    absence = sought and sought.absence(of_row=plan.options.mode == "snapshot")
+    if absence:
+        sys.stderr.write(f"{absence}\n")
 
 
 def _write_first(output: Output, found: Iterable[pa.RecordBatch], first: FirstRows) -> str:

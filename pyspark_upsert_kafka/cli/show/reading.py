@@ -13,7 +13,9 @@ from pyspark_upsert_kafka.cli.show.key_place import KeyPlace
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
+from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
@@ -24,6 +26,9 @@ from pyspark_upsert_kafka.source.task import ChangeReader, shown_rows
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 Changes = Iterator[tuple[RawBatch, Rows]]
+
+_AS_SHOWN: frozenset[Detail] = frozenset()
+_TIMESTAMPS = frozenset({Detail.TIMESTAMP})
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def _ranges(planned: Plan) -> tuple[list[Range], Mapping[str, int]]:
 
 
 def rows_of(
-    planned: Plan, reading: Reading, key: OneKey | None, *, prints: bool
+    planned: Plan, reading: Reading, key: SoughtKey | None, *, prints: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of the ranges, one range after another: the table's, or its changes.
 
@@ -86,29 +91,26 @@ def rows_of(
         UpsertKafkaError: As a batch read would raise it.
     """
     if key is None:
-        yield from _rows(planned, reading.ranges, iter, prints=prints)
+        yield from _rows(planned, reading.ranges, iter, _AS_SHOWN, prints=prints)
         return
-    seen = False
-
-    def only(changes: Changes) -> Changes:
-        nonlocal seen
-        for batch, rows in key.matching(changes):
-            seen = seen or len(rows) > 0
-            yield batch, rows
-
-    yield from _rows(planned, reading.ranges, only, prints=prints)
-    if not seen and reading.elsewhere:
+    yield from _rows(planned, reading.ranges, key.matching, _TIMESTAMPS, prints=prints)
+    if not key.is_seen and reading.elsewhere:
         logger.warning(
             "Every partition is read: the key is not in the one where this connector would write it."
         )
-        yield from _rows(planned, reading.elsewhere, only, prints=prints)
+        yield from _rows(planned, reading.elsewhere, key.matching, _TIMESTAMPS, prints=prints)
 
 
 def _rows(
-    planned: Plan, ranges: Sequence[Range], chosen: Callable[[Changes], Changes], *, prints: bool
+    planned: Plan,
+    ranges: Sequence[Range],
+    chosen: Callable[[Changes], Changes],
+    details: frozenset[Detail],
+    *,
+    prints: bool,
 ) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(planned.table.schema)
-    reader = ChangeReader(planned.table, planned.options)
+    reader = ChangeReader(planned.table, planned.options, details=details)
     offsets = sum(range_.size for range_ in ranges)
     with closing(ReadProgress(offsets, prints=prints)) as progress:
         for range_ in ranges:

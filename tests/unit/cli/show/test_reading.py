@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.cli.show.following import Follower
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
@@ -42,6 +43,7 @@ class Topic:
     clock: Clock
     messages: dict[int, list[Message]] = field(default_factory=lambda: {0: [], 1: []})
     asked: list[Range] = field(default_factory=list)
+    timestamp_type: int = 1
 
     def put(self, *messages: Message, partition: int | None = None) -> None:
         """Appends messages, each where Java's producer puts it, or all to one partition."""
@@ -59,7 +61,17 @@ class Topic:
         self.asked.append(range_)
         found = self.messages[range_.partition][range_.begin : range_.end]
         keys, values = map(list, zip(*found, strict=True))
-        yield RawBatch("t", range_.partition, keys, values, [*range(range_.begin, range_.end)])
+        offsets = [*range(range_.begin, range_.end)]
+        times = [at * 1000 for at in offsets]
+        yield RawBatch(
+            "t",
+            range_.partition,
+            keys,
+            values,
+            offsets,
+            [self.timestamp_type] * len(offsets),
+            times,
+        )
 
     def end(self, range_: Range) -> int:
         """As `RangeReader.end`."""
@@ -93,7 +105,7 @@ def table(planned: Plan, key: str | None = None) -> list[tuple[int, str]]:
     """The rows that are shown."""
     only = None if key is None else one_key(key, planned.table)
     ranges = ranges_to_read(planned, only)
-    batches = rows_of(planned, ranges, only, prints=False)
+    batches = rows_of(planned, ranges, only and SoughtKey(only), prints=False)
     return sorted(tuple(row.values()) for rows in batches for row in rows.to_pylist())
 
 
@@ -174,6 +186,56 @@ def test_what_compaction_took_is_found_past_the_planned_end(topic: Topic) -> Non
         [(1, "A")],
         [(2, "b")],
     ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "more", "said"),
+    [
+        ([user(3, "a")], {}, None),
+        ([user(4, "a")], {}, "no such row"),
+        ([user(3, "a"), user(3, None), user(3, "b")], {}, None),
+        ([user(3, "a"), user(3, None), user(5, "b")], {}, "no such row; deleted at 1970-01-01T00:00:01.000Z (partition 1, offset 1)"),
+        ([user(3, None)], {"read.mode": "changelog"}, None),
+        ([user(5, None)], {"read.mode": "changelog"}, "no such row"),
+        ([user(3, None)], {"read.mode": "changelog", "scan.deletes": "drop"}, "no such row"),
+    ],
+)  # fmt: skip
+def test_a_key_that_has_no_row(
+    topic: Topic, messages: list[Message], more: dict[str, str], said: str | None
+) -> None:
+    """It was never there, or its newest message deletes it; what is shown needs no word."""
+    topic.put(*messages)
+
+    assert absence(plan(**more)) == said
+
+
+def test_a_key_that_is_deleted_in_several_partitions(topic: Topic) -> None:
+    """The newest tombstone is told, and no row is missing while one partition still has it."""
+    topic.put((b'{ "id": 3 }', None), partition=1)  # spelt by another writer: all are read
+    topic.put(user(5, "a"), user(3, None), partition=0)
+    assert absence(plan()) == "no such row; deleted at 1970-01-01T00:00:01.000Z (partition 0, offset 1)"  # fmt: skip
+
+    topic.timestamp_type = 0
+    assert str(absence(plan())).startswith("no such row; deleted (partition ")
+
+    topic.put(user(3, "back"), partition=1)
+    assert absence(plan()) is None
+
+
+def test_a_tombstone_behind_what_cannot_be_read(topic: Topic) -> None:
+    """Its offset is told right although messages before it give no row."""
+    topic.put((b'{"id":3}', b"{"), user(3, "a"), user(3, None), partition=1)
+
+    said = absence(plan(**{"error-handling.mode": "ignore"}))
+    assert said is not None
+    assert said.endswith("(partition 1, offset 2)")
+
+
+def absence(planned: Plan) -> str | None:
+    """What is said of key 3 when all is read."""
+    sought = SoughtKey(key := one_key("id=3", planned.table))
+    list(rows_of(planned, ranges_to_read(planned, key), sought, prints=False))
+    return sought.absence(of_row=planned.options.mode == "snapshot")
 
 
 def test_changes_are_followed(topic: Topic) -> None:
