@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.options.catalog import (
     SPARKS_OWN,
 )
 from pyspark_upsert_kafka.core.options.ddl import Given, with_ddl
-from pyspark_upsert_kafka.core.options.hints import hint
+from pyspark_upsert_kafka.core.options.hints import hint, meant_by
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.properties import PREFIX, one_spelling
 
@@ -55,17 +55,43 @@ def declared_values(
 
 
 def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
-    """Raises OptionError with every unknown name, what each can mean, and the names that are known."""
+    """Raises OptionError with every unknown name, what each can mean, and at the end the names that are known."""
     supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
     known = {*supported, *SPARKS_OWN, *INTERNAL}
     unknown = [name for name in sorted(given) if name not in known and not _is_free(name, given)]
     if unknown:
         raise OptionError(
-            "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
-            + "\n".join(name + _where(name, given) + hint(name, supported) for name in unknown)
-            + "\n\nSupported options:\n\n"
-            + "\n".join(sorted([*supported.values(), "properties.*", "metadata.<column>"]))
+            "Unsupported options found for 'upsert-kafka': "
+            + ", ".join(_told(name, given, supported, formats) for name in unknown)
+            + ".\n\nSupported options, which docs/options.md explains: "
+            + ", ".join(sorted([*supported.values(), "properties.*", "metadata.<column>"]))
+            + "."
         )
+
+
+def _told(
+    name: str, given: Mapping[str, str], supported: Mapping[str, str], formats: FormatOptions
+) -> str:
+    """An unknown option, where it stands, and what it can mean."""
+    why = _of_another_format(name, given, formats) or hint(name, supported)
+    return f"'{name}'{_where(name, given)}{why}"
+
+
+def _of_another_format(name: str, given: Mapping[str, str], formats: FormatOptions) -> str:
+    """Says that the option belongs to a format that the side does not have, if it does."""
+    side, _, rest = name.partition(".")
+    format_ = given.get(f"{side}.format") if side in ("key", "value") else None
+    other = rest.partition(".")[0]
+    if format_ is None or other == format_ or not _is_format(other, side, formats):
+        return ""
+    return f" (it belongs to the format '{other}', and '{side}.format' is '{format_}')"
+
+
+def _is_format(name: str, side: str, formats: FormatOptions) -> bool:
+    try:
+        return bool(formats(name, side))
+    except OptionError:
+        return False
 
 
 def value_of(option: Option, given: Mapping[str, str], prefix: str = "") -> Any:
@@ -110,6 +136,6 @@ def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
     if missing:
         raise OptionError(
             "One or more required options are missing.\n\nMissing required options are:\n\n"
-            + "\n".join(missing)
+            + "\n".join(f"{name}{meant_by(name, given)}" for name in missing)
             + f"\n\nFor example: .option('{missing[0]}', '{examples[missing[0]]}')"
         )

@@ -82,7 +82,7 @@ def test_the_place_of_an_unknown_option() -> None:
             stream=True,
         )
 
-    assert "sink.partitioner (SQL, line 11, column 3)\nzzz\n" in str(error.value)
+    assert "'sink.partitioner' (SQL, line 11, column 3), 'zzz'.\n" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ APPEND = {**KEYLESS, "read.mode": "append"}
 
 
 def formats(name, side):
-    """A format with two options, one of them secret."""
+    """A format with two options, one of them secret; there is none with a letter wrong."""
+    if name not in ("json", "x", "y"):
+        raise OptionError(f"Unknown {side} format '{name}'")
     return (
         Option("ignore-parse-errors", boolean, False, "skip what cannot be read"),
         Option("bearer-auth.token", text, None, "the token for the registry"),
@@ -563,6 +565,10 @@ ANY = (batch, stream, write, sink)
         ({"value.format": ""}, "Invalid value for option 'value.format': expected a value"),
         ({"properties.bootstrap.servers": " "}, MISSING + "properties.bootstrap.servers\n"),
         (
+            {"properties.bootstrap.servers": None, "properties.bootstrap.server": "b:9092"},
+            MISSING + "properties.bootstrap.servers ('properties.bootstrap.server' was given)\n",
+        ),
+        (
             {"key.format": None, "value.format": None, "properties.bootstrap.servers": None},
             MISSING
             + "key.format\nproperties.bootstrap.servers\nvalue.format\n\nFor example: "
@@ -1012,11 +1018,11 @@ def suggestion(name, planned=stream):
     with pytest.raises(OptionError) as error:
         planned(**{name: "x"})
 
-    listed = str(error.value).split("\n\n")
-    assert listed[:2] == ["Unsupported options found for 'upsert-kafka'.", "Unsupported options:"]
-    assert listed[3] == "Supported options:"
-    assert listed[2].startswith(name.lower())
-    return listed[2].removeprefix(name.lower()).strip()
+    first, second = str(error.value).split("\n\n")
+    begin = f"Unsupported options found for 'upsert-kafka': '{name.lower()}'"
+    assert first.startswith(begin)
+    assert second.startswith("Supported options, which docs/options.md explains: connector, ddl, ")
+    return first.removeprefix(begin).removesuffix(".").strip()
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if not name.startswith("properties.")])
@@ -1050,6 +1056,9 @@ def test_a_misspelt_option_gets_the_nearest_name(name):
         ("format", "value.format"),
         ("value.json.ignore-parse-error", "value.json.ignore-parse-errors"),
         ("maxOffsetsPerTriger", "maxOffsetsPerTrigger"),
+        ("sasl.mechanism", "properties.sasl.mechanism"),
+        ("security.protocol", "properties.security.protocol"),
+        ("linger.ms", "properties.linger.ms"),
     ],
 )
 def test_names_of_other_connectors_get_a_hint(name, hint):
@@ -1058,8 +1067,50 @@ def test_names_of_other_connectors_get_a_hint(name, hint):
 
 
 @pytest.mark.parametrize(
-    "name", ["header", "metadata.", "value.csv.null-literal", "sink.partitioner"]
+    ("name", "hint"),
+    [
+        ("propertis.ssl.ca.location", "'properties.ssl.ca.location'"),
+        ("property.linger.ms", "'properties.linger.ms'"),
+        ("propertys.bootstrap.server", "'properties.bootstrap.servers'"),
+        ("properties", "'properties.<name>'"),
+        ("properties.", "'properties.<name>'"),
+        ("metadta.at", "'metadata.at'"),
+        ("metadatas.at", "'metadata.at'"),
+        ("metadata.", "'metadata.<column>'"),
+        ("metadata-at", "'metadata.<column>'"),
+        ("value.jsn.ignore-parse-errors", "'value.json.ignore-parse-errors'"),
+        ("values.json.ignore-parse-errors", "'value.json.ignore-parse-errors'"),
+        ("value.json.ignore-errors", "'value.json.ignore-parse-errors'"),
+        (
+            "json.ignore-parse-errors",
+            "'key.json.ignore-parse-errors' or 'value.json.ignore-parse-errors'",
+        ),
+        ("error-handling", "'error-handling.mode' or 'error-handling.log.target'"),
+    ],
 )
+def test_a_misspelt_part_of_a_family_gets_a_hint(name, hint):
+    """Before a name that is free to choose the prefix can be wrong, as can each part of a format's option."""
+    assert suggestion(name) == f"(Did you mean {hint}?)"
+
+
+@pytest.mark.parametrize("name", ["value.csv.null-literal", "value.csv.nul-literal"])
+def test_an_option_of_another_format_says_so(name):
+    """It is told which format it belongs to, and which one there is."""
+    with pytest.raises(OptionError) as error:
+        read_options({**BASE, name: "x"}, format_options, stream=False)
+
+    assert str(error.value).startswith(
+        f"Unsupported options found for 'upsert-kafka': '{name}' "
+        "(it belongs to the format 'csv', and 'value.format' is 'json').\n"
+    )
+
+
+def test_a_name_that_sparks_source_has_and_this_one_needs_not():
+    """It says what takes its place."""
+    assert suggestion("includeHeaders") == "(a column '_headers' in the schema shows them)"
+
+
+@pytest.mark.parametrize("name", ["header", "value.cvs.null-literal", "sink.partitioner"])
 @pytest.mark.parametrize("planned", ANY, ids=["batch", "stream", "write", "upsert_sink"])
 def test_an_unknown_name_without_a_likeness_gets_no_hint(planned, name):
     """Nothing is suggested that has nothing to do with it."""
@@ -1068,7 +1119,7 @@ def test_an_unknown_name_without_a_likeness_gets_no_hint(planned, name):
 
 def test_a_prefix_alone_is_no_option():
     """`properties.` and `metadata.` need a name behind them."""
-    with pytest.raises(OptionError, match=r"options:\n\nmetadata\.\nproperties\."):
+    with pytest.raises(OptionError, match=r"'metadata\.' .* 'properties\.' "):
         batch(**{"properties.": "x", "metadata.": "topic"})
 
 
@@ -1079,10 +1130,10 @@ def test_all_unknown_names_are_told_at_once():
 
     text_ = str(error.value)
     assert text_.startswith(
-        "Unsupported options found for 'upsert-kafka'.\n\nUnsupported options:\n\n"
-        "topics (Did you mean 'topic'?)\nzzz\n\nSupported options:\n\nconnector\nddl\n"
+        "Unsupported options found for 'upsert-kafka': 'topics' (Did you mean 'topic'?), 'zzz'.\n\n"
+        "Supported options, which docs/options.md explains: connector, ddl, "
     )
-    supported = text_.split("Supported options:\n\n")[1].split("\n")
+    supported = text_.split("explains: ")[1].removesuffix(".").split(", ")
     assert {*OPTIONS, "properties.*", "metadata.<column>", "key.json.ignore-parse-errors"} <= {
         *supported
     }
