@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     )
 
 
+_EMPTY_LINE = "\r\x1b[K"
+"""To the line's begin, and erased to its end: Spark leaves the cursor behind its progress bar."""
+
+
 class ProgressListener(StreamingQueryListener):
     """Knows, for each source of the format ``upsert-kafka`` in a running query, lag, rows and bad messages.
 
@@ -31,7 +35,8 @@ class ProgressListener(StreamingQueryListener):
     listened to. It works in a classic session and over Spark Connect, where it runs in the client.
 
     Args:
-        print_to: Where one line for each micro-batch is written; None = nowhere.
+        print_to: Where one line for each micro-batch is written; None = nowhere. On a terminal it takes the place of
+            Spark's progress bar, which is drawn again below it.
 
     Example:
         ```python
@@ -87,6 +92,8 @@ class ProgressListener(StreamingQueryListener):
         """Writes a line; a file that takes none gets no more, since Spark's listeners must not fail."""
         encoding = getattr(file, "encoding", None) or "utf-8"
         try:
+            if _is_terminal(file):
+                file.write(_EMPTY_LINE)
             file.write(line.encode(encoding, "backslashreplace").decode(encoding))
             file.flush()
         except (OSError, ValueError) as error:  # ValueError: the file is closed
@@ -97,3 +104,8 @@ class ProgressListener(StreamingQueryListener):
         """Forgets the query."""
         ended = str(event.id)
         self._queries = {query: each for query, each in self._queries.items() if query != ended}
+
+
+def _is_terminal(file: TextIO) -> bool:
+    """Whether a person looks on; what is no real file need not know."""
+    return hasattr(file, "isatty") and file.isatty()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 import uuid
 from types import SimpleNamespace
 from typing import Any
 
+import pyte
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -153,9 +155,36 @@ def test_a_file_that_takes_no_lines(caplog: pytest.LogCaptureFixture) -> None:
     listener.onQueryProgress(done(source(), batchId=4))
 
     assert listener.batches[ID].number == 4
-    assert caplog.messages == [
-        "ProgressListener prints no more lines: I/O operation on closed file"
-    ]
+    (told,) = caplog.messages
+    assert told.startswith("ProgressListener prints no more lines: I/O operation on closed file")
+
+
+def test_a_line_on_a_terminal_stands_alone():
+    """Spark's progress bar, which has no end of line, is gone where it stands."""
+    bar = "\r[Stage 3:=====================>                     (1 + 1) / 2]"
+    master, terminal = os.openpty()
+    with os.fdopen(master, "rb"), os.fdopen(terminal, "w") as file:
+        file.write(bar)
+        ProgressListener(print_to=file).onQueryProgress(done(source(latest=END)))
+        file.write(bar)
+        file.flush()
+        shown = pyte.Screen(80, 3)
+        pyte.ByteStream(shown).feed(os.read(master, 4096))
+
+    line, below, _ = (row.rstrip() for row in shown.display)
+    assert line == "copy, batch 3 (1.2 s): t 12 rows, 10/s, lag 0, bad 0"
+    assert below == bar.strip()
+
+
+@pytest.mark.parametrize("file", [io.StringIO(), SimpleNamespace()])
+def test_a_line_elsewhere_is_a_line_alone(file: Any) -> None:
+    """A file, a pipe or what only knows how to write gets no control characters."""
+    if isinstance(file, SimpleNamespace):
+        told: list[str] = []
+        file.write, file.flush, file.getvalue = told.append, lambda: None, lambda: "".join(told)
+    ProgressListener(print_to=file).onQueryProgress(done(source(latest=END)))
+
+    assert file.getvalue().startswith("copy, batch 3")
 
 
 def test_a_file_that_cannot_write_every_character():
