@@ -1,10 +1,10 @@
 """Print the Python that means the same as Flink's CREATE TABLE statements.
 
-For example:
-  ddl page_views.sql
-  ddl - < page_views.sql
-
 A secret in a WITH clause is not printed: a reference to an environment variable stands in its place.
+
+For example:
+  python -m pyspark_upsert_kafka ddl page_views.sql
+  python -m pyspark_upsert_kafka ddl - < page_views.sql
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 It is run by the Java that Spark uses. The first start downloads the broker (44 MB). Its topics are
 gone when it stops.
+
+For example:
+  python -m pyspark_upsert_kafka local-kafka
+  python -m pyspark_upsert_kafka local-kafka --port 19092
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ Keys are the same when their bytes are: {"id":1} and {"id": 1} are two keys here
 undoes a newer row written with the other.
 
 For example:
-  replay --topic users_errors --dry-run
-  replay --topic users_errors
-  replay --topic page_views_errors --append
+  python -m pyspark_upsert_kafka replay --topic users_errors --dry-run
+  python -m pyspark_upsert_kafka replay --topic users_errors
+  python -m pyspark_upsert_kafka replay --topic page_views_errors --append
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Run a script of Flink's SQL as it stands.
 
-For example:
-  sql page_views.sql
-  sql page_views.sql --set properties.bootstrap.servers=localhost:9092 --checkpoint /var/checkpoints/page_views
-  sql report.sql --mode batch
-
 The whole script is checked before any of it runs. Its streams run until Ctrl-C, and print a line for each micro-batch.
+
+For example:
+  python -m pyspark_upsert_kafka sql page_views.sql
+  python -m pyspark_upsert_kafka sql page_views.sql --checkpoint /var/checkpoints/page_views
+  python -m pyspark_upsert_kafka sql page_views.sql --set properties.bootstrap.servers=localhost:9092 --timeout 60
+  python -m pyspark_upsert_kafka sql report.sql --mode batch
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 It starts Kafka (or takes the cluster that KAFKA_BOOTSTRAP_SERVERS names), counts page views per region
 into an upsert topic, copies a table of users from topic to topic, and checks both tables against a
 plain recomputation. It takes about a minute on two cores.
+
+For example:
+  python -m pyspark_upsert_kafka demo
+  python -m pyspark_upsert_kafka demo --messages 20000 --folder /tmp/demo
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Print the table that a topic holds, or its changes, without writing a program and without Spark.
 
 For example:
-  show --topic users --schema "user_id BIGINT, region STRING" --primary-key user_id
-  show --ddl users.sql --follow
-  show --ddl users.sql --changelog --key user_id=7
-  show --ddl users.sql --at 2026-01-31T12:00:00Z --output json
-  show --topic page_views --schema "user_id BIGINT, page_id BIGINT" --append
+  python -m pyspark_upsert_kafka show --topic users --schema "user_id BIGINT, region STRING" --primary-key user_id
+  python -m pyspark_upsert_kafka show --ddl users.sql --follow
+  python -m pyspark_upsert_kafka show --ddl users.sql --changelog --key user_id=7
+  python -m pyspark_upsert_kafka show --ddl users.sql --at 2026-01-31T12:00:00Z --output json
+  python -m pyspark_upsert_kafka show --ddl users.sql --count --option properties.security.protocol=SSL
+  python -m pyspark_upsert_kafka show --topic page_views --schema "user_id BIGINT, page_id BIGINT" --append
 """
 
 from __future__ import annotations

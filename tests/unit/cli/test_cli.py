@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from datetime import timedelta
@@ -18,6 +19,7 @@ from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS, generate_waves
 from pyspark_upsert_kafka.cli.user_message import user_message
 from pyspark_upsert_kafka.core.errors import BrokerError, UpsertKafkaError
 
+COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -28,11 +30,11 @@ def test_help_names_every_command_and_what_it_does(capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
 
     assert ended.value.code == 0
-    for command in ("ddl", "demo", "local-kafka", "replay", "show", "sql"):
+    for command in COMMANDS:
         assert command in said
 
 
-@pytest.mark.parametrize("command", ["demo", "local-kafka", "replay", "show", "sql"])
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "ddl"])
 def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``COMMAND --help`` begins with what the command is for and lists its arguments."""
     with pytest.raises(SystemExit) as ended:
@@ -42,6 +44,20 @@ def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixtur
     assert ended.value.code == 0
     assert f"usage: python -m pyspark_upsert_kafka {command}" in said
     assert "default" in said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_examples(command: str) -> None:
+    """Each is a whole command line, of arguments that there are."""
+    (commands,) = (each for each in parser()._actions if each.choices)
+    assert isinstance(commands.choices, dict)
+    examples = str(commands.choices[command].description).split("\nFor example:\n")[1].splitlines()
+
+    assert len(examples) >= 2
+    for line in examples:
+        words = shlex.split(line.partition(" < ")[0])
+        assert words[:4] == ["python", "-m", "pyspark_upsert_kafka", command]
+        parser().parse_args(words[3:])
 
 
 def test_module_runs_as_a_program() -> None:

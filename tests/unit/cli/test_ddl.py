@@ -99,7 +99,7 @@ def test_a_statement_from_standard_input(
         (SCRIPT + "INSERT INTO regions SELECT 1", "SQL, line 17, column 1: expected CREATE TABLE"),
         (SCRIPT.replace("'format' = 'json'", "'format' = 'xml'"), "Unknown value format 'xml'"),
         (SCRIPT.replace("'topic' = 'views', ", ""), "Either 'topic' or 'topic-pattern' must be set."),
-        (SCRIPT.replace("'topic' = 'views'", "'topics' = 'views'"), "topics (SQL, line 7, column 26) (Did you mean"),
+        (SCRIPT.replace("'topic' = 'views'", "'topics' = 'views'"), "'topics' (SQL, line 7, column 26) (Did you mean"),
     ],
 )  # fmt: skip
 def test_bad_scripts(
