@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -38,3 +39,14 @@ def change_named(spelling: str | None) -> Change | None:
     (<Change.UPSERT: 0>, <Change.DELETE: 1>, None)
     """
     return None if spelling is None else _SPELLINGS.get(spelling.lower())
+
+
+def unknown_kind(spelling: str | None) -> str:
+    """What is said of a spelling that means no change; None = NULL.
+
+    >>> unknown_kind("delet").split(";")[0]
+    "'delet' is no kind of change (did you mean 'delete'?)"
+    """
+    near = get_close_matches((spelling or "").strip().lower(), _SPELLINGS, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    return f"{'NULL' if spelling is None else repr(spelling)} is no kind of change{hint}; known kinds: {SPELLINGS}"

@@ -86,7 +86,10 @@ def _losses(offset: StreamOffset, view: ClusterView) -> dict[TopicPartition, _Lo
 
 def _loss(tp: TopicPartition, wanted: int, offset: StreamOffset, view: ClusterView) -> _Loss | None:
     if tp.topic not in view.topic_ids:
-        return _Loss("the topic was deleted, or the options no longer name it")
+        return _Loss(
+            "the topic was deleted, or the options no longer name it (a checkpoint of another query, perhaps: "
+            "then start with a new one)"
+        )
     if is_other_topic(offset.topic_ids.get(tp.topic, ""), view.topic_ids[tp.topic]):
         return _Loss("the topic was deleted and created again (its id is another)")
     bounds = view.bounds.get(tp)

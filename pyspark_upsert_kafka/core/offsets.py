@@ -123,8 +123,12 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
     Raises:
         CheckpointError: It was written by a newer version, or by another source.
     """
-    if not json or json == INITIAL:
+    if json is None or json in ({}, INITIAL):
         return None
+    if not isinstance(json, Mapping):  # another source's, such as that of rate: a number
+        raise CheckpointError(
+            f"The checkpoint is that of another source: it holds the offset {json!r}. Start with a new checkpoint."
+        )
     version, topics = json.get("version"), json.get("topics")
     if version not in range(1, VERSION + 1) or not isinstance(topics, dict):
         raise CheckpointError(

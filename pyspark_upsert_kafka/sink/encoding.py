@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
-from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
+from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import WriteOptions
@@ -111,13 +111,8 @@ class RowEncoder:
         encoded = rows.column(self._change_column.name).dictionary_encode()
         kinds = [change_named(spelling) for spelling in encoded.dictionary.to_pylist()]
         if encoded.null_count or None in kinds:
-            seen = (
-                "NULL" if None not in kinds else repr(encoded.dictionary[kinds.index(None)].as_py())
-            )
-            raise EncodeError(
-                self._change_column.name,
-                f"{seen} is no kind of change; known kinds: {SPELLINGS}",
-            )
+            seen = None if None not in kinds else encoded.dictionary[kinds.index(None)].as_py()
+            raise EncodeError(self._change_column.name, unknown_kind(seen))
         codes = np.array(kinds, dtype=np.int8)[encoded.indices.to_numpy(zero_copy_only=False)]
         return codes if codes.any() else None
 
@@ -125,7 +120,11 @@ class RowEncoder:
         columns = [rows.column(name) for name in self._key_columns]
         for name, column in zip(self._key_columns, columns, strict=True):
             if column.null_count:
-                raise EncodeError(name, _IS_NOT_NULL + ". It is part of the primary key")
+                raise EncodeError(
+                    name,
+                    _IS_NOT_NULL
+                    + ". It is part of the primary key: leave such rows out, or give them a value",
+                )
         key = [canonical_floats(column) for column in columns]
         return self._key.encode(pa.RecordBatch.from_arrays(key, self._key_names))
 

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, PHYSICAL
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
+    addresses,
     any_text,
     boolean,
     column_list,
@@ -63,7 +64,7 @@ _TABLE = Section(
                "comma-separated columns, in the order in which they stand in the message key"),
         Option("key.fields", column_list(";"), None,
                "Flink's other spelling of `primary-key`, separated by `;`"),
-        Option("properties.bootstrap.servers", text, None, "addresses of the brokers; required"),
+        Option("properties.bootstrap.servers", addresses, None, "addresses of the brokers; required"),
         Option("properties.allow.auto.create.topics", boolean, False,
                "let the broker create a topic that does not exist, which is an error otherwise",
                "`false`"),

@@ -20,6 +20,13 @@ def text(value: str) -> str:
     return value
 
 
+def addresses(value: str) -> str:
+    """Addresses of brokers, which are no web pages."""
+    if "http://" in value.lower() or "https://" in value.lower():
+        raise ValueError("expected addresses without 'http', as in 'host:9092,host2:9092'")
+    return text(value)
+
+
 def any_text(value: str) -> str:
     """Any text, the empty one too."""
     return value
@@ -167,6 +174,8 @@ def topic_name(value: str) -> str:
 
 def topic_list(value: str) -> tuple[str, ...]:
     """One topic, or several separated by ``;``, each once."""
+    if "," in value:
+        raise ValueError("expected topics separated by ';'")
     names = (part.strip() for part in value.split(";") if part.strip())
     return tuple(dict.fromkeys(topic_name(name) for name in names))
 

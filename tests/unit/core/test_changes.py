@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named
+from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named, unknown_kind
 
 NAMED = {
     "insert": Change.UPSERT,
@@ -30,6 +30,21 @@ def test_each_spelling_means_one_change(case, spelling, change):
 def test_anything_else_means_nothing(spelling):
     """NULL and every other text is no change."""
     assert change_named(spelling) is None
+
+
+@pytest.mark.parametrize(
+    ("spelling", "said"),
+    [
+        ("delet", "'delet' is no kind of change (did you mean 'delete'?)"),
+        ("UPDATE_PREIMAGES", "'UPDATE_PREIMAGES' is no kind of change (did you mean 'update_preimage'?)"),
+        (" insert", "' insert' is no kind of change (did you mean 'insert'?)"),
+        ("gone", "'gone' is no kind of change"),
+        (None, "NULL is no kind of change"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_kind_is_told_with_the_nearest(spelling, said):
+    """The kinds that there are stand behind it."""
+    assert unknown_kind(spelling) == f"{said}; known kinds: {SPELLINGS}"
 
 
 def test_the_list_for_people_is_the_whole_list():

@@ -52,7 +52,14 @@ LOSSES = [
         "a deleted topic",
         offset({T0: 5, U0: 1}),
         view(u0=bounds(0, 1)),
-        DataLossError("t", 0, 5, None, "the topic was deleted, or the options no longer name it"),
+        DataLossError(
+            "t",
+            0,
+            5,
+            None,
+            "the topic was deleted, or the options no longer name it (a checkpoint of another query, perhaps: "
+            "then start with a new one)",
+        ),
         offset({U0: 1}),
     ),
     (

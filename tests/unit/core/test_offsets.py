@@ -187,6 +187,13 @@ def test_an_offset_of_another_make_is_refused(offset, version):
     )
 
 
+@pytest.mark.parametrize("offset", [0, 7, "7", [1], 0.5])
+def test_an_offset_of_another_source_is_refused(offset):
+    """A checkpoint of ``rate``, for example, holds a number: 0 is no start of ours."""
+    with pytest.raises(CheckpointError, match="that of another source: it holds the offset "):
+        stream_offset(offset)
+
+
 # What a batch reads
 
 

@@ -166,7 +166,7 @@ def test_null_in_a_key_column_is_an_error_that_names_it(kind: str) -> None:
     assert error.value.column == "region"
     assert str(error.value) == (
         "Column 'region' cannot be written: it is NOT NULL, however, a null value is being written into "
-        "it. It is part of the primary key"
+        "it. It is part of the primary key: leave such rows out, or give them a value"
     )
 
 

@@ -565,6 +565,17 @@ ANY = (batch, stream, write, sink)
         ({"value.format": ""}, "Invalid value for option 'value.format': expected a value"),
         ({"properties.bootstrap.servers": " "}, MISSING + "properties.bootstrap.servers\n"),
         (
+            {"properties.bootstrap.servers": "b:9092,HTTP://c:9092"},
+            (
+                "Invalid value for option 'properties.bootstrap.servers': expected addresses without 'http', as "
+                "in 'host:9092,host2:9092', but is 'b:9092,HTTP://c:9092'."
+            ),
+        ),
+        (
+            {"topic": "a,b"},
+            "Invalid value for option 'topic': expected topics separated by ';', but is 'a,b'.",
+        ),
+        (
             {"properties.bootstrap.servers": None, "properties.bootstrap.server": "b:9092"},
             MISSING + "properties.bootstrap.servers ('properties.bootstrap.server' was given)\n",
         ),
