@@ -3,22 +3,19 @@
 A marker is an offset that the transaction itself commits, for a group with the name of its transactional id
 (``<prefix>-<query>-<call>-<task>``), on partition 0 of the sink's first topic. The offset is the number of
 the micro-batch and one more; its metadata says how many tasks the batch has, what it holds, and which call of
-`upsert_sink` wrote to which topics. Before any task starts, the driver commits the same under ``<prefix>-<query>-<call>-plan``.
+`upsert_sink` wrote to which topics as which sink. Before any task starts, the driver commits the same under
+``<prefix>-<query>-<call>-plan``, and when that was.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from pyspark_upsert_kafka.core import marker_messages as said
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
-
-_NOTHING_WRITTEN = (
-    "Nothing of this batch was written now. Go on from the newest checkpoint; to write the batches once more on "
-    "purpose, give another 'sink.transactional-id-prefix'."
-)
 
 _LONGEST_TOPICS = 1000
 """Brokers take 4096 bytes of metadata (``offset.metadata.max.bytes``)."""
@@ -53,6 +50,7 @@ class Call:
         tasks: How many tasks write it.
         topics: Topics of the sink.
         content: A digest of what the batch holds, the same when it runs again.
+        sink: A digest of what the sink is: its options and the columns of its rows; empty = not known.
     """
 
     prefix: str
@@ -62,6 +60,7 @@ class Call:
     tasks: int
     topics: tuple[str, ...]
     content: str
+    sink: str = ""
 
     def transactional_id(self, task: int) -> str:
         """The transactional id of a task, and the group of its marker.
@@ -88,9 +87,36 @@ class Call:
         '{"tasks": 8, "call": 0, "content": "1f3b", "topic": "s;t"}'
         """
         about = {
-            "tasks": self.tasks, "call": self.number, "content": self.content, "topic": _topics(self.topics),
+            "tasks": self.tasks, "call": self.number, "content": self.content, "topic": self.topics_text,
+            **({"sink": self.sink} if self.sink else {}),
         }  # fmt: skip
         return GroupOffset(min(self.topics), 0, self.batch + 1, json.dumps(about))
+
+    def plan_marker(self, now: float) -> GroupOffset:
+        """What the driver commits before the tasks start.
+
+        Args:
+            now: The time, in seconds since the epoch.
+        """
+        about = json.loads(self.marker.metadata)
+        return replace(self.marker, metadata=json.dumps({**about, "begun": int(now)}))
+
+    @property
+    def topics_text(self) -> str:
+        """The topics in a text that is short enough for a marker, in any order the same."""
+        text = ";".join(sorted(self.topics))
+        return text if len(text) <= _LONGEST_TOPICS else sha256(text.encode()).hexdigest()
+
+    def other_query(self, group: str) -> str | None:
+        """The id of another query that has written with this prefix, if this is the group of one of its plans.
+
+        >>> here, there = (f"{n}d0cf6a1-0000-4000-8000-000000000000" for n in (7, 8))
+        >>> call = Call("sink", here, 0, 12, 8, ("t",), "1f3b")
+        >>> call.other_query(f"sink-{there}-1-plan") == there, call.other_query(call.plan_id)
+        (True, None)
+        """
+        found = re.fullmatch(rf"{re.escape(self.prefix)}-([0-9a-f-]{{36}})-\d+-plan", group)
+        return found[1] if found and found[1] != self.query else None
 
     @property
     def _name(self) -> str:
@@ -105,29 +131,38 @@ class Preparation:
         commits_plan: Whether the plan is to be committed; it is there already when the batch runs again.
         fenced: Tasks of the batch before that this one does not have, whose late writers are to be fenced off.
         warnings: What is to be told.
+        begun: When a batch that runs again was begun, in seconds since the epoch; None = it is a new one, or that is
+            not known.
     """
 
     commits_plan: bool
     fenced: range = range(0)
     warnings: tuple[str, ...] = ()
+    begun: int | None = None
 
 
-def preparation(call: Call, found: GroupOffset | None) -> Preparation:
+def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True) -> Preparation:
     """What is to be done before the tasks start, as the marker of the last plan says.
 
     Args:
         call: The call that is to be written.
         found: The marker; None = there is none.
+        may_begin: Whether the call can be told from those before it in its batch. One that cannot is only
+            finished, if an earlier version has begun it.
 
     Raises:
         CheckpointError: A newer batch was begun already, or this one with other rows.
-        OptionError: The batch was begun with another number of tasks, or calls before wrote to other topics.
+        OptionError: The batch was begun with another number of tasks or by another sink, calls before wrote to
+            other topics, or the call cannot be told from another one.
     """
-    if found is None:
-        return Preparation(commits_plan=True, warnings=_no_marker(call) if call.batch else ())
-    before = _read(call, found)
-    if before.batch == call.batch:
-        return Preparation(commits_plan=False)
+    before = None if found is None else _read(call, found)
+    if before is not None and before.batch == call.batch:
+        return Preparation(commits_plan=False, begun=before.begun)
+    if not may_begin:
+        raise OptionError(said.like_another_call(call))
+    if before is None:
+        warnings = (said.no_marker(call),) if call.batch else ()
+        return Preparation(commits_plan=True, warnings=warnings)
     return Preparation(commits_plan=True, fenced=range(call.tasks, max(before.tasks, call.tasks)))
 
 
@@ -140,8 +175,8 @@ def is_written(call: Call, found: GroupOffset | None) -> bool:
 
     Raises:
         CheckpointError: The task has written a newer batch already, or this one with other rows.
-        OptionError: It has written the batch as one of another number of tasks, or calls before wrote to
-            other topics.
+        OptionError: It has written the batch as one of another number of tasks or of another sink, or calls before
+            wrote to other topics.
     """
     return found is not None and _read(call, found).batch == call.batch
 
@@ -153,6 +188,8 @@ class _Written:
     batch: int
     tasks: int
     content: str
+    sink: str
+    begun: int | None
 
 
 def _read(call: Call, found: GroupOffset) -> _Written:
@@ -160,47 +197,34 @@ def _read(call: Call, found: GroupOffset) -> _Written:
     try:
         about = json.loads(found.metadata)
         topics = str(about["topic"])
-        written = _Written(found.offset - 1, int(about["tasks"]), str(about["content"]))
-    except (ValueError, TypeError, KeyError):
-        raise CheckpointError(
-            f"A consumer group that 'sink.transactional-id-prefix' = '{call.prefix}' names has committed an "
-            f"offset on topic {found.topic!r} that is no marker of this sink: another program uses the group. "
-            "Give the sink another prefix."
-        ) from None
-    if topics != _topics(call.topics):
-        raise OptionError(
-            f"Call {call.number} of upsert_sink with 'sink.transactional-id-prefix' = '{call.prefix}' wrote to "
-            f"topic '{topics}' before, and is to write to '{_topics(call.topics)}' now, so its markers say "
-            "nothing about what is written there. Nothing of this call was written. Finish the batch as it was begun, "
-            "with the same sinks in the same order; then give each sink a prefix of its own, and a new one to a "
-            "sink whose topics change. (A new prefix for a batch that is half written writes all of it again.)"
+        # Earlier versions say neither which sink it was nor when.
+        sink, begun = str(about.get("sink", "")), about.get("begun")
+        written = _Written(
+            found.offset - 1,
+            int(about["tasks"]),
+            str(about["content"]),
+            sink,
+            None if begun is None else int(begun),
         )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise CheckpointError(said.no_marker_of_ours(call, found.topic)) from None
+    if topics != call.topics_text:
+        raise OptionError(said.other_topics(call, topics))
     if written.batch > call.batch:
-        raise CheckpointError(
-            f"Batch {written.batch} of query {call.query} was written to topic '{topics}' already, and batch "
-            f"{call.batch} is to be written now: the checkpoint was set back, or a newer run of the query "
-            f"goes on elsewhere. {_NOTHING_WRITTEN}"
-        )
+        raise CheckpointError(said.newer_batch(call, topics, written.batch))
     if written.batch == call.batch:
         _check_same(call, written)
     return written
 
 
 def _check_same(call: Call, written: _Written) -> None:
-    """A batch that runs again is the same batch."""
+    """A batch that runs again is the same batch, written by the same sink."""
     if written.content != call.content:
-        raise CheckpointError(
-            f"Batch {call.batch} of query {call.query} was begun before as another one: the checkpoint was set back, "
-            "so that Spark planned the batch anew, or 'primary-key' or the type of its columns was changed before "
-            f"the batch was done. {_NOTHING_WRITTEN}"
-        )
+        raise CheckpointError(said.another_batch(call))
+    if call.sink and written.sink and written.sink != call.sink:
+        raise OptionError(said.another_sink(call))
     if written.tasks != call.tasks:
-        raise OptionError(
-            f"Batch {call.batch} of query {call.query} was begun with 'sink.parallelism' = '{written.tasks}' and is to "
-            f"be written again with '{call.tasks}', which would write again what some tasks have written "
-            f"already. Set 'sink.parallelism' to '{written.tasks}' until this batch is done; a later batch may have "
-            "another number. Nothing of this batch was written now."
-        )
+        raise OptionError(said.other_tasks(call, written.tasks))
 
 
 def digest(*parts: str) -> str:
@@ -210,20 +234,3 @@ def digest(*parts: str) -> str:
     (False, 16)
     """
     return sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def _no_marker(call: Call) -> tuple[str, ...]:
-    text = (
-        f"Query {call.query} writes batch {call.batch} to topic '{_topics(call.topics)}' exactly once, and no "
-        f"marker of an earlier batch is there under 'sink.transactional-id-prefix' = '{call.prefix}'. That is "
-        "so when this is the first batch written with this prefix, and when the query rested for longer than "
-        "the brokers keep markers ('offsets.retention.minutes', 7 days unless set). In the second case "
-        "messages of this batch that an earlier run has written are written again."
-    )
-    return (text,)
-
-
-def _topics(names: Sequence[str]) -> str:
-    """The topics in a text that is short enough for a marker, in any order the same."""
-    text = ";".join(sorted(names))
-    return text if len(text) <= _LONGEST_TOPICS else sha256(text.encode()).hexdigest()

@@ -124,8 +124,12 @@ class TransactionalSender(Sender, Protocol):
     nothing more.
     """
 
-    def committed(self, topic: str) -> GroupOffset | None:
-        """What the consumer group with the name of the id has committed on partition 0 of a topic; None = nothing.
+    def committed(self, topic: str, group: str | None = None) -> GroupOffset | None:
+        """What a consumer group has committed on partition 0 of a topic; None = nothing.
+
+        Args:
+            topic: The topic.
+            group: The group; None = the one with the name of the id.
 
         Raises:
             BrokerError: No broker answers, or access is denied.
@@ -137,6 +141,12 @@ class TransactionalSender(Sender, Protocol):
         Raises:
             BrokerError: No broker answers, or access is denied.
         """
+
+    def groups(self, prefix: str) -> Sequence[str]:
+        """The consumer groups whose names begin so, as far as they may be seen: none if brokers do not tell."""
+
+    def retention_s(self) -> float | None:
+        """How long brokers keep what a group has committed, in seconds; None = they do not tell."""
 
     def begin(self) -> None:
         """Begins the transaction.

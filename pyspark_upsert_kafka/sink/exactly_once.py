@@ -5,19 +5,24 @@ For readers with ``isolation.level`` = ``read_committed``. What a marker says is
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 
+from pyspark_upsert_kafka.core.marker_messages import another_query, old_plan
 from pyspark_upsert_kafka.core.markers import Call, is_written, preparation
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
 from pyspark_upsert_kafka.kafka.messages import Messages
 
+_LOOKED_AT = 200
+"""At most so many groups of a prefix are looked at, which is best effort."""
+
 OpenTransaction = Callable[[str], TransactionalSender]
 """Opens a sender with a transactional id."""
 
 
-def prepare(call: Call, open_: OpenTransaction) -> None:
+def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> None:
     """Prepares a call on the driver, before any of its tasks starts.
 
     The plan is committed first, so that a batch that runs again with another number of tasks is refused.
@@ -25,20 +30,36 @@ def prepare(call: Call, open_: OpenTransaction) -> None:
     Args:
         call: The call that is to be written.
         open_: Opens a sender with a transactional id.
+        may_begin: Whether the call can be told from those before it in its batch.
 
     Raises:
         CheckpointError: A newer batch was begun already.
-        OptionError: The batch was begun with another number of tasks, or calls before wrote to other topics.
+        OptionError: The batch was begun with another number of tasks or by another sink, calls before wrote to
+            other topics, or the call cannot be told from another one.
         BrokerError: No broker answers, a topic does not exist, or access is denied.
     """
     with closing(open_(call.plan_id)) as plan:
-        todo = preparation(call, plan.committed(call.marker.topic) or plan.committed_anywhere())
+        found = plan.committed(call.marker.topic) or plan.committed_anywhere()
+        todo = preparation(call, found, may_begin=may_begin)
         warn_once(*todo.warnings)
+        if todo.begun is not None:
+            warn_once(*old_plan(call, time.time() - todo.begun, plan.retention_s()))
+        if found is None and call.batch == 0:
+            warn_once(*_queries_before(call, plan))
         for task in todo.fenced:
             open_(call.transactional_id(task)).close()
         if todo.commits_plan:
             plan.begin()
-            plan.commit(call.marker)
+            plan.commit(call.plan_marker(time.time()))
+
+
+def _queries_before(call: Call, plan: TransactionalSender) -> list[str]:
+    """The warning about a query that has written to the same topic with the same prefix, if there is one."""
+    for group in plan.groups(f"{call.prefix}-")[:_LOOKED_AT]:
+        other = call.other_query(group)
+        if other is not None and plan.committed(call.marker.topic, group) is not None:
+            return [another_query(call, other)]
+    return []
 
 
 class ExactlyOnceDelivery:

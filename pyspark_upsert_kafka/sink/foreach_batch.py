@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
@@ -18,6 +20,8 @@ _WHAT = "'sink.delivery-guarantee' = 'exactly-once'"
 @dataclass(frozen=True)
 class RunningBatch:
     """The micro-batch that runs in this thread.
+
+    Its calls come in this thread only, so they come in one order.
 
     Args:
         query: Id of the query, which survives restarts.
@@ -36,7 +40,8 @@ def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
     """The micro-batch whose rows these are.
 
     Raises:
-        OptionError: None runs in this thread, or it has another number.
+        OptionError: None runs in this thread, or it has another number, or this is not the thread in which
+            foreachBatch calls.
     """
     if getattr(rows, "_jdf", None) is None:
         raise OptionError(
@@ -57,6 +62,13 @@ def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
             "that foreachBatch hands over."
         )
     execution = _execution(rows, query)
+    if execution is None or not _calls_here(rows, execution):
+        raise OptionError(
+            f"upsert_sink was called for batch {batch_id} from another thread than the one in which foreachBatch calls, and "
+            f"{_WHAT} needs that one: in which order threads come is chance, and a batch that runs again could swap "
+            "what they write. Nothing of this call was written. Call the sinks one after the other in the function of "
+            "foreachBatch; tasks run at the same time by 'sink.parallelism', and sinks in queries of their own."
+        )
     return RunningBatch(
         query, str(execution.runId().toString()), batch_id, _plan(execution, batch_id)
     )
@@ -77,38 +89,102 @@ def _execution(rows: DataFrame, query: str) -> Any:
     return session._jsparkSession.sharedState().activeStreamingQueries().get(id_)  # noqa: SLF001
 
 
+def _calls_here(rows: DataFrame, execution: Any) -> bool:
+    """Whether this is the thread of the running query.
+
+    A thread that the user has started is another one in the JVM too, also if it has inherited the local properties.
+    """
+    jvm: Any = rows.sparkSession.sparkContext._jvm  # noqa: SLF001
+    return bool(execution.queryExecutionThread().equals(jvm.java.lang.Thread.currentThread()))
+
+
+@dataclass(frozen=True)
+class SinkCall:
+    """What a call of `upsert_sink` writes, and as what.
+
+    Args:
+        prefix: ``sink.transactional-id-prefix``.
+        sink: What the sink is; see ``core/sink_identity.py``.
+        servers: The brokers that it writes to.
+        rows: A hash of the plan of the rows, which tells rows apart within a batch.
+    """
+
+    prefix: str
+    sink: str
+    servers: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The number of a call in its batch.
+
+    Args:
+        number: From 0.
+        is_known_by_it: Whether the number is all that tells the call from one before it.
+    """
+
+    number: int
+    is_known_by_it: bool = False
+
+
+@dataclass
+class _Calls:
+    """The calls of a micro-batch with one prefix."""
+
+    batch: RunningBatch
+    calls: list[SinkCall] = field(default_factory=list)
+    last_has_failed: bool = False
+
+    def add(self, call: SinkCall) -> Numbered:
+        """Numbers a call, which has failed until it is known that it has not."""
+        if self.last_has_failed:
+            raise OptionError(
+                f"upsert_sink has failed in batch {self.batch.batch} and is called in it once more with "
+                f"'sink.transactional-id-prefix' = '{call.prefix}', which could write again what the call that failed has "
+                "written. Let its error end the batch: when the batch runs again, it is finished."
+            )
+        is_known_by_it = any(_differ_in_number_only(call, other) for other in self.calls)
+        self.calls.append(call)
+        self.last_has_failed = True
+        return Numbered(len(self.calls) - 1, is_known_by_it)
+
+
 class CallNumbers:
     """Numbers the calls of a micro-batch, so that each has transactional ids of its own.
 
-    A batch that runs again numbers them from 0 again: so calls must come in one order, and in one thread.
+    A batch that runs again numbers them from 0 again: so calls must come in one order.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: dict[tuple[str, str], tuple[RunningBatch, int, int]] = {}
+        self._last: dict[tuple[str, str], _Calls] = {}
 
-    def next(self, prefix: str, running: RunningBatch, thread: int) -> int:
-        """The number of a call.
-
-        Args:
-            prefix: ``sink.transactional-id-prefix``.
-            running: The batch.
-            thread: The thread that calls.
+    @contextmanager
+    def numbered(self, call: SinkCall, running: RunningBatch) -> Iterator[Numbered]:
+        """The number of a call, from 0 in each batch; when it fails, no other one may follow in the batch.
 
         Raises:
-            OptionError: A call before, of the same batch, came from another thread.
+            OptionError: A call before has failed, and the batch goes on.
         """
-        sink = (prefix, running.query)
+        calls = self._calls(call.prefix, running)
+        yield calls.add(call)
+        calls.last_has_failed = False
+
+    def _calls(self, prefix: str, running: RunningBatch) -> _Calls:
+        key = (prefix, running.query)
         with self._lock:
-            batch, first_thread, number = self._last.get(sink, (running, thread, -1))
-            if batch != running:
-                first_thread, number = thread, -1
-            if first_thread != thread:
-                raise OptionError(
-                    f"upsert_sink was called from two threads for batch {running.batch} with "
-                    f"'sink.transactional-id-prefix' = '{prefix}': which of the calls is the first would be "
-                    "chance. Call one after the other; in a query that has written nothing yet, a prefix of its own "
-                    "for each sink will do too."
-                )
-            self._last[sink] = (running, thread, number + 1)
-            return number + 1
+            found = self._last.get(key)
+            if found is None or found.batch != running:
+                found = self._last[key] = _Calls(running)
+            return found
+
+
+def _differ_in_number_only(call: SinkCall, other: SinkCall) -> bool:
+    """Whether markers would not tell two calls of a batch apart if they changed places.
+
+    Calls that write the same rows may do so. Markers at other brokers are not seen at all.
+    """
+    if call.servers != other.servers:
+        return True
+    return call.sink == other.sink and call.rows != other.rows

@@ -13,12 +13,13 @@ from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_cou
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField, StructType
 
 
 def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, PreimageOrder]:
     """The rows as tasks are to get them, and in which order those find the changes of a key."""
     table = table_to_write(rows.schema, options)
-    key = [quoted(name) for name in table.key_names]
+    key = [quoted(field.name) for field in distributing(rows.schema, table)]
     has_changes = table.metadata_column(CHANGE_TYPE) is not None
     if options.parallelism is not None:
         rows = rows.repartition(options.parallelism, *(rows[name] for name in key))
@@ -28,6 +29,15 @@ def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, Preimag
         return _written(_in_sequence(rows, options.sequence_by, table), table), "by-key"
     in_one_task = options.parallelism is None and has_changes and partition_count(rows) == 1
     return _written(rows, table), "in-task" if in_one_task or not has_changes else "unknown"
+
+
+def distributing(rows: StructType, table: Table) -> list[StructField]:
+    """The columns by which rows are distributed: those of the key, in its order, as the rows have them.
+
+    A DDL may declare a wider type, which has other hashes.
+    """
+    given = {field.name.lower(): field for field in rows}
+    return [given[name.lower()] for name in table.key_names]
 
 
 def _written(rows: DataFrame, table: Table) -> DataFrame:

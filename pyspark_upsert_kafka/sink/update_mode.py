@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,15 @@ from pyspark_upsert_kafka.core.options import (
     write_options,
 )
 from pyspark_upsert_kafka.core.secrecy import masked
+from pyspark_upsert_kafka.core.sink_identity import sink_identity
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.core.warning import is_on, speculation, warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.delivery import transactions
 from pyspark_upsert_kafka.sink.exactly_once import prepare
-from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, running_batch
-from pyspark_upsert_kafka.sink.row_order import arranged
+from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, SinkCall, running_batch
+from pyspark_upsert_kafka.sink.row_order import arranged, distributing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,10 +62,11 @@ class UpsertSink:
         passed_on[FROM_UPSERT_SINK.name] = order
         if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             _refuse_speculation(setting)
-            passed_on[CALL.name] = _prepared(rows, batch_id, options)
+            with _prepared(rows, batch_id, options, self.raw) as call:
+                _write(in_order, {**passed_on, CALL.name: call})
         else:
             warn_once(*speculation(setting, str(options.table.topics)))
-        in_order.write.format("upsert-kafka").mode("append").options(**passed_on).save()
+            _write(in_order, passed_on)
 
     def __repr__(self) -> str:
         return f"upsert_sink({masked({name: self.raw[name] for name in self.raw if name not in INTERNAL})})"
@@ -86,16 +88,30 @@ def _refuse_speculation(setting: str | None) -> None:
         )
 
 
-def _prepared(rows: DataFrame, batch_id: int, options: WriteOptions) -> str:
+@contextmanager
+def _prepared(
+    rows: DataFrame, batch_id: int, options: WriteOptions, raw: Mapping[str, str]
+) -> Iterator[str]:
     """Prepares an exactly-once call, and gives what its tasks must know."""
     running = running_batch(rows, batch_id)
+    schema = rows.schema
+    table = table_to_write(schema, options)
     prefix, tasks = str(options.transactional_id_prefix), int(options.parallelism or 0)
-    number = _call_numbers.next(prefix, running, threading.get_ident())
-    key = table_to_write(rows.schema, options).key
+    sink = sink_identity(given_options(raw), options, schema, table)
+    servers = str(options.table.properties.resolved()["bootstrap.servers"])
+    key = distributing(schema, table)
     content = digest(running.plan, *(f"{field.name} {field.dataType}" for field in key))
-    call = Call(prefix, running.query, number, batch_id, tasks, options.table.topics.names, content)
-    prepare(call, transactions(options))
-    return f"{running.query}/{number}/{batch_id}/{tasks}/{content}"
+    topics = options.table.topics.names
+    this_call = SinkCall(prefix, sink, servers, rows.semanticHash())
+    with _call_numbers.numbered(this_call, running) as numbered:
+        number = numbered.number
+        call = Call(prefix, running.query, number, batch_id, tasks, topics, content, sink)
+        prepare(call, transactions(options), may_begin=not numbered.is_known_by_it)
+        yield f"{running.query}/{number}/{batch_id}/{tasks}/{content}/{sink}"
+
+
+def _write(rows: DataFrame, options: Mapping[str, str]) -> None:
+    rows.write.format("upsert-kafka").mode("append").options(**options).save()
 
 
 def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> UpsertSink:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
@@ -171,27 +173,16 @@ def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_pa
 
 
 def test_what_is_refused_in_a_batch(broker: Broker, batches: Batches) -> None:
-    """Another topic for a call, another number of the batch, calls in several threads."""
+    """Another topic for a call, another number of the batch, a second call after one that failed."""
     topic, other = broker.topic(1), broker.topic(1)
 
-    def in_threads(rows: DataFrame, batch: int) -> None:
-        wrong: list[Exception] = []
+    def after_an_error(rows: DataFrame, batch: int) -> None:
+        with suppress(Exception):
+            sink(broker, topic)(rows.selectExpr("id", "name", "'no change' AS _change_type"), batch)
+        sink(broker, topic)(rows, batch)
 
-        def call() -> None:
-            try:
-                sink(broker, topic)(rows, batch)
-            except OptionError as error:
-                wrong.append(error)
-
-        call()
-        target: Any = inheritable_thread_target(rows.sparkSession)(call)
-        thread = threading.Thread(target=target)
-        thread.start()
-        thread.join()
-        if wrong:
-            raise wrong[0]
-
-    assert "called from two threads" in refused(lambda: batches.run(in_threads))
+    assert "Let its error end the batch" in refused(lambda: batches.run(after_an_error))
+    assert messages(broker, topic) == []
     batches.run(sink(broker, topic))
     batches.forget_last()
     assert f"wrote to topic '{topic}' before" in refused(lambda: batches.run(sink(broker, other)))
@@ -200,6 +191,131 @@ def test_what_is_refused_in_a_batch(broker: Broker, batches: Batches) -> None:
 
     assert messages(broker, topic) == batches.written()
     assert messages(broker, other) == []
+
+
+def in_a_thread(rows: DataFrame, call: Callable[[], object]) -> None:
+    """Calls in a thread that has inherited what Spark has set for this one, and raises what it raises."""
+    target: Any = inheritable_thread_target(rows.sparkSession)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(target(call)).result()
+
+
+def test_a_call_from_a_thread_of_the_users_own_is_refused(broker: Broker, batches: Batches) -> None:
+    """The first one too, before anything is written; called in turns, both are written once."""
+    topic = broker.topic(2)
+    sinks = [(sink(broker, topic), "id < 5"), (sink(broker, topic, **OTHER), "id >= 5")]
+
+    def in_threads(rows: DataFrame, batch: int) -> None:
+        for write, part in sinks:
+            in_a_thread(rows, lambda write=write, part=part: write(rows.filter(part), batch))  # type: ignore[misc]
+
+    def in_turns(rows: DataFrame, batch: int) -> None:
+        for write, part in sinks:
+            write(rows.filter(part), batch)
+
+    text = refused(lambda: batches.run(in_threads))
+    assert "from another thread than the one in which foreachBatch calls" in text
+    assert messages(broker, topic) == []
+    batches.run(in_turns)
+
+    assert messages(broker, topic) == batches.written()
+
+
+OTHER = {"value.json.encode.ignore-null-fields": "true"}
+"""What makes a sink another one."""
+
+
+@pytest.mark.parametrize("other", ["options", "columns"])
+@pytest.mark.parametrize("again", ["the other way round", "without the first"])
+def test_sinks_of_one_prefix_that_change_places_are_refused(
+    broker: Broker, batches: Batches, other: str, again: str
+) -> None:
+    """One topic and one prefix: what tells them is what they are; nothing is written, dropped or doubled."""
+    topic = broker.topic(2)
+    fails = [True]
+    columns = "id", "name", "_change_type"
+
+    def first(rows: DataFrame, batch: int) -> None:
+        sink(broker, topic)(rows.filter("id < 5").select(*columns), batch)
+
+    def second(rows: DataFrame, batch: int) -> None:
+        more = OTHER if other == "options" else {}
+        bad = "IF(id = 7, 'no kind', _change_type) AS _change_type"
+        named = columns[:2] if other == "options" else ("name", "id")
+        rows = rows.filter("id >= 5").selectExpr(*named, bad if fails else "_change_type")
+        sink(broker, topic, **more)(rows, batch)
+
+    def both(rows: DataFrame, batch: int) -> None:
+        first(rows, batch)
+        second(rows, batch)
+
+    def swapped(rows: DataFrame, batch: int) -> None:
+        second(rows, batch)
+        if again == "the other way round":
+            first(rows, batch)
+
+    refused(lambda: batches.run(both))
+    fails.clear()
+    before = messages(broker, topic)
+    text = refused(lambda: batches.run(swapped))
+    after = messages(broker, topic)
+    batches.run(both)
+
+    assert "other options or other columns" in text
+    assert before == after
+    written = [json.loads(value) for _, value in messages(broker, topic)]
+    assert sorted((row["name"], row["id"]) for row in written) == [
+        (f"{batch}", n) for batch in range(2) for n in range(10)
+    ]
+
+
+def test_calls_that_only_their_order_tells_apart_are_refused(
+    broker: Broker, batches: Batches
+) -> None:
+    """The second is, and with a prefix of its own it is written."""
+    topic = broker.topic(2)
+    has_its_own: list[bool] = []
+
+    def write(rows: DataFrame, batch: int) -> None:
+        sink(broker, topic)(rows.filter("id < 5"), batch)
+        prefix = {"sink.transactional-id-prefix": "its-own" if has_its_own else "sink"}
+        sink(broker, topic, **prefix)(rows.filter("id >= 5"), batch)
+
+    assert "Call 1 of upsert_sink" in refused(lambda: batches.run(write))
+    assert len(messages(broker, topic)) == 5
+    has_its_own.append(True)
+    batches.run(write)
+
+    assert messages(broker, topic) == batches.written()
+
+
+def test_keys_of_another_type_are_refused_in_a_batch_that_runs_again(
+    broker: Broker, batches: Batches
+) -> None:
+    """A DDL holds INT and BIGINT as one type, but Spark distributes them otherwise."""
+    topic = broker.topic(2)
+    ddl = (
+        "CREATE TABLE t (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', "
+        f"'topic' = '{topic}', 'properties.bootstrap.servers' = '{broker.servers}', 'key.format' = 'json', "
+        "'value.format' = 'json', 'sink.parallelism' = '3', 'sink.delivery-guarantee' = 'exactly-once', "
+        "'sink.transactional-id-prefix' = 'sink')"
+    )
+    write = upsert_sink(ddl=ddl)
+    bad = "IF(id = 7, 'no kind', _change_type) AS _change_type"
+
+    def run(kind: str, change: str = "_change_type") -> None:
+        def call(rows: DataFrame, batch: int) -> None:
+            write(rows.selectExpr(f"CAST(id AS {kind}) AS id", "name", change), batch)
+
+        batches.run(call)
+
+    assert "'no kind' is no kind of change" in refused(lambda: run("INT", bad))
+    before = messages(broker, topic)
+    assert "was begun before as another one" in refused(lambda: run("BIGINT"))
+    assert before == messages(broker, topic)
+    run("INT")
+
+    assert messages(broker, topic) == batches.written()
 
 
 def test_what_is_refused_without_a_query(

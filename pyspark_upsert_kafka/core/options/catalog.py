@@ -195,7 +195,8 @@ FROM_UPSERT_SINK = Option(
 
 CALL = Option(
     "upsert-sink.call", numbered_call, None,
-    "what `upsert_sink` tells the tasks of an exactly-once batch: query, number of the call, batch, tasks, content",
+    "what `upsert_sink` tells the tasks of an exactly-once batch: query, number of the call, batch, tasks, content, "
+    "sink",
 )  # fmt: skip
 """Another one."""
 

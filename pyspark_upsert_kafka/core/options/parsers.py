@@ -188,15 +188,14 @@ def json_topic_list(value: str) -> tuple[str, ...]:
     return topic_list(";".join(map(str, names)))
 
 
-def numbered_call(value: str) -> tuple[str, int, int, int, str]:
-    """``query/call/batch/tasks/content``.
+def numbered_call(value: str) -> tuple[str, int, int, int, str, str]:
+    """``query/call/batch/tasks/content/sink``.
 
-    >>> numbered_call("7d0c/0/12/8/1f3b")
-    ('7d0c', 0, 12, 8, '1f3b')
+    >>> numbered_call("7d0c/0/12/8/1f3b/90ab")
+    ('7d0c', 0, 12, 8, '1f3b', '90ab')
     """
-    query, *numbers, content = value.split("/")
-    number, batch, tasks = map(int, numbers)
-    return query, number, batch, tasks, content
+    query, number, batch, tasks, content, sink = value.split("/")
+    return query, int(number), int(batch), int(tasks), content, sink
 
 
 def id_prefix(value: str) -> str:

@@ -71,9 +71,9 @@ def _call(given: Mapping[str, str], values: Mapping[str, Any], table: TableOptio
     numbered = CALL.read(given)
     if numbered is None:
         return None
-    query, number, batch, tasks, content = numbered
+    query, number, batch, tasks, content, sink = numbered
     prefix = values["sink.transactional-id-prefix"]
-    return Call(prefix, query, number, batch, tasks, table.topics.names, content)
+    return Call(prefix, query, number, batch, tasks, table.topics.names, content, sink)
 
 
 def _refuse_append(given: Mapping[str, str]) -> None:

@@ -112,6 +112,26 @@ class LibrdkafkaAdmin(AdminRequests):
         """The offsets that the group has committed; negative = none."""
         return self._group_offsets.committed(partitions)
 
+    def groups(self) -> list[str]:
+        """Names of the consumer groups that may be seen."""
+
+        def request(timeout: float) -> list[str]:
+            future = self._admin.client.list_consumer_groups(request_timeout=timeout)
+            return [group.group_id for group in self._admin.result(future).valid]
+
+        return self._admin.call("list consumer groups", request)
+
+    def offsets_retention_s(self) -> float:
+        """For how long brokers keep the offsets of groups, in seconds; a BrokerError when the ACLs do not allow it."""
+
+        def request(timeout: float) -> float:
+            broker = next(iter(self._admin.client.list_topics(timeout=timeout).brokers))
+            asked = [ConfigResource(ResourceType.BROKER, str(broker))]
+            (future,) = self._admin.client.describe_configs(asked, request_timeout=timeout).values()
+            return 60.0 * int(self._admin.result(future)["offsets.retention.minutes"].value)
+
+        return self._admin.call("look up a broker's settings", request)
+
     def check_group(self, group: str) -> None:
         """Checks that a group may be seen; a BrokerError when it may not."""
         check_access(self._admin, group)

@@ -22,7 +22,11 @@ from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.producer import OpenProducer, open_producer
 from pyspark_upsert_kafka.kafka.librdkafka.producer_config import transaction_config
 from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
-from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import TransactionGroup
+from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
+    TransactionGroup,
+    groups,
+    retention_s,
+)
 from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.kafka.pool import Lease
 from pyspark_upsert_kafka.kafka.retrying import Retrying
@@ -85,13 +89,22 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         """Fences off whatever had the id before, and waits until its transaction is aborted or committed."""
         self._request("begin to write", self._producer.init_transactions)
 
-    def committed(self, topic: str) -> GroupOffset | None:
-        """What the group with the name of the id has committed on a topic; None = nothing."""
-        return self._group.committed(topic)
+    def committed(self, topic: str, group: str | None = None) -> GroupOffset | None:
+        """What the group with the name of the id, or another one, has committed on a topic; None = nothing."""
+        asked = self._group if group is None else TransactionGroup(self._properties, group)
+        return asked.committed(topic)
 
     def committed_anywhere(self) -> GroupOffset | None:
         """The same on any topic."""
         return self._group.committed_anywhere()
+
+    def groups(self, prefix: str) -> list[str]:
+        """The consumer groups whose names begin so; none if brokers do not tell."""
+        return groups(self._properties, prefix)
+
+    def retention_s(self) -> float | None:
+        """How long brokers keep what a group has committed, in seconds; None = they do not tell."""
+        return retention_s(self._properties)
 
     def begin(self) -> None:
         """Begins the transaction."""

@@ -6,12 +6,14 @@ coordinator has just moved, or is not there yet; and it leaves offsets out that 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.markers import GroupOffset
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
@@ -19,6 +21,8 @@ from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classif
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 _ANSWER_S = 5.0
 """When a consumer has no answer for so long, the group may be one that must not be seen: it does not say so."""
@@ -102,3 +106,28 @@ class TransactionGroup:
 def _topics(consumer: ck.Consumer, timeout: float) -> list[str]:
     found = consumer.list_topics(timeout=timeout).topics
     return [name for name, topic in found.items() if topic.error is None]
+
+
+def groups(properties: Properties, prefix: str) -> list[str]:
+    """The consumer groups whose names begin so; none if brokers do not tell."""
+    with pooled_admin(properties, "writer") as admin:
+        try:
+            return [name for name in admin.groups() if name.startswith(prefix)]
+        except BrokerError as error:
+            _unknown(error)
+            return []
+
+
+def retention_s(properties: Properties) -> float | None:
+    """How long brokers keep what a group has committed, in seconds; None if they do not tell."""
+    with pooled_admin(properties, "writer") as admin:
+        try:
+            return admin.offsets_retention_s()
+        except BrokerError as error:
+            _unknown(error)
+            return None
+
+
+def _unknown(error: BrokerError) -> None:
+    """Writing needs no ACL for what is not told."""
+    logger.info("Something that only a warning depends on is not known: %s", error)

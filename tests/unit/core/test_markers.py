@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
+from pyspark_upsert_kafka.core.marker_messages import old_plan
 from pyspark_upsert_kafka.core.markers import (
     Call,
     GroupOffset,
@@ -18,8 +19,9 @@ from pyspark_upsert_kafka.core.markers import (
     preparation,
 )
 
+OTHER = "8d0cf6a1-0000-4000-8000-000000000000"
 QUERY = "7d0cf6a1-0000-4000-8000-000000000000"
-CALL = Call("sink", QUERY, 0, 12, 4, ("t",), "1f3b")
+CALL = Call("sink", QUERY, 0, 12, 4, ("t",), "1f3b", "90ab")
 
 
 def marker(batch: int, tasks: int = 4, **more: object) -> GroupOffset:
@@ -50,8 +52,17 @@ def test_a_marker_says_what_was_written():
     call = replace(CALL, number=2, topics=("b", "a"))
 
     assert call.marker == GroupOffset(
-        "a", 0, 13, '{"tasks": 4, "call": 2, "content": "1f3b", "topic": "a;b"}'
+        "a", 0, 13, '{"tasks": 4, "call": 2, "content": "1f3b", "topic": "a;b", "sink": "90ab"}'
     )
+
+
+def test_a_plan_says_when_it_was_made_too():
+    """In seconds since the epoch; it is the marker of the call all the same."""
+    plan = CALL.plan_marker(1_700_000_000.9)
+
+    assert json.loads(plan.metadata) == {**json.loads(CALL.marker.metadata), "begun": 1_700_000_000}
+    assert preparation(CALL, plan) == Preparation(commits_plan=False, begun=1_700_000_000)
+    assert is_written(CALL, plan)
 
 
 def test_the_order_of_topics_makes_no_difference():
@@ -131,6 +142,11 @@ def test_no_marker_is_no_question_for_the_first_batch_only():
             ["Batch 12", "another one", "set back", "'primary-key'"],
         ),
         (marker(12, content="77", tasks=8), CheckpointError, ["another one"]),
+        (
+            marker(12, sink="another"),
+            OptionError,
+            ["Call 0", "'sink'", "batch 12", "other options or other columns", "left out"],
+        ),
         (marker(12, topics=("u",)), OptionError, ["topic 'u' before", "'t' now"]),
         (marker(3, topics=("t", "u")), OptionError, ["'t;u'", "prefix of its own"]),
         (
@@ -165,6 +181,68 @@ def test_a_call_knows_its_own_marker(batch, tasks, number, topics):
     assert is_written(call, call.marker)
     assert not preparation(call, call.marker).commits_plan
     assert not is_written(replace(call, batch=batch + 1), call.marker)
+
+
+def test_a_marker_of_an_earlier_version_is_read():
+    """It says neither which sink wrote nor when, and is taken as that of the same sink."""
+    found = GroupOffset("t", 0, 13, '{"tasks": 4, "call": 0, "content": "1f3b", "topic": "t"}')
+
+    assert is_written(CALL, found)
+    assert preparation(CALL, found) == Preparation(commits_plan=False)
+
+
+def test_a_later_batch_may_be_written_by_a_changed_sink():
+    """Between batches options and columns are free: everything before is written."""
+    found = marker(11, sink="another")
+
+    assert preparation(CALL, found).commits_plan
+    assert not is_written(CALL, found)
+
+
+@pytest.mark.parametrize("found", [None, marker(11)])
+def test_a_call_that_nothing_tells_from_another_is_not_begun(found):
+    """Its number alone would: two such calls that change places would pass over the rows of one another."""
+    with pytest.raises(OptionError) as refused:
+        preparation(CALL, found, may_begin=False)
+
+    for part in ("Call 0", "batch 12", "other rows", "a prefix of its own", "Nothing of this call"):
+        assert part in str(refused.value)
+
+
+def test_a_call_that_an_earlier_version_has_begun_is_finished():
+    """Another prefix would write again what is written."""
+    assert not preparation(CALL, marker(12, sink=""), may_begin=False).commits_plan
+
+
+@pytest.mark.parametrize(
+    ("group", "query"),
+    [
+        (f"sink-{OTHER}-0-plan", OTHER),
+        (f"sink-{OTHER}-17-plan", OTHER),
+        (f"sink-{QUERY}-0-plan", None),
+        (f"sink-{OTHER}-0-3", None),
+        (f"sink-of-mine-{OTHER}-0-plan", None),
+        ("sink-plan", None),
+    ],
+)
+def test_plans_of_other_queries_are_known_by_their_groups(group, query):
+    """The same prefix, another query, any call; groups of longer prefixes are others."""
+    assert CALL.other_query(group) == query
+
+
+@pytest.mark.parametrize(
+    ("age_s", "retention_s", "is_told"),
+    [(3600, 7 * 86400, False), (6.2 * 86400, None, False), (6.4 * 86400, None, True),
+     (6.4 * 86400, 14 * 86400, False), (55, 60, True), (8 * 86400, 7 * 86400, True)],
+)  # fmt: skip
+def test_what_brokers_may_have_forgotten_is_told(age_s, retention_s, is_told):
+    """A task's marker may go before the plan's, whose age says so before the first of them can be gone."""
+    warnings = old_plan(CALL, age_s, retention_s)
+
+    assert bool(warnings) is is_told
+    for warning in warnings:
+        assert "Batch 12" in warning
+        assert "written again" in warning
 
 
 def test_later_versions_may_say_more_in_a_marker():

@@ -22,6 +22,7 @@ class FakeKafka:
     epochs: dict[str, int] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     fails: str = ""
+    retention_s: float | None = None
     meanwhile: dict[str, Callable[[], object]] = field(default_factory=dict)
 
     def open(self, transactional_id: str) -> FakeTransaction:
@@ -46,14 +47,23 @@ class FakeTransaction:
         if name == self.kafka.fails:
             raise DeliveryError("t", 0, b"k", f"{name} fails")
 
-    def committed(self, topic: str) -> GroupOffset | None:
-        """The marker of the group with the name of the id."""
+    def committed(self, topic: str, group: str | None = None) -> GroupOffset | None:
+        """The marker of the group with the name of the id, or of another one."""
         self._do("look")
-        return self.kafka.markers.get(self.id)
+        found = self.kafka.markers.get(group or self.id)
+        return found if group is None or (found and found.topic == topic) else None
 
     def committed_anywhere(self) -> GroupOffset | None:
         """The same: groups here have one marker each."""
         return self.kafka.markers.get(self.id)
+
+    def groups(self, prefix: str) -> list[str]:
+        """Those that have markers."""
+        return [name for name in self.kafka.markers if name.startswith(prefix)]
+
+    def retention_s(self) -> float | None:
+        """What the cluster says."""
+        return self.kafka.retention_s
 
     def begin(self) -> None:
         """Takes note."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,14 +15,14 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.core.markers import Call
+from pyspark_upsert_kafka.core.markers import Call, is_written
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
 from tests.unit.sink.fake_transactions import FakeKafka
 
-CALL = Call("sink", "query", 0, 5, 2, ("t",), "1f3b")
+CALL = Call("sink", "query", 0, 5, 2, ("t",), "1f3b", "90ab")
 
 
 def message(value: bytes) -> Messages:
@@ -156,7 +157,8 @@ def test_the_plan_is_committed_before_any_task():
     prepare(replace(CALL, batch=0), kafka.open)
     prepare(replace(CALL, batch=1), kafka.open)
 
-    assert kafka.markers == {"sink-query-0-plan": replace(CALL, batch=1).marker}
+    assert list(kafka.markers) == ["sink-query-0-plan"]
+    assert is_written(replace(CALL, batch=1), kafka.markers["sink-query-0-plan"])
     assert kafka.log == ["open 0-plan", "look", "begin", "commit", "close"] * 2
 
 
@@ -192,18 +194,20 @@ def test_fewer_tasks_fence_the_others_off_before_the_plan_says_so():
         ({"tasks": 3}, OptionError),
         ({"batch": 4}, CheckpointError),
         ({"topics": ("u",)}, OptionError),
+        ({"sink": "another"}, OptionError),
     ],
 )
 def test_a_refused_batch_leaves_the_plan_as_it_was(other, error):
-    """Another number of tasks for the same batch, an older batch, another topic: nothing is begun."""
+    """Another number of tasks for the same batch, an older batch, another topic, another sink: nothing is begun."""
     kafka = FakeKafka()
     prepare(CALL, kafka.open)
+    before = dict(kafka.markers)
     kafka.log.clear()
 
     with pytest.raises(error):
         prepare(replace(CALL, **other), kafka.open)
 
-    assert kafka.markers == {"sink-query-0-plan": CALL.marker}
+    assert kafka.markers == before
     assert kafka.log == ["open 0-plan", "look", "close"]
 
 
@@ -215,3 +219,37 @@ def test_a_query_without_markers_is_told_of(caplog, monkeypatch):
 
     (told,) = [record.getMessage() for record in caplog.records]
     assert "no marker of an earlier batch" in told
+
+
+def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
+    """One warning, when it runs again and the brokers may have forgotten what some tasks have written."""
+    monkeypatch.setattr(warning, "_warned", set())
+    kafka = FakeKafka(retention_s=3600.0)
+    prepare(CALL, kafka.open)
+    prepare(CALL, kafka.open)
+    assert not [record for record in caplog.records if "runs again" in record.getMessage()]
+    kafka.markers[CALL.plan_id] = CALL.plan_marker(time.time() - 3500)
+
+    prepare(CALL, kafka.open)
+
+    told = [record.getMessage() for record in caplog.records]
+    assert "was begun 0:58:" in told[-1]
+    assert "for 1:00:00" in told[-1]
+
+
+def test_a_new_query_with_the_prefix_of_another_one_is_told_of(caplog, monkeypatch):
+    """One warning for a first batch, if another query has written to the same topic; a later run of it says nothing."""
+    monkeypatch.setattr(warning, "_warned", set())
+    kafka, (one, other) = FakeKafka(), (f"{n}d0cf6a1-0000-4000-8000-000000000000" for n in (7, 8))
+    first = replace(CALL, query=one, batch=0)
+    prepare(first, kafka.open)
+    prepare(replace(first, query=other, topics=("another",)), kafka.open)
+    assert not caplog.records
+
+    begun_anew = replace(first, query=other.replace("8", "9", 1))
+    for _ in range(2):
+        prepare(begun_anew, kafka.open)
+
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert f"query {one} has written to topic 't' before" in told
+    assert "checkpoint was deleted" in told

@@ -8,40 +8,66 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, RunningBatch, running_batch
+from pyspark_upsert_kafka.sink.foreach_batch import (
+    CallNumbers,
+    Numbered,
+    RunningBatch,
+    SinkCall,
+    running_batch,
+)
 
 BATCH = RunningBatch("query", "run", 7, "[7]")
+CALL = SinkCall("p", "users as JSON", "localhost:9092", rows=1)
+
+
+def numbered(numbers: CallNumbers, call: SinkCall, batch: RunningBatch = BATCH) -> Numbered:
+    """A call that does well."""
+    with numbers.numbered(call, batch) as found:
+        return found
 
 
 def test_calls_are_numbered_within_a_batch():
-    """Each prefix, query and batch counts from 0."""
+    """Each prefix, query and batch counts from 0; a query that is started again is another run of it."""
     numbers = CallNumbers()
 
-    assert [numbers.next("p", BATCH, 1) for _ in range(3)] == [0, 1, 2]
-    assert numbers.next("q", BATCH, 1) == 0
-    assert numbers.next("p", replace(BATCH, query="other"), 1) == 0
-    assert numbers.next("p", BATCH, 1) == 3
-    assert numbers.next("p", replace(BATCH, batch=8), 1) == 0
+    assert [numbered(numbers, CALL).number for _ in range(3)] == [0, 1, 2]
+    assert numbered(numbers, replace(CALL, prefix="q")).number == 0
+    assert numbered(numbers, CALL, replace(BATCH, query="other")).number == 0
+    assert numbered(numbers, CALL).number == 3
+    assert numbered(numbers, CALL, replace(BATCH, batch=8)).number == 0
+    assert numbered(numbers, CALL, replace(BATCH, run="another")).number == 0
 
 
-def test_a_batch_that_runs_again_counts_anew():
-    """A query that is started again is another run of it, in another thread."""
+@pytest.mark.parametrize(
+    ("second", "is_known_by_it"),
+    [
+        (CALL, False),
+        (replace(CALL, rows=2), True),
+        (replace(CALL, sink="users as CSV", rows=2), False),
+        (replace(CALL, prefix="q", rows=2), False),
+        (replace(CALL, sink="users as CSV", servers="elsewhere:9092"), True),
+    ],
+)
+def test_a_call_is_told_from_those_before_it(second, is_known_by_it):
+    """By what the sink is; the same rows need not be told apart, and markers elsewhere are not seen."""
     numbers = CallNumbers()
-    numbers.next("p", BATCH, 1)
-    again = replace(BATCH, run="another")
+    numbered(numbers, CALL)
+    numbered(numbers, replace(CALL, sink="anything else"))
 
-    assert [numbers.next("p", again, 2) for _ in range(2)] == [0, 1]
+    assert numbered(numbers, second).is_known_by_it is is_known_by_it
+    assert not numbered(numbers, second, replace(BATCH, batch=8)).is_known_by_it
 
 
-def test_calls_in_two_threads_are_refused():
-    """Which of them is the first would be chance, and a batch that runs again could swap them."""
+def test_no_call_follows_one_that_failed():
+    """It would have the next number, and write what finished tasks of the first one have written."""
     numbers = CallNumbers()
-    numbers.next("p", BATCH, 1)
+    with pytest.raises(ZeroDivisionError), numbers.numbered(CALL, BATCH):
+        raise ZeroDivisionError
 
-    with pytest.raises(OptionError, match=r"two threads for batch 7 .* prefix of its own"):
-        numbers.next("p", BATCH, 2)
-    assert numbers.next("p", BATCH, 1) == 1
-    assert numbers.next("other", BATCH, 2) == 0
+    with pytest.raises(OptionError, match=r"has failed in batch 7 .* Let its error end the batch"):
+        numbered(numbers, CALL)
+    assert numbered(numbers, replace(CALL, prefix="q")).number == 0
+    assert numbered(numbers, CALL, replace(BATCH, run="another")).number == 0
 
 
 class FakeFrame:

@@ -898,8 +898,8 @@ def test_a_task_of_upsert_sink_knows_its_call():
     """What `upsert_sink` prepared on the driver reaches each task, with prefix and topics."""
     told = {name: value for name, value in EXACTLY_ONCE.items() if name != "sink.parallelism"}
 
-    assert write(**told, **{"upsert-sink.call": "7d0c/1/12/4/1f3b"}).call == Call(
-        "p", "7d0c", 1, 12, 4, ("t",), "1f3b"
+    assert write(**told, **{"upsert-sink.call": "7d0c/1/12/4/1f3b/90ab"}).call == Call(
+        "p", "7d0c", 1, 12, 4, ("t",), "1f3b", "90ab"
     )
     assert write().call is None
 
