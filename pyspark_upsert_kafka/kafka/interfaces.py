@@ -113,8 +113,14 @@ class Sender(Protocol):
             DeliveryError: The first message that was refused.
         """
 
+    def cancel(self) -> None:
+        """Ends, from another thread, what waits in `send` or `flush`, with an error; after it there is only `close`."""
+
     def close(self) -> None:
-        """Gives the sender back for the next task, or throws it away when anything is unsent."""
+        """Gives the sender back for the next task, or throws it away when anything is unsent.
+
+        Nothing of it is sent any more; what is on its way to a broker already may arrive.
+        """
 
 
 class TransactionalSender(Sender, Protocol):

@@ -1,13 +1,20 @@
-"""Idle Kafka clients, kept for the next task: opening one costs more than many a task."""
+"""Idle Kafka clients, kept for the next task: opening one costs more than many a task.
+
+A client belongs to the process that has opened it, as its threads do. A fork has the client without them: whoever used
+it there would wait for ever, and whoever ended it too, so the fork lets it be.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 C = TypeVar("C")
 
@@ -31,6 +38,7 @@ class Lease(Generic[C]):
     client: C
     settings: Hashable = field(repr=False)
     opened_at: float
+    process: int = field(default_factory=os.getpid)
 
 
 class Pool(Generic[C]):
@@ -55,6 +63,10 @@ class Pool(Generic[C]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._close, self._size, self._max_age_s, self._clock = close, size, max_age_s, clock
+        self._begin()
+        _POOLS.add(self)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[Lease[C]] = []  # the one used least recently first
 
@@ -69,13 +81,19 @@ class Pool(Generic[C]):
 
     def give_back(self, lease: Lease[C]) -> None:
         """Keeps a client for the next one who takes it."""
+        if lease.process != os.getpid():
+            _let_be(lease)
+            return
         with self._lock:
             self._idle.append(lease)
         self._close_surplus()
 
     def discard(self, lease: Lease[C]) -> None:
         """Ends a client that is of no more use."""
-        self._close(lease.client)
+        if lease.process == os.getpid():
+            self._close(lease.client)
+        else:
+            _let_be(lease)
 
     @contextmanager
     def client(self, settings: Hashable, open_: Callable[[], C]) -> Iterator[C]:
@@ -104,3 +122,25 @@ class Pool(Generic[C]):
             self._idle = kept
         for lease in gone:
             self._close(lease.client)
+
+    def begin_in_fork(self) -> None:
+        """Forgets what the parent process has, whose lock may be held by a thread that is not here."""
+        for lease in self._idle:
+            _let_be(lease)
+        self._begin()
+
+
+_POOLS: weakref.WeakSet[Pool[Any]] = weakref.WeakSet()
+
+
+def _let_be(lease: Lease[Any]) -> None:
+    """Keeps a client of the parent process from being ended, also when this process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(lease))
+
+
+def _begin_in_fork() -> None:
+    for pool in list(_POOLS):
+        pool.begin_in_fork()
+
+
+os.register_at_fork(after_in_child=_begin_in_fork)

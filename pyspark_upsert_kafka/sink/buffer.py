@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.last_changes import LastChanges
 
 _SOON_S = 1.0
-"""For the clock to finish what it sends, before closing goes on without it."""
+"""For the clock to finish what it sends, before that is cancelled."""
 
 
 class KeyedBuffer:
@@ -27,7 +27,6 @@ class KeyedBuffer:
         self._changes = LastChanges(when.max_rows)
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._sender_is_open = True
         self._failure: Exception | None = None
         self._clock = threading.Thread(target=self._flush_at_intervals, daemon=True)
         self._clock.start()
@@ -52,16 +51,23 @@ class KeyedBuffer:
     def close(self) -> None:
         """Stops the clock and closes the sender; what is still in the buffer is not sent.
 
-        A clock that is just sending may have to wait for a broker that does not answer. Nobody waits for
-        that: it closes the sender itself when it is done.
+        A clock that is just sending may wait for a broker that does not answer: it is not waited for, nor left to
+        send later, when another attempt may have written newer changes.
         """
         self._closed.set()
-        if self._lock.acquire(timeout=_SOON_S):
-            try:
-                self._close_sender()
-            finally:
-                self._lock.release()
-            self._clock.join(_SOON_S)
+        if not self._lock.acquire(timeout=_SOON_S):
+            self._sender.cancel()
+            self._lock.acquire()
+        try:
+            self._sender.close()
+        finally:
+            self._lock.release()
+        self._clock.join()
+
+    def cancel(self) -> None:
+        """Ends, from another thread, what waits in `send` or `flush`; after it there is only `close`."""
+        self._closed.set()
+        self._sender.cancel()
 
     def _pass_on(self, parts: Iterable[Messages]) -> None:
         for messages in parts:
@@ -71,18 +77,12 @@ class KeyedBuffer:
         interval_s = min(self._interval_s, threading.TIMEOUT_MAX)
         while self._failure is None and not self._closed.wait(interval_s):
             with self._lock:
+                if self._closed.is_set():
+                    return
                 try:
                     self._pass_on(self._changes.drain())
                 except Exception as failure:  # noqa: BLE001 - the task must see whatever it was
                     self._failure = failure
-        if self._closed.is_set():
-            with self._lock:
-                self._close_sender()
-
-    def _close_sender(self) -> None:
-        if self._sender_is_open:
-            self._sender_is_open = False
-            self._sender.close()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

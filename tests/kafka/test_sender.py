@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing, suppress
@@ -10,9 +12,17 @@ from contextlib import closing, suppress
 import pytest
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DeliveryError,
+    OptionError,
+    UpsertKafkaError,
+)
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Sender
+from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import (
@@ -244,6 +254,112 @@ def test_a_broker_that_restarts_in_the_middle(stoppable, edge):
     found = broker.pairs(topic)
     assert list(dict.fromkeys(found)) == numbered(2_000)
     assert len(found) == 2_000 or not edge.has_transactions
+
+
+def send_in_thread(sender: Sender, part: Messages) -> threading.Thread:
+    """Sends in a thread, as a buffer's clock does, and does not look at what becomes of it."""
+
+    def send() -> None:
+        with suppress(UpsertKafkaError):
+            sender.send(part)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+def test_nothing_is_sent_after_closing(stoppable, edge, buffered):
+    """A task fails while the broker is away; what its successor has written stays the newest of each key."""
+    broker, edge = broker_at(stoppable.bootstrap_servers), edge.at(stoppable.bootstrap_servers)
+    topic, count = broker.topic(), 30_000
+    small = edge.given({"queue.buffering.max.messages": 1_000})
+    sender = load_client(edge.client).sender(
+        small.all_properties(),
+        [topic],
+        DeliveryGuarantee.AT_LEAST_ONCE,
+        with_metadata=edge.with_metadata,
+    )
+    if buffered:
+        sender = KeyedBuffer(sender, BufferFlush(2 * count, 0.2))
+    sender.send(messages(topic, (b"first", b"")))
+    sender.flush()
+    stoppable.stop()
+    keys = [b"key %d" % n for n in range(count)]
+    thread = send_in_thread(sender, messages(topic, *[(key, b"old") for key in keys]))
+    time.sleep(
+        2.0
+    )  # the client's queue is full by then, and the sender or the buffer's clock waits for room
+    if not buffered:
+        sender.cancel()
+        thread.join(120)
+    sender.close()
+    assert not thread.is_alive()
+
+    stoppable.start()
+    with edge.sender(topic) as successor:
+        successor.send(messages(topic, *[(key, b"new") for key in keys]))
+        successor.flush()
+    time.sleep(3.0)  # for what the first one may still have
+
+    assert {value for key, value in broker.pairs(topic) if key != b"first"} == {b"new"}
+
+
+@pytest.mark.parametrize("raised", [MemoryError, KeyboardInterrupt])
+def test_a_report_that_is_not_taken_is_an_error(broker, edge, monkeypatch, raised):
+    """No memory, or Ctrl-C, while the client says that a message was refused: nobody takes it for delivered."""
+    if edge.client != "librdkafka":
+        pytest.skip("kafka-python keeps the outcome of each message")
+    topic, larger = broker.topic(max_message_bytes="10000"), broker.topic()
+    with edge.sender(topic, larger) as sender:  # the client takes what the larger one may hold
+
+        def fail(*_: object) -> None:
+            raise raised
+
+        with monkeypatch.context() as patched:
+            patched.setattr(DeliveryReports, "add", fail)
+            with pytest.raises(raised):
+                send_and_flush(sender, messages(topic, (b"large", os.urandom(20_000))))
+        with pytest.raises(raised):
+            sender.flush()
+        with pytest.raises(raised):
+            sender.send(messages(topic, (b"next", b"v")))
+
+    edge.send(topic, (b"end", b"v"))
+    assert (b"end", b"v") in broker.pairs(topic), "another producer is used"
+
+
+def send_and_flush(sender: Sender, part: Messages) -> None:
+    """Sends messages and waits until they are confirmed."""
+    sender.send(part)
+    sender.flush()
+
+
+_FORKS = """
+import os, sys
+from tests.kafka.conftest import Edge, numbered
+
+client, with_metadata, servers, topic = sys.argv[1:]
+edge = Edge(client, servers, with_metadata=with_metadata == "True")
+edge.send(topic, *numbered(10))
+child = os.fork()
+edge.send(topic, *numbered(10, 10 if child else 20))
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_opens_clients_of_its_own(broker, edge):
+    """It has its parent's, but not their threads; both go on, and both end."""
+    topic = broker.topic()
+    command = [sys.executable, "-c", _FORKS, edge.client, str(edge.with_metadata)]
+
+    done = subprocess.run(
+        [*command, broker.servers, topic], check=False, capture_output=True, text=True, timeout=300
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(broker.pairs(topic)) == sorted(numbered(30))
 
 
 def test_nothing_leaks(broker, edge):

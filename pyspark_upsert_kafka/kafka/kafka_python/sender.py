@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kafka import errors as kafka_errors
 
-from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.kafka import timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error
-from pyspark_upsert_kafka.kafka.kafka_python.producer import POOL, OpenProducer
+from pyspark_upsert_kafka.kafka.kafka_python.producer import POOL, OpenProducer, end_thread
 from pyspark_upsert_kafka.kafka.kafka_python.unconfirmed import (
     UnconfirmedMessage,
     UnconfirmedMessages,
@@ -34,6 +34,7 @@ class KafkaPythonSender:
         self._errors.clear()
         self._unconfirmed = UnconfirmedMessages(lease.client.max_messages, self._max_bytes)
         self._undelivered = Undelivered()
+        self._is_cancelled = False
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while too many are unconfirmed."""
@@ -51,14 +52,24 @@ class KafkaPythonSender:
             self._wait_for_oldest()
         self._undelivered.raise_first()
 
+    def cancel(self) -> None:
+        """Ends, from another thread, what waits in `send` or `flush`; after it there is only `close`.
+
+        The client looks up a topic's partitions without a way to end that, for `max_block_ms` at most.
+        """
+        self._is_cancelled = True
+        end_thread(self._producer)
+
     def close(self) -> None:
-        """Gives the producer back for the next task, or ends it when anything is unsent."""
-        if self._unconfirmed or self._undelivered:
+        """Gives the producer back for the next task, or ends it and drops what is unsent."""
+        if self._unconfirmed or self._undelivered or self._is_cancelled:
             POOL.discard(self._lease)
         else:
             POOL.give_back(self._lease)
 
     def _hand_over(self, message: Row) -> None:
+        if self._is_cancelled:
+            raise BrokerError("Nothing more is written: the task has ended.")
         topic, key, value, timestamp, headers = message
         size = len(key or b"") + len(value or b"")
         partition = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka as ck
@@ -24,6 +25,36 @@ class DeliveryReports:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.undelivered = Undelivered()
         self.errors = ReportedErrors(config)
+        self._failure: BaseException | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a message was not delivered, or a report is lost that may have said so."""
+        return self._failure is not None or bool(self.undelivered)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """While reports are taken; whatever is raised meanwhile, Ctrl-C or no memory, may have lost one.
+
+        It is remembered, so that nobody takes a message for delivered who catches it.
+        """
+        try:
+            yield
+        except ck.KafkaException:
+            raise
+        except BaseException as failure:
+            self._failure = failure
+            raise
+
+    def raise_first(self) -> None:
+        """Does nothing as long as every message was delivered.
+
+        Raises:
+            DeliveryError: The first message that was not, and how many were not.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self.undelivered.raise_first()
 
     def on_delivery(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         """Takes note of a message that was not delivered: the client's callback."""
@@ -41,12 +72,12 @@ class DeliveryReports:
     def raise_refused(self, topic: str, key: bytes | None, error: ck.KafkaError) -> None:
         """Raises a DeliveryError for a message that the client did not take."""
         self.add(topic, None, key, error)
-        self.undelivered.raise_first()
+        self.raise_first()
 
     def raise_too_large(self, topic: str, key: bytes | None, size: int) -> None:
         """Raises a DeliveryError for a message of so many bytes that does not even fit into an empty queue."""
         self.undelivered.add(DeliveryError(topic, None, key, larger_than_queue(size)), None)
-        self.undelivered.raise_first()
+        self.raise_first()
 
     def _reason(self, error: ck.KafkaError) -> str:
         text = error.str()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,16 +17,23 @@ from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, 
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
 from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
+from pyspark_upsert_kafka.kafka.partition_lookups import PartitionLookups
 from pyspark_upsert_kafka.kafka.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.sizes import max_message_bytes
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_LOOKUP_S = 5.0
+"""How long an answer about partitions is waited for."""
 
 
 @dataclass(frozen=True)
 class OpenProducer:
-    """A producer, and where it reports to."""
+    """A producer, where it reports to, and when it looked up partitions."""
 
     producer: ck.Producer | BatchProducer
     reports: DeliveryReports
+    lookups: PartitionLookups
 
 
 def pooled_producer(
@@ -52,27 +60,48 @@ def pooled_producer(
         with pooled_admin(properties, "writer") as admin:
             limits = max_message_bytes(admin, topics)
         config = producer_config(properties, limits, guarantee)
-        return open_producer(config, in_batches=not with_metadata and takes(config))
+        return open_producer(config, topics, in_batches=not with_metadata and takes(config))
 
-    return POOL.take((properties.resolved(), topics, guarantee, with_metadata), connect)
+    settings = (properties.resolved(), topics, guarantee, with_metadata)
+    lease = POOL.take(settings, connect)
+    if lease.client.lookups.is_due:
+        _look_up_partitions(lease.client, topics)
+    return lease
 
 
-def open_producer(config: Mapping[str, Any], *, in_batches: bool = False) -> OpenProducer:
+def _look_up_partitions(opened: OpenProducer, topics: Sequence[str]) -> None:
+    """Has a producer know how many partitions its topics have by now; without an answer it asks when it sends."""
+    try:
+        if isinstance(opened.producer, BatchProducer):
+            opened.producer.refresh(_LOOKUP_S)
+        else:
+            for topic in topics:
+                opened.producer.list_topics(topic, timeout=_LOOKUP_S)
+    except ck.KafkaException as error:
+        logger.info("The partitions of %s are not known: %s", ", ".join(topics), error)
+    else:
+        opened.lookups.note()
+
+
+def open_producer(
+    config: Mapping[str, Any], topics: Sequence[str], *, in_batches: bool = False
+) -> OpenProducer:
     """A producer of its own with this configuration.
 
     Args:
         config: librdkafka's configuration.
+        topics: What it will write to.
         in_batches: Whether it is a `BatchProducer`.
 
     Raises:
         OptionError: The client does not take a property.
     """
-    reports = DeliveryReports(config)
+    reports, lookups = DeliveryReports(config), PartitionLookups(len(topics))
     if in_batches:
         opening = partial(BatchProducer, reports=reports)
-        return OpenProducer(open_client(opening, dict(config)), reports)
+        return OpenProducer(open_client(opening, dict(config)), reports, lookups)
     callbacks = {"on_delivery": reports.on_delivery, "error_cb": reports.errors.on_error}
-    return OpenProducer(open_client(ck.Producer, {**config, **callbacks}), reports)
+    return OpenProducer(open_client(ck.Producer, {**config, **callbacks}), reports, lookups)
 
 
 def _close(opened: OpenProducer) -> None:

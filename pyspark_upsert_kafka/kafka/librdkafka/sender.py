@@ -46,6 +46,7 @@ class LibrdkafkaSender:
         self._producer: Any = lease.client.producer
         self._reports = lease.client.reports
         self._handed_over = self._completed = 0
+        self._is_cancelled = False
         self._wait(self._producer.poll, 0)  # errors of before are passed on now, and cleared
         self._reports.errors.clear()
 
@@ -55,18 +56,22 @@ class LibrdkafkaSender:
         self._handed_over += len(messages)
         self._wait(self._producer.poll, 0)
         self._note_progress()
-        self._reports.undelivered.raise_first()
+        self._reports.raise_first()
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        while not self._reports.undelivered and self._wait(self._producer.flush, _WAIT_S):
+        while not self._reports.has_failed and self._wait(self._producer.flush, _WAIT_S):
             self._note_progress()
             raise_if_fatal(self._reports.errors)
-        self._reports.undelivered.raise_first()
+        self._reports.raise_first()
+
+    def cancel(self) -> None:
+        """Ends, from another thread, what waits in `send` or `flush`; after it there is only `close`."""
+        self._is_cancelled = True
 
     def close(self) -> None:
-        """Gives the producer back for the next task, or ends it when anything is unsent."""
-        if len(self._producer) or self._reports.undelivered:
+        """Gives the producer back for the next task, or ends it and drops what is unsent."""
+        if len(self._producer) or self._reports.has_failed or self._is_cancelled:
             POOL.discard(self._lease)
         else:
             POOL.give_back(self._lease)
@@ -86,9 +91,15 @@ class LibrdkafkaSender:
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
         """Has the client report, for so long at most."""
         try:
-            return call(timeout_s)
+            return self._taking_reports(call, timeout_s)
         except ck.KafkaException as fatal:
             raise BrokerError(f"Nothing can be written: {classify(fatal).text}.") from fatal
+
+    def _taking_reports(self, call: Callable[[float], T], timeout_s: float) -> T:
+        if self._is_cancelled:
+            raise BrokerError("Nothing more is written: the task has ended.")
+        with self._reports.taken():
+            return call(timeout_s)
 
     def _note_progress(self) -> None:
         """Whatever no longer waits got an answer, be it an error: the broker can be reached."""
@@ -116,7 +127,7 @@ class LibrdkafkaSender:
     def _wait_for_room(self, timeout_s: float) -> None:
         raise_if_fatal(self._reports.errors)
         self._wait(self._producer.poll, timeout_s)
-        self._reports.undelivered.raise_first()
+        self._reports.raise_first()
 
     def _raise_refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> None:
         topic, _, key, *_ = message

@@ -60,7 +60,7 @@ def open_transaction(
     """
     with pooled_admin(properties, "writer") as admin:
         limits = max_message_bytes(admin, topics)
-    opened = open_producer(transaction_config(properties, limits, transactional_id))
+    opened = open_producer(transaction_config(properties, limits, transactional_id), topics)
     sender = LibrdkafkaTransactionalSender(opened, properties, transactional_id)
     try:
         sender.take_over()
@@ -137,19 +137,23 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         self._in_transaction = False
 
     def close(self) -> None:
-        """Aborts the transaction, if one is open, and ends the producer."""
+        """Aborts the transaction, if one is open, and ends the producer; messages that are unsent are dropped.
+
+        A commit that is stuck may still take effect, of all messages together with their marker: the next attempt
+        finds that out, or fences it off.
+        """
         try:
             self._abort()
         finally:
+            self._producer.purge(blocking=not self._is_stuck)
             if not self._is_stuck:
-                self._producer.purge()
                 with suppress(ck.KafkaException):  # once more what was fatal, and is told already
                     self._producer.flush(0)
             del self._producer, self._lease  # librdkafka's threads end with the last reference
 
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
         """Has the client report; what it raises then, `_explained` tells."""
-        return call(timeout_s)
+        return self._taking_reports(call, timeout_s)
 
     def _abort(self) -> None:
         """Aborts the transaction, if one is open: with it goes what is not sent yet."""

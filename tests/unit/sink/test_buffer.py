@@ -309,28 +309,44 @@ def test_an_interval_of_a_thousand_years_is_an_interval(
 
 
 class StuckSender(FakeSender):
-    """Waits in `send` for a broker that does not answer, until it is let go."""
+    """Waits in `send` for a broker that does not answer, until it is cancelled."""
 
     def __init__(self) -> None:
         super().__init__()
         self.is_stuck = threading.Event()
-        self.let_go = threading.Event()
+        self.cancelled = threading.Event()
 
     def send(self, messages: Messages) -> None:
         """Waits."""
+        assert not self.closed
         self.is_stuck.set()
-        assert self.let_go.wait(60)
+        assert self.cancelled.wait(60)
+        raise DeliveryError("t", 0, b"a", "cancelled")
+
+    def cancel(self) -> None:
+        """Lets it go."""
+        self.cancelled.set()
 
 
-def test_closing_does_not_wait_for_a_clock_that_is_stuck() -> None:
-    """A broker that hangs must not hold back the error that a task has; the clock closes the sender."""
+def test_closing_cancels_a_clock_that_is_stuck() -> None:
+    """A broker that hangs holds back no error that a task has, and nothing is sent once the sender is closed."""
     sender = StuckSender()
     kept = KeyedBuffer(sender, BufferFlush(10, 0.01))
     kept.send(upserts(("a", "1")))
     assert sender.is_stuck.wait(60)
     kept.close()
-    assert sender.closed == 0
-    sender.let_go.set()
-    wait_for(lambda: sender.closed == 1)
+    assert sender.closed == 1
+    assert not kept._clock.is_alive()
+
+
+def test_a_clock_that_comes_late_sends_nothing(sender: FakeSender) -> None:
+    """It may be due while the buffer is closed already."""
+    kept = KeyedBuffer(sender, BufferFlush(10, 0.01))
+    with kept._lock:
+        kept._changes.add(upserts(("a", "1")))
+        kept._closed.set()
+        time.sleep(0.1)  # the clock wants the lock, if it has not ended
     kept._clock.join(60)
     assert not kept._clock.is_alive()
+    assert sender.sent == []
+    kept.close()

@@ -1,0 +1,114 @@
+"""The library that confluent-kafka brings, for what confluent-kafka itself does not offer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from functools import cache
+from typing import Any
+
+import confluent_kafka as ck
+
+
+class Message(ctypes.Structure):
+    """``rd_kafka_message_t`` of rdkafka.h, part of its stable interface."""
+
+    _fields_ = (
+        ("err", c_int), ("topic", c_size_t), ("partition", c_int32),
+        ("value", c_size_t), ("value_size", c_size_t), ("key", c_size_t), ("key_size", c_size_t),
+        ("offset", c_int64), ("private", c_size_t),
+    )  # fmt: skip
+
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "rd_kafka_conf_new": (c_void_p,),
+    "rd_kafka_conf_destroy": (None, c_void_p),
+    "rd_kafka_conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
+    "rd_kafka_conf_set_events": (None, c_void_p, c_int),
+    "rd_kafka_new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
+    "rd_kafka_name": (c_char_p, c_void_p),
+    "rd_kafka_set_log_queue": (c_int, c_void_p, c_void_p),
+    "rd_kafka_topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
+    "rd_kafka_topic_name": (c_char_p, c_size_t),
+    "rd_kafka_topic_destroy": (None, c_void_p),
+    "rd_kafka_produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
+    "rd_kafka_fatal_error": (c_int, c_void_p, c_char_p, c_size_t),
+    "rd_kafka_queue_get_main": (c_void_p, c_void_p),
+    "rd_kafka_queue_poll": (c_void_p, c_void_p, c_int),
+    "rd_kafka_queue_destroy": (None, c_void_p),
+    "rd_kafka_event_type": (c_int, c_void_p),
+    "rd_kafka_event_message_next": (POINTER(Message), c_void_p),
+    "rd_kafka_event_error": (c_int, c_void_p),
+    "rd_kafka_event_error_string": (c_char_p, c_void_p),
+    "rd_kafka_event_log": (c_int, c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_int)),
+    "rd_kafka_event_destroy": (None, c_void_p),
+    "rd_kafka_metadata": (c_int, c_void_p, c_int, c_void_p, POINTER(c_void_p), c_int),
+    "rd_kafka_metadata_destroy": (None, c_void_p),
+    "rd_kafka_flush": (c_int, c_void_p, c_int),
+    "rd_kafka_purge": (c_int, c_void_p, c_int),
+    "rd_kafka_outq_len": (c_int, c_void_p),
+    "rd_kafka_destroy": (None, c_void_p),
+}
+"""The type of each function's result, and those of its arguments."""
+
+DELIVERIES, LOGGED, ERROR = 0x1, 0x4, 0x8
+"""The kinds of events: RD_KAFKA_EVENT_DR, _LOG and _ERROR."""
+
+TEXT_BYTES = 512
+"""For the text of an error."""
+
+_PRODUCER = 0
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The librdkafka that confluent-kafka has loaded; None = its functions cannot be reached from here.
+
+    The binding's own file is asked, since the system looks for a name in all that it depends on.
+    """
+    try:
+        found = ctypes.CDLL(ck.cimpl.__file__)
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            function = getattr(found, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError):
+        return None
+    return found
+
+
+def open_producer(found: ctypes.CDLL, config: Mapping[str, Any]) -> int:
+    """A producer that reports by events.
+
+    Raises:
+        KafkaException: The configuration is wrong.
+    """
+    text = ctypes.create_string_buffer(TEXT_BYTES)
+    conf = found.rd_kafka_conf_new()
+    try:
+        for name, value in {**config, "log.queue": True}.items():
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            if found.rd_kafka_conf_set(conf, name.encode(), shown.encode(), text, TEXT_BYTES):
+                raise _refused(text)
+        found.rd_kafka_conf_set_events(conf, DELIVERIES | LOGGED | ERROR)
+        handle: int | None = found.rd_kafka_new(_PRODUCER, conf, text, TEXT_BYTES)
+        if handle is None:
+            raise _refused(text)
+    except ck.KafkaException:
+        found.rd_kafka_conf_destroy(conf)
+        raise
+    found.rd_kafka_set_log_queue(handle, None)
+    return handle
+
+
+def _refused(text: ctypes.Array[ctypes.c_char]) -> ck.KafkaException:
+    reason = text.value.decode(errors="replace")
+    return ck.KafkaException(ck.KafkaError(ck.KafkaError._INVALID_ARG, reason))  # noqa: SLF001 - confluent-kafka's spelling
+
+
+def destroy_producer(found: ctypes.CDLL, handle: int, events: int, process: int) -> None:
+    """Ends a producer and its threads, and the queue of its events, in the process that has opened it."""
+    if os.getpid() == process:  # a fork has no threads of it that could end
+        found.rd_kafka_queue_destroy(events)
+        found.rd_kafka_destroy(handle)

@@ -1,0 +1,48 @@
+"""A topic that gets more partitions while producers wait in the pool."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from pyspark_upsert_kafka.core.murmur2 import partition_of
+from tests.conftest import Broker
+from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered
+
+
+@pytest.fixture(params=[*CLIENTS, "librdkafka in batches"])
+def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
+    """Each way to send, over the broker that tests share."""
+    client, _, batches = request.param.partition(" in ")
+    return Edge(client, broker.servers, with_metadata=not batches)
+
+
+def grow(broker: Broker, topic: str, partitions: int) -> None:
+    """Gives a topic more partitions, and waits until brokers say so."""
+    broker.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
+    assert eventually(
+        lambda: (
+            len(broker.admin.list_topics(topic, timeout=30).topics[topic].partitions) == partitions
+        )
+    )
+
+
+def test_a_producer_that_waited_knows_new_partitions(broker: Broker, edge: Edge) -> None:
+    """The next task's keys go where every other producer puts them, not where they went before."""
+    topic = broker.topic(2)
+    edge.send(topic, *numbered(200))
+    grow(broker, topic, 7)
+    time.sleep(1.0)  # the producer waits for its next task
+
+    with edge.sender(topic) as sender:
+        sender.send(messages(topic, *numbered(200)))
+        sender.flush()
+
+    found = broker.messages(topic)
+    assert len(found) == 400
+    expected = [(key, partition_of(key, 7)) for key, _ in numbered(200)]
+    assert set(expected) <= {(each.key, each.partition) for each in found}
+    before = {(key, partition_of(key, 2)) for key, _ in numbered(200)}
+    assert {(each.key, each.partition) for each in found} == before | set(expected)
