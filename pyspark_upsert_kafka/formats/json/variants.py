@@ -22,14 +22,20 @@ def variant(value: Any) -> dict[str, bytes]:
     """A parsed JSON value as a variant's two halves. Raises ValueError."""
     if any(math.isinf(float(number)) for number in _numbers(value)):
         raise ValueError("expected numbers within the range of DOUBLE")
-    built = VariantVal.parseJson(compact(value))
+    try:
+        built = VariantVal.parseJson(compact(value))
+    except RecursionError:
+        raise ValueError("nested too deep for a VARIANT") from None
     return {"value": built.value, "metadata": built.metadata}
 
 
 def variant_text(halves: dict[str, bytes]) -> str:
     """A variant as compact JSON. Raises ValueError when it is malformed."""
-    with localcontext(_EXACT):
-        return compact(VariantVal(halves["value"], halves["metadata"]).toPython())
+    try:
+        with localcontext(_EXACT):
+            return compact(VariantVal(halves["value"], halves["metadata"]).toPython())
+    except RecursionError:  # PySpark takes four calls for each level
+        raise ValueError("a VARIANT nested too deep to be written as JSON") from None
 
 
 def _numbers(value: Any) -> Iterator[str]:

@@ -30,7 +30,9 @@ class Charset:
     def text_of(self, data: bytes) -> str:
         """The text of bytes. Raises ValueError when they are none; Java would make some up."""
         marks = _MARKS.get(self.name)
-        return data.decode(self.name if marks is None or data.startswith(marks) else self.write)
+        text = data.decode(self.name if marks is None or data.startswith(marks) else self.write)
+        text.encode()  # Python's UTF-7 lets halves of surrogate pairs pass, which no column can hold
+        return text
 
 
 UTF_8 = Charset("utf-8")

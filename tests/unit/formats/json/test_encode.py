@@ -280,6 +280,16 @@ def test_what_cannot_be_written_names_its_column(kind, array, part):
     assert raised.value.column == "s.x[]"
 
 
+def test_a_variant_may_nest_too_deep_to_be_written():
+    """PySpark takes it apart by calls within calls: where these end, it is an error that names its column."""
+    schema = columns(a=LONG, c=VariantType())
+    rows = batch(schema, (1, variant("[" * 100 + "]" * 100)), (2, variant("[" * 249 + "]" * 249)))
+    assert len(encoder(schema).encode(rows.slice(0, 1))) == 1
+    with pytest.raises(EncodeError, match="nested too deep") as raised:
+        encoder(schema).encode(rows)
+    assert raised.value.column == "c"
+
+
 @pytest.mark.parametrize(
     ("schema", "part"),
     [

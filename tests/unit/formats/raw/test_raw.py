@@ -140,6 +140,15 @@ def test_bytes_that_are_no_text_are_an_error():
     assert "can't decode" in read(StringType(), b"a", charset="UTF-16")
 
 
+@pytest.mark.parametrize("copies", [1, 100])
+def test_half_of_a_surrogate_pair_is_no_text(copies):
+    """Python's UTF-7 reads one; no column can hold it, so that message is bad, and no other one."""
+    decode = FORMAT.decoder(spec(StringType(), charset="UTF-7")).decode
+    decoded = decode([b"a", b"+2AA-"] * copies)
+    assert [*decoded.errors] == [*range(1, 2 * copies, 2)]
+    assert decoded.rows.column(0).to_pylist() == ["a"] * copies
+
+
 def test_characters_that_the_charset_lacks_are_an_error():
     """A character that the charset lacks is an error and not a question mark."""
     with pytest.raises(EncodeError, match=r"Column 'c' cannot be written: .*can't encode"):

@@ -1,0 +1,58 @@
+"""The codecs of a table, compiled as a query compiles them, but for a registry, which is a dictionary here."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
+from pyspark_upsert_kafka.registry.wire_format import PREFIX_LENGTH, decoder_by_id, prefix_of
+from tools.fuzz.case import Table
+
+
+def decoder_of(table: Table) -> Decoder:
+    """The decoder. Raises SchemaError or OptionError."""
+    with tempfile.TemporaryDirectory() as folder:
+        declared, spec = _declared(table, Path(folder))
+        if isinstance(declared, Format):
+            return declared.decoder(spec)
+        given = declared.given(spec.side, table.options.get("schema"))
+        of_schema = declared.decoder(spec, given, PREFIX_LENGTH)
+        return decoder_by_id(partial(_of_id, table, declared, of_schema), arrow_schema(spec.schema))
+
+
+def encoder_of(table: Table) -> Encoder:
+    """The encoder. Raises SchemaError or OptionError."""
+    with tempfile.TemporaryDirectory() as folder:
+        declared, spec = _declared(table, Path(folder))
+        if isinstance(declared, Format):
+            return declared.encoder(spec)
+        writing = declared.encoder(spec, declared.given(spec.side, table.options.get("schema")))
+        return writing.with_prefix(prefix_of(0))
+
+
+def _declared(table: Table, folder: Path) -> tuple[Format | RegistryFormat, CodecSpec]:
+    module = import_module(f"pyspark_upsert_kafka.formats.{table.format.replace('-', '_')}")
+    declared = module.FORMAT
+    paths = {name: str(folder / name) for name in table.files}
+    for name, data in table.files.items():
+        (folder / name).write_bytes(data)
+    values: dict[str, Any] = {option.name: option.default for option in declared.options}
+    parsers = {option.name: option.parse for option in declared.options}
+    for name, text in table.options.items():
+        if name in parsers:
+            values[name] = parsers[name](paths.get(text, text))
+    return declared, CodecSpec(table.schema, table.side, values, required=table.required)
+
+
+def _of_id(table: Table, declared: RegistryFormat, of_schema: Any, schema_id: int) -> Decoder:
+    if schema_id not in table.schemas:
+        raise SchemaError(f"No schema has the id {schema_id}.")
+    origin = f"Schema id {schema_id}"
+    return of_schema(RegisteredSchema(origin, declared.schema_type, table.schemas[schema_id]))

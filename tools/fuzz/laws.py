@@ -1,0 +1,216 @@
+"""What must hold for any messages of any table; the first law that does not is a find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
+from tools.fuzz.case import UNKNOWN, Case, NoRow
+from tools.fuzz.equality import difference
+from tools.fuzz.peers import agrees, as_numbers, unsure
+from tools.fuzz.reading import BrokenLawError, Decode, decoded, encoded, trace, writable
+
+ALONE = 40
+"""So many messages of a case are read alone."""
+
+ASKED = 250
+"""So many messages of a case are shown to a peer."""
+
+
+@dataclass(frozen=True)
+class Codecs:
+    """The codecs of a case, compiled once."""
+
+    decoder: Decoder
+    encoder: Encoder | None
+
+
+def check(case: Case, codecs: Codecs, rng: Random) -> None:
+    """Raises BrokenLawError for a law that a case breaks."""
+    messages = case.messages
+    decode: Decode = codecs.decoder.decode
+    whole = decoded(decode, messages, [len(messages)])
+    _is_whole(whole, case)
+    by_rows = decoded(decode, messages, _sizes(rng, len(messages), 1, 60))
+    _agree("small batches read as a large one", whole, by_rows, messages)
+    split = decoded(decode, messages, _sizes(rng, len(messages), 64, 700))
+    _agree("a batch reads as its parts do", whole, split, messages)
+    _alone(whole, decode, messages, rng)
+    _expected(whole, case)
+    if codecs.encoder is not None:
+        _again(whole.rows, case, codecs.encoder, decode, rng)
+    if case.peer is not None:
+        _peer(whole, case, rng)
+
+
+def _sizes(rng: Random, count: int, low: int, high: int) -> list[int]:
+    sizes = []
+    while count:
+        sizes.append(min(count, rng.randint(low, high)))
+        count -= sizes[-1]
+    return sizes or [0]
+
+
+def _is_whole(whole: Decoded, case: Case) -> None:
+    """Each message is a row, an error or skipped, and rows are what Spark demands."""
+    rows, count = whole.rows, len(case.messages)
+    if rows.num_rows + len(whole.errors) + len(whole.skipped) != count:
+        raise BrokenLawError(
+            "each message is a row or an error", f"{rows.num_rows} rows of {count}"
+        )
+    if not rows.schema.equals(arrow_schema(case.table.schema), check_metadata=True):
+        raise BrokenLawError("rows have the table's schema", f"{rows.schema}")
+    try:
+        rows.validate(full=True)
+    except Exception:  # noqa: BLE001
+        raise BrokenLawError("rows are valid Arrow", trace()) from None
+    for column, field in zip(rows.columns, rows.schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise BrokenLawError("NOT NULL holds", f"a null in {field}")
+
+
+def places_of(whole: Decoded, count: int) -> np.ndarray:
+    """The message of each row."""
+    return np.delete(np.arange(count), [*whole.errors, *whole.skipped])
+
+
+def _agree(law: str, one: Decoded, other: Decoded, messages: Sequence[bytes]) -> None:
+    """The same messages are bad, for the same reason, and the others have the same values."""
+    if one.errors != other.errors or one.skipped != other.skipped:
+        for at in sorted({*one.errors, *other.errors, *one.skipped, *other.skipped}):
+            some, others = _what(one, at), _what(other, at)
+            if some != others:
+                raise BrokenLawError(
+                    law, f"{messages[at][:500]!r} is {some} in the one, {others} in the other", [at]
+                )
+    at = difference(one.rows, other.rows)
+    if at is not None:
+        place = int(places_of(one, len(messages))[at])
+        seen, also = shown(one.rows, at), shown(other.rows, at)
+        raise BrokenLawError(
+            law, f"{messages[place][:500]!r} is {seen} in the one, {also} in the other", [place]
+        )
+
+
+def _what(seen: Decoded, at: int) -> str:
+    return "skipped" if at in seen.skipped else seen.errors.get(at, "a row")
+
+
+def shown(rows: pa.RecordBatch, at: int) -> str:
+    """A row, for people."""
+    return "; ".join(f"{name}={rows.column(i)[at]!r}" for i, name in enumerate(rows.schema.names))[
+        :1500
+    ]
+
+
+def _alone(whole: Decoded, decode: Decode, messages: Sequence[bytes], rng: Random) -> None:
+    """A message reads as among others."""
+    every = range(len(messages))
+    for at in rng.sample(every, min(ALONE, len(messages))):
+        alone = decoded(decode, [messages[at]], [1])
+        row = int(
+            at - sum(bad < at for bad in whole.errors) - sum(bad < at for bad in whole.skipped)
+        )
+        bad = at in whole.errors or at in whole.skipped
+        here = Decoded(
+            whole.rows.slice(0, 0) if bad else whole.rows.slice(row, 1),
+            {0: whole.errors[at]} if at in whole.errors else {},
+            frozenset([0] if at in whole.skipped else []),
+        )
+        try:
+            _agree("a message reads alone as among others", here, alone, [messages[at]])
+        except BrokenLawError as found:
+            found.places = [at]
+            raise
+
+
+def _expected(whole: Decoded, case: Case) -> None:
+    """Messages that were written and are untouched are the rows of which they were written."""
+    if case.expected is None or not len(case.places):
+        return
+    law = "what was written reads back"
+    for at in (int(place) for place in case.places):
+        if at in whole.errors or at in whole.skipped:
+            raise BrokenLawError(law, f"{case.messages[at][:500]!r} is {_what(whole, at)}", [at])
+    rows = np.searchsorted(places_of(whole, len(case.messages)), case.places)
+    read = whole.rows.take(pa.array(rows))
+    at = difference(read, case.expected)
+    if at is not None:
+        place = int(case.places[at])
+        text = f"{case.messages[place][:500]!r} is {shown(read, at)}, written of {shown(case.expected, at)}"
+        raise BrokenLawError(law, text, [place])
+
+
+def _again(rows: pa.RecordBatch, case: Case, encoder: Encoder, decode: Decode, rng: Random) -> None:
+    """What was read can be written, has its bytes wherever it stands, and reads again as it was."""
+    rows, written = writable(encoder, rows.slice(0, 600))
+    if not written:
+        return
+    _anywhere(rows, written, encoder, rng)
+    if not case.again:
+        return
+    again = decoded(decode, written, [len(written)])
+    for at in sorted({*again.errors, *again.skipped}):
+        text = f"{shown(rows, at)} is written as {written[at][:500]!r}, which is {_what(again, at)}"
+        raise BrokenLawError("what was read and written reads again", text)
+    at = difference(rows, again.rows)
+    if at is not None:
+        text = f"{shown(rows, at)} is written as {written[at][:500]!r}, which is {shown(again.rows, at)}"
+        raise BrokenLawError("what was read and written reads again", text)
+
+
+def _anywhere(rows: pa.RecordBatch, written: list[bytes], encoder: Encoder, rng: Random) -> None:
+    """A row's bytes do not depend on the batch around it."""
+    chosen = [rng.randrange(len(written)) for _ in range(30)]
+    law = "a row has its bytes wherever it stands"
+    trials = [(rows.take(pa.array(chosen)), chosen)]
+    start, size = rng.randrange(len(written)), rng.randint(1, 50)
+    trials += [(rows.slice(start, size), range(start, min(len(written), start + size)))]
+    trials += [(rows.slice(at, 1), [at]) for at in chosen[:5]]
+    for some, places in trials:
+        try:
+            seen = encoded(encoder, some)
+        except EncodeError as why:
+            raise BrokenLawError(law, f"{why} among {len(places)} rows only") from None
+        for message, at in zip(seen, places, strict=True):
+            if message != written[at]:
+                text = f"{shown(rows, at)} is {message[:500]!r} and {written[at][:500]!r}"
+                raise BrokenLawError(law, text)
+
+
+def _peer(whole: Decoded, case: Case, rng: Random) -> None:
+    """Another implementation reads the same values, and what it reads is read."""
+    if case.peer is None:
+        return
+    count = len(case.messages)
+    chosen = sorted(rng.sample(range(count), min(ASKED, count)))
+    answers = case.peer([case.messages[at] for at in chosen])
+    row_of = {int(place): row for row, place in enumerate(places_of(whole, count))}
+    taken = whole.rows.take(pa.array([row_of[at] for at in chosen if at in row_of], pa.int64()))
+    ours = iter(as_numbers(taken).to_pylist())
+    for at, answer in zip(chosen, answers, strict=True):
+        row = next(ours) if at in row_of else None
+        message = case.messages[at][:500]
+        if answer is UNKNOWN:
+            continue
+        if row is None and not isinstance(answer, NoRow) and not unsure(answer):
+            raise BrokenLawError(
+                "a peer agrees",
+                f"{message!r} is {_what(whole, at)} here, and {answer!r} for the peer",
+                [at],
+            )
+        if row is not None and isinstance(answer, NoRow):
+            raise BrokenLawError(
+                "a peer agrees", f"{message!r} is {row} here, and for the peer {answer}", [at]
+            )
+        if row is not None and not agrees(row, answer):
+            raise BrokenLawError(
+                "a peer agrees", f"{message!r} is {row} here, and for the peer {answer}", [at]
+            )

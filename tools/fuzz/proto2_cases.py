@@ -1,0 +1,9 @@
+"""Cases of Protobuf in the syntax proto2."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.fuzz.proto_cases import case as case_of
+
+case = partial(case_of, "proto2")

@@ -1,0 +1,110 @@
+"""Codecs, run so that whatever else they raise than they may is a broken law."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.batches import merge_by_position
+from pyspark_upsert_kafka.formats.codec import Decoded, Encoder, TooManyMessagesError
+
+Decode = Callable[[Sequence[bytes]], Decoded]
+
+
+class BrokenLawError(Exception):
+    """A law does not hold.
+
+    Args:
+        law: Its name.
+        text: What was seen.
+        places: Messages that are probably at fault.
+    """
+
+    def __init__(self, law: str, text: str, places: Sequence[int] = ()) -> None:
+        super().__init__(law, text, places)
+        self.law, self.text, self.places = law, text, [*places]
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.text}"
+
+    def kind(self) -> str:
+        """What finds of one cause have in common: no values, and no numbers."""
+        return f"{self.law}: {re.sub(r'[0-9]+', '0', self.text.splitlines()[-1])[:90]}"
+
+
+def decoded(decode: Decode, messages: Sequence[bytes], sizes: Sequence[int]) -> Decoded:
+    """What messages give, read in batches of these sizes. Raises BrokenLawError for an exception."""
+    parts, start = [], 0
+    for size in sizes:
+        found = _decoded(decode, messages, start, size)
+        parts += [(np.arange(start + at, start + at + n), each) for at, n, each in found]
+        start += size
+    return parts[0][1] if len(parts) == 1 else merge_by_position(parts)
+
+
+def _decoded(
+    decode: Decode, messages: Sequence[bytes], start: int, size: int
+) -> Iterator[tuple[int, int, Decoded]]:
+    some = messages[start : start + size]
+    try:
+        yield 0, size, decode(some)
+    except TooManyMessagesError as why:
+        if not 0 < why.most < size:
+            raise BrokenLawError("a smaller batch can be decoded", str(why)) from None
+        for at in range(0, size, why.most):
+            for inner, count, each in _decoded(
+                decode, messages, start + at, min(why.most, size - at)
+            ):
+                yield at + inner, count, each
+    except Exception:  # noqa: BLE001 - whatever it is, it is a find
+        raise BrokenLawError(
+            "no message makes decode raise", trace(), range(start, start + size)
+        ) from None
+
+
+def trace() -> str:
+    """What is just being raised, and where."""
+    return traceback.format_exc(limit=-8)
+
+
+def encoded(encoder: Encoder, rows: pa.RecordBatch) -> list[bytes]:
+    """The messages of rows. Raises EncodeError, and BrokenLawError for any other exception."""
+    try:
+        column = encoder.encode(rows)
+    except EncodeError:
+        raise
+    except Exception:  # noqa: BLE001
+        raise BrokenLawError("encode raises only EncodeError", trace()) from None
+    if column.type != pa.large_binary() or len(column) != rows.num_rows or column.null_count:
+        raise BrokenLawError("each row is one message", f"{len(column)} messages of {column.type}")
+    return column.to_pylist()
+
+
+def writable(
+    encoder: Encoder, rows: pa.RecordBatch, parts: int = 16
+) -> tuple[pa.RecordBatch, list[bytes]]:
+    """Those rows that can be written, by slices, and their messages."""
+    try:
+        return rows, encoded(encoder, rows)
+    except EncodeError:
+        pass
+    kept, messages = [rows.slice(0, 0)], []
+    size = max(1, -(-rows.num_rows // parts))
+    for at in range(0, rows.num_rows, size):
+        try:
+            some = rows.slice(at, size)
+            messages += encoded(encoder, some)
+            kept.append(some)
+        except EncodeError:
+            if size > 1 and parts <= 16:
+                more, texts = writable(encoder, some, 64)
+                messages += texts
+                kept.append(more)
+    return pa.Table.from_batches(kept).combine_chunks().to_batches()[0] if messages else rows.slice(
+        0, 0
+    ), messages
