@@ -54,6 +54,7 @@ def plan(
     planner = _Planner(begin, begin, mode, dict(options or {}))
     for statement in read_script(script):
         planner.add(statement)
+    planner.check_unused()
     return Plan(tuple(planner.steps), planner.settings, tuple(planner.notes))
 
 
@@ -67,6 +68,7 @@ class _Planner:
     options: dict[str, str]
     tables: dict[Path, Table] = field(default_factory=dict)
     views: dict[Path, View] = field(default_factory=dict)
+    unused: list[Table] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -86,9 +88,14 @@ class _Planner:
         else:
             self._select(statement)
 
+    def check_unused(self) -> None:
+        for table in self.unused:
+            table.check_unused(batch=self.settings.batch)
+
     def _create_table(self, statement: CreateTable) -> None:
         if self._is_new(statement):
-            self.tables[statement.path] = Table(statement, self.options)
+            self.tables[statement.path] = table = Table(statement, self.options)
+            self.unused.append(table)
 
     def _create_view(self, statement: CreateView) -> None:
         if not self._is_new(statement):
@@ -137,6 +144,7 @@ class _Planner:
         table = self._written(statement)
         query = self._query(statement.query)
         columns = filled_columns(statement, table, query.width)
+        self._use(table)
         is_exactly_once = table.check_written().guarantee is DeliveryGuarantee.EXACTLY_ONCE
         if query.rows is None and is_exactly_once:
             raise statement.place.error(
@@ -186,7 +194,11 @@ class _Planner:
             made = translated(query, self.views, self.tables, batch=batch)
         for table in made.tables.values():
             table.check_read(batch=batch)
+            self._use(table)
         return made
+
+    def _use(self, used: Table) -> None:
+        self.unused = [table for table in self.unused if table is not used]
 
 
 def _shown(path: Path) -> str:

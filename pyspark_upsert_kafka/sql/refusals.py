@@ -7,7 +7,7 @@ HINT = (
     "each statement."
 )
 QUOTES = "double quotes are not Flink's: write `name` in backticks for a name, and 'text' in single quotes for a text."
-SYSTEM_TIME = "FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join the table as of now in batch mode."
+SYSTEM_TIME = "FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join in Python (docs/joining.md), or the table as of now in batch mode."
 MATCH = "MATCH_RECOGNIZE is not supported: Spark has no counterpart."
 WINDOWS = {
     "CUMULATE": "CUMULATE is not supported: Spark has no windows that grow. Use TUMBLE or HOP.",
@@ -22,9 +22,7 @@ UNKNOWN = (
 
 _LEAVE_OUT = "it is not needed here: leave it out."
 _BY_PYTHON = "it is not run here: what it would tell can be asked in Python, with printSchema() and explain()."
-_CHANGES = (
-    "a table changes by INSERT INTO only; a delete is a row with _change_type = 'delete' in Python."
-)
+_CHANGES = "a table changes by INSERT INTO only: a delete is a row with 'delete' in a column METADATA FROM 'change-type' (docs/sql.md)."
 
 NOT_READ = {
     "USE": "there are no catalogs and databases here: name tables alone, and leave it out.",

@@ -61,8 +61,10 @@ _NO_EFFECT = (
 """Settings that change how Flink runs a statement, and not its result; or the beginnings of their names."""
 
 _INSTEAD = {
-    "table.exec.state.ttl": "Spark keeps the state of a group: use windows over a column with a WATERMARK to let it go",
-    "execution.runtime-mode": "expected 'streaming' or 'batch'",
+    "table.exec.state.ttl": (
+        "in Spark a watermark alone lets state go, and never a group that may still change. Group by windows (TUMBLE, HOP) over a "
+        "column with a WATERMARK, and leave this setting out"
+    ),
 }
 
 
@@ -92,8 +94,9 @@ def with_setting(
             raise place.error(f"'{name}' = '{value}': {error}.") from None
     if name.startswith(_NO_EFFECT):
         return settings, f"{place}: '{name}' has no effect in Spark, and changes no result."
-    instead = _INSTEAD.get(name, f"known are {', '.join(sorted(MEANT))}")
-    raise place.error(f"'{name}' is not known here: {instead}.")
+    if name in _INSTEAD:
+        raise place.error(f"'{name}' is not supported: {_INSTEAD[name]}.")
+    raise place.error(f"'{name}' is not known here: known are {', '.join(sorted(MEANT))}.")
 
 
 def told(settings: Settings, place: Place) -> str:

@@ -14,7 +14,7 @@ OF_CHANGES = {
     ),
     "joins": (
         "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
-        f"that changes is joined in foreachBatch. {_BATCH}."
+        f"that changes is joined in foreachBatch (docs/joining.md). {_BATCH}."
     ),
     "laterals": (
         "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
@@ -31,8 +31,12 @@ OF_CHANGES = {
     "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
     "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
 }
-NESTED = f"a query within an expression is not done in a stream: it would be joined. {_BATCH}."
+NESTED = f"a query within an expression is not done in a stream: it would be joined (docs/joining.md). {_BATCH}."
 OVER = f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
+RANKED = (
+    "ranking is not done in a stream: a row that falls behind would have to be deleted. Write all rows, and rank them where the "
+    f"table is read. {_BATCH}."
+)
 SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
 UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
 NO_STREAM = (

@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.sql.stream_refusals import (
     NO_WATERMARK,
     OF_CHANGES,
     OVER,
+    RANKED,
     SETS,
     UNION,
 )
@@ -27,6 +28,7 @@ from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.windows import bounds_of, is_window
 
 CHANGE = "_change_type"
+_RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class Streams:
             *(node.args[each] for each in ("where", "group") if node.args.get(each)),
         ):
             for inner in part.find_all(exp.Query, exp.Window):
-                raise self._error(inner, OVER if isinstance(inner, exp.Window) else NESTED)
+                raise self._error(inner, _refusal(inner))
 
     def _refuse(self, node: exp.Expr, *parts: str) -> None:
         for name in parts:
@@ -194,6 +196,13 @@ class Streams:
 
     def _error(self, node: exp.Expr, sentence: str) -> Exception:
         return place_in_query(node, self._query).error(sentence)
+
+
+def _refusal(part: exp.Expr) -> str:
+    """What is said of a query or an OVER within an expression."""
+    if not isinstance(part, exp.Window):
+        return NESTED
+    return RANKED if part.this.name.upper() in _RANKS else OVER
 
 
 def _windows(node: exp.Select) -> list[exp.Expr]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
@@ -128,6 +128,32 @@ class Table:
         except (OptionError, SchemaError) as error:
             raise self._error(error) from None
         return options
+
+    def check_unused(self, *, batch: bool) -> None:
+        """Checks a table that no statement reads or writes: something could be done with it.
+
+        Args:
+            batch: Whether it would be read as a batch; its errors are told.
+
+        Raises:
+            OptionError: An option is wrong; it names the table's place in the script.
+            SchemaError: A format cannot carry a column.
+        """
+        uses: list[Callable[[], object]] = [
+            partial(self.check_read, batch=batch),
+            partial(self.check_read, batch=not batch),
+        ]
+        if not self.is_append:
+            uses.append(self.check_written)
+        errors = []
+        for check in uses:
+            try:
+                check()
+            except (OptionError, SchemaError) as error:
+                errors.append(error)
+            else:
+                return
+        raise errors[0]
 
     def _beside(self, *, batch: bool) -> dict[str, str]:
         return {name: value for name, value in self.options(batch=batch).items() if name != "ddl"}

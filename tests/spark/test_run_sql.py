@@ -138,6 +138,27 @@ def test_a_batch_reads_what_the_one_before_wrote(
     assert "|3  |7   |5   |" in capsys.readouterr().out
 
 
+def test_a_stream_writes_deletes(spark: SparkSession, broker: Broker, tables: str) -> None:
+    """A column METADATA FROM 'change-type' says of each row whether it deletes its key."""
+    copied = tables[tables.index("CREATE TABLE copied") :]
+    kinds = copied.replace("copied (", "kinds (kind STRING METADATA FROM 'change-type', ", 1)
+    (query,) = run_sql(
+        spark,
+        f"""{tables}{kinds}
+        INSERT INTO kinds (id, who, kind)
+          SELECT user_id, user_region, CASE user_region WHEN 'Asia' THEN 'delete' ELSE 'upsert' END
+          FROM views WHERE user_id IS NOT NULL""",
+        timeout=600,
+    )
+
+    assert not query.isActive
+    assert table_in(broker, topic_of(tables, "copied")) == {
+        '{"id":1}': {"who": "Europe", "number": None, "id": 1},
+        '{"id":2}': {"who": "Europe", "number": None, "id": 2},
+        '{"id":3}': None,
+    }
+
+
 def test_nothing_has_happened_after_an_error(
     spark: SparkSession, broker: Broker, tables: str
 ) -> None:

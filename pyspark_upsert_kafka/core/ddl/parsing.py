@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from pyspark_upsert_kafka.core.ddl.cursor import Tokens
 from pyspark_upsert_kafka.core.ddl.statement import Column, CreateTable, Name, Watermark, WithOption
@@ -17,8 +18,14 @@ _ENFORCED = (
 _CLAUSES = {
     "PARTITIONED": "a Kafka table has no PARTITIONED BY: the message key decides on the partition. Leave it out.",
     "DISTRIBUTED": "a Kafka table has no DISTRIBUTED BY: the message key decides on the partition. Leave it out.",
-    "LIKE": "LIKE is not supported, since the other table is not known here: write its columns and options out.",
-    "AS": "CREATE TABLE ... AS SELECT is not supported: create the table, and write the rows with .write.",
+    "LIKE": (
+        "LIKE is not supported: write out the columns, the PRIMARY KEY and the options that this table takes from the other "
+        "one."
+    ),
+    "AS": (
+        "CREATE TABLE ... AS SELECT is not supported: create the table with its columns, and write the rows by INSERT INTO in a "
+        "script, or by .write in Python."
+    ),
 }
 
 
@@ -40,8 +47,7 @@ def read_create_table(tokens: Tokens) -> CreateTable:
     name = _table_name(tokens)
     parts = _Parts()
     if not tokens.peek().is_mark("("):
-        _refuse_clause(tokens)
-        tokens.refuse("expected '(' and the table's columns")
+        _refuse_without_columns(tokens)
     for _ in tokens.separated():
         _element(tokens, parts)
     _comment(tokens)
@@ -151,6 +157,17 @@ def _quoted(tokens: Tokens, what: str) -> Token:
 def _comment(tokens: Tokens) -> None:
     if tokens.accept("COMMENT"):
         tokens.text("the comment")
+
+
+def _refuse_without_columns(tokens: Tokens) -> NoReturn:
+    """Refuses a table without columns: those that Flink has take them from another table, or from a query."""
+    begin = tokens.peek()
+    _comment(tokens)
+    if tokens.accept("WITH"):
+        for _ in tokens.separated():
+            _option(tokens)
+    _refuse_clause(tokens)
+    raise begin.place.error(f"expected '(' and the table's columns, but found {begin.shown()}.")
 
 
 def _refuse_clause(tokens: Tokens) -> None:

@@ -22,7 +22,8 @@ TUMBLE = "TUMBLE(TABLE Orders, DESCRIPTOR(order_time), INTERVAL '10' MINUTES)"
 SUMS = "SELECT window_start, window_end, product, SUM(amount) AS total FROM"
 BY = "GROUP BY window_start, window_end, product"
 NUMBERED = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY {}) AS n FROM {}) WHERE n <= {}"
-OVER, JOIN, SETS = "OVER is not done", "joining is not done", "GROUPING SETS, CUBE and ROLLUP are"
+OVER, RANK, JOIN = "OVER is not done", "ranking is not done in a stream", "joining is not done"
+SETS = "GROUPING SETS, CUBE and ROLLUP are"
 
 IN_BOTH = [
     # Select and where, WITH
@@ -63,9 +64,9 @@ IN_BATCHES = {
     "SELECT * FROM Orders ORDER BY order_time, order_id": "ORDER BY is not done",
     "SELECT * FROM Orders LIMIT 3": "LIMIT is not done",
     # Top-N, deduplication, the same in windows
-    NUMBERED.format("product", "amount DESC", "Orders", 5): OVER,
-    NUMBERED.format("order_id", "order_time", "Orders", 1): OVER,
-    NUMBERED.format("window_start, window_end", "total DESC", f"({SUMS} TABLE({TUMBLE}) {BY})", 3): OVER,
+    NUMBERED.format("product", "amount DESC", "Orders", 5): RANK,
+    NUMBERED.format("order_id", "order_time", "Orders", 1): RANK,
+    NUMBERED.format("window_start, window_end", "total DESC", f"({SUMS} TABLE({TUMBLE}) {BY})", 3): RANK,
 }  # fmt: skip
 NEVER = {
     "SELECT LISTAGG(product) FROM Orders": "function LISTAGG: the order of its parts differs from run to run",

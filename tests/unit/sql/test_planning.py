@@ -9,6 +9,7 @@ import pytest
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, SchemaError
 from pyspark_upsert_kafka.sql.checkpoints import folders_of, names_of
 from pyspark_upsert_kafka.sql.planning import plan
+from pyspark_upsert_kafka.sql.plans import Mode
 from pyspark_upsert_kafka.sql.settings import Settings
 from tests.unit.sql.tables import TABLES
 
@@ -65,7 +66,11 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
         ("CREATE VIEW v AS SELECT nope FROM users", "column 'nope' is in none"),
         ("INSERT INTO counts VALUES ('a', 1), ('b')", "the rows of VALUES have different numbers of columns."),
         ("SET 'execution.runtime-mode' = 'automatic'", "'execution.runtime-mode' = 'automatic': expected one of"),
-        ("SET 'table.exec.state.ttl' = '1 d'", "'table.exec.state.ttl' is not known here: Spark keeps the state"),
+        ("SET 'table.exec.state.ttl' = '1 d'", "'table.exec.state.ttl' is not supported: in Spark a watermark alone lets state go"),
+        ("RESET 'table.exec.state.ttl'", "'table.exec.state.ttl' is not supported: "),
+        ("CREATE TABLE b WITH ('topic' = 'b') LIKE users", "LIKE is not supported: write out the columns, the PRIMARY KEY and"),
+        ("CREATE TABLE b LIKE users", "LIKE is not supported: write out the columns, the PRIMARY KEY and the options"),
+        ("CREATE TABLE b AS SELECT * FROM users", "CREATE TABLE ... AS SELECT is not supported: create the table with its"),
         ("SET 'what' = 'ever'", "'what' is not known here: known are execution.checkpointing.dir"),
         ("SET 'table.local-time-zone' = 'Nowhere'", "'table.local-time-zone' = 'Nowhere': expected a time zone"),
     ],
@@ -80,18 +85,33 @@ def test_what_does_not_fit_is_refused(script: str, sentence: str) -> None:
     assert re.search(r"[^.?][.?]$", str(error.value)), "a sentence has one mark at its end"
 
 
-def test_options_of_tables_are_checked_where_they_are_used() -> None:
-    """A misspelt option, or a column that a format cannot carry, names the table's place in the script."""
+@pytest.mark.parametrize("then", ["SELECT * FROM t", "", "SELECT 1", "DROP TABLE t", "CREATE VIEW v AS SELECT a FROM t"])  # fmt: skip
+def test_options_of_tables_are_checked(then: str) -> None:
+    """A misspelt option, or a column that a format cannot carry, names the table's place; used or not."""
     table = (
         "\nCREATE TABLE t (a INT, b MAP<INT, INT>) WITH ('connector' = 'kafka', 'topic' = 't', "
         "'properties.bootstrap.servers' = 'x:1', 'format' = 'csv'{});"
     )
 
     with pytest.raises(OptionError, match=r"SQL, line 2, column 1: table 't': Unsupported options"):
-        plan(table.format(", 'topik' = 'x'") + "SELECT * FROM t")
+        plan(table.format(", 'topik' = 'x'") + then)
     with pytest.raises(SchemaError, match=r"SQL, line 2, column 1: table 't': "):
-        plan(table.format("") + "SELECT * FROM t")
-    assert plan(table.format(", 'topik' = 'x'")).steps == ()
+        plan(table.format("") + then)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("'topic' = 'users'", "'topic-pattern' = 'users.*'"),  # to read
+        ("name STRING", "name STRING, kind STRING METADATA FROM 'change-type'"),  # to write
+        ("'topic' = 'users'", "'topic' = 'users', 'scan.startup.mode' = 'latest-offset'"),  # as a stream
+        ("'topic' = 'users'", "'topic' = 'users', 'scan.bounded.mode' = 'latest-offset'"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_table_that_nothing_uses_may_be_for_any_use(old: str, new: str, mode: Mode) -> None:
+    """It is refused only where nothing could be done with it."""
+    assert plan(TABLES.replace(old, new), mode=mode).steps == ()
 
 
 def test_options_for_all_tables_win() -> None:

@@ -58,7 +58,7 @@ def test_what_the_rows_of_a_stream_are(
         ("SELECT * FROM (SELECT region, COUNT(*) AS n FROM views GROUP BY region) WHERE n > 1", "filtering"),
         ("SELECT name, COUNT(*) FROM users GROUP BY name", "aggregating a table that changes"),
         ("SELECT COUNT(*) FROM users", "aggregating a table that changes"),
-        ("SELECT * FROM users AS u JOIN views AS v ON u.id = v.user_id", "joining is not done"),
+        ("SELECT * FROM users AS u JOIN views AS v ON u.id = v.user_id", "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table that changes is joined in foreachBatch (docs/joining.md)."),
         ("SELECT v.page FROM views AS v, views AS w WHERE v.page = w.page", "joining is not done"),
         ("SELECT region, COUNT(*) FROM views GROUP BY region HAVING COUNT(*) > 1", "HAVING is not done"),
         ("SELECT DISTINCT page FROM views", "SELECT DISTINCT is not done"),
@@ -68,7 +68,13 @@ def test_what_the_rows_of_a_stream_are(
         ("SELECT name FROM users UNION ALL SELECT name FROM users", "UNION ALL of append tables"),
         ("SELECT page FROM views UNION ALL SELECT 1", "rows that are no stream are not united"),
         ("SELECT page FROM views WHERE page IN (SELECT age FROM users)", "a query within an expression"),
-        ("SELECT ROW_NUMBER() OVER (ORDER BY page) FROM views", "OVER is not done"),
+        ("SELECT SUM(page) OVER (ORDER BY at) FROM views", "OVER is not done"),
+        ("SELECT ROW_NUMBER() OVER (ORDER BY page) FROM views", "ranking is not done in a stream"),
+        (("SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY region ORDER BY page DESC) AS rn FROM views) WHERE rn <= 3"),
+         ("ranking is not done in a stream: a row that falls behind would have to be deleted. Write all rows, and rank them where "
+          "the table is read.")),
+        (("CREATE VIEW r AS SELECT *, RANK() OVER (PARTITION BY name ORDER BY age DESC) AS rn FROM users; "
+         "SELECT * FROM r WHERE rn <= 3"), "ranking is not done in a stream"),
         ("SELECT region, SUM(DISTINCT page) FROM views GROUP BY region", "'SUM(DISTINCT `views`.`page`)' is not done"),
         ("SELECT region, page, COUNT(*) FROM views GROUP BY CUBE (region, page)", "GROUPING SETS, CUBE"),
         ("SELECT COUNT(*) FROM views GROUP BY TUMBLE(moment, INTERVAL '1' DAY)", "the column of a window must have"),
