@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error, printable
+from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error
 from pyspark_upsert_kafka.cli.user_message import user_message
+from pyspark_upsert_kafka.core.errors import printable
 
 _COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
 """Each is in the module of that name."""

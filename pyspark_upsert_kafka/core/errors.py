@@ -52,7 +52,7 @@ class DecodeError(UpsertKafkaError):
     def __str__(self) -> str:
         return (
             f"The message at topic {self.topic!r}, partition {self.partition}, offset {self.offset} "
-            f"cannot be decoded (stage: {self.stage}): {self.reason}. To go on past such messages, "
+            f"cannot be decoded (stage: {self.stage}): {printable(self.reason)}. To go on past such messages, "
             "set 'error-handling.mode' to 'ignore', 'log' or 'column'."
         )
 
@@ -164,6 +164,17 @@ class UnknownTopicError(BrokerError):
     """A topic or partition is gone, or so new that the broker that was asked does not know it yet."""
 
 
+def printable(text: str) -> str:
+    r"""The text with what a terminal would obey, as an escape, spelt out.
+
+    >>> printable("a" + chr(27) + "[2J")
+    'a\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def shown(data: bytes | None) -> str:
     """Bytes as they appear in an error: readable, and cut when long.
 
@@ -175,7 +186,7 @@ def shown(data: bytes | None) -> str:
     if data is None:
         return "null"
     try:
-        text = data.decode()
+        text = printable(data.decode())
     except UnicodeDecodeError:
         text = repr(data)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(data)} bytes)"

@@ -23,15 +23,19 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_message import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.decoded_side import DecodedSide, decode_side
+from pyspark_upsert_kafka.source.format_hint import with_format_hint
 from pyspark_upsert_kafka.source.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.metadata import metadata_array
 from pyspark_upsert_kafka.source.missing_columns import MissingColumns
+from pyspark_upsert_kafka.source.null_keys import NullKeys
 from pyspark_upsert_kafka.source.selection import Indexes, Selection, select
 from pyspark_upsert_kafka.source.sides import key_side, value_side
 from pyspark_upsert_kafka.time_zone import utc_timestamps
 
-_NO_KEY = "the message has no key, so it identifies no row"
-_NO_VALUE = "the value is null; in an append source every message is a row"
+_NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
+_NO_VALUE = (
+    "the value is null; in an append source every message is a row, and only a table knows deletes"
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class RowDecoder:
         value = value_side(table, options)
         self._value = value.decoder()
         self._missing = MissingColumns(value)
+        self._null_keys = NullKeys([] if self._is_append else table.key_message.names)
+        self._formats = _formats(options)
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
         self._in_value = {field.name for field in table.value}
@@ -104,7 +110,7 @@ class RowDecoder:
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
         # In this order: of a message with two errors, that of the key is reported.
         found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
-        bad = first_per_message(found, skipped)
+        bad = [self._with_format_hint(each, batch) for each in first_per_message(found, skipped)]
         hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
         selection = select(batch, deletes, bad, hidden=hidden, keep_deletes=self._keep_deletes)
         columns = [self._column(field, selection, keys, values) for field in self._schema]
@@ -118,7 +124,14 @@ class RowDecoder:
         if self._key is None:
             return None, values
         keys = decode_side(batch.keys, self._key, "key")
+        self._null_keys.look_at(batch, keys)
         return keys.with_nulls_bad("null-key", _NO_KEY), values
+
+    def _with_format_hint(self, bad: BadMessage, batch: RawBatch) -> BadMessage:
+        if bad.stage not in self._formats:
+            return bad
+        data = (batch.keys if bad.stage == "key" else batch.values)[bad.index]
+        return with_format_hint(bad, data, self._formats[bad.stage])
 
     def _bad_headers(self, batch: RawBatch) -> list[BadMessage]:
         if not self._wants_headers:
@@ -151,6 +164,12 @@ class RowDecoder:
         if self._shares_keys:
             refuse_other_keys(name, column, from_key, selection)
         return pc.coalesce(column, from_key)
+
+
+def _formats(options: ReadOptions) -> dict[str, str]:
+    """The names of the formats by stage."""
+    key, value = options.table.key_format, options.table.value_format
+    return {"value": value.name} if key is None else {"key": key.name, "value": value.name}
 
 
 def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:

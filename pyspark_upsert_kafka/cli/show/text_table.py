@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pyspark_upsert_kafka.cli.terminal import printable
+from pyspark_upsert_kafka.core.errors import printable
 
 NULL = "NULL"
 

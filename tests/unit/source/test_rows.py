@@ -144,6 +144,55 @@ def test_bad_keys_bad_values_and_both_have_their_stage() -> None:
     assert decoded(batch) == [(5, "e", "upsert")]
 
 
+FRAMED = bytes([0, 0, 0, 0, 7, 2, 8]) + b"Asia"
+HINT = "with a zero byte and perhaps the schema id 7: the formats 'avro-confluent', 'json-registry' and "
+
+
+@pytest.mark.parametrize(
+    ("message", "options", "stage", "hint"),
+    [
+        ((b'{"id":1}', FRAMED), {}, "value", HINT),
+        ((FRAMED, b'{"id":1}'), {}, "key", HINT),
+        ((b'{"id":1}', b'{"id":1,"name":"a"}'), {"value.format": "avro"}, "value", "; it begins with '{', as JSON does"),
+        ((b'{"id":1}', b'{"id":1,"name":"a"}'), {"value.format": "csv"}, "value", "; it begins with '{', as JSON does"),
+    ],
+)  # fmt: skip
+def test_a_message_of_another_format_tells_what_it_looks_like(
+    message: tuple[bytes, bytes], options: dict[str, str], stage: str, hint: str
+) -> None:
+    """A registry's prefix, and JSON where it is not expected, are the usual mistakes."""
+    (found,) = decoder(**options).decode(fake_batch(message)).bad
+    assert found.stage == stage
+    assert hint in found.reason
+
+
+def test_what_looks_like_its_format_gets_no_hint() -> None:
+    """Nothing is guessed."""
+    (found,) = decoder().decode(fake_batch((b'{"id":1}', b'{"id":'))).bad
+    assert "begins" not in found.reason
+
+
+def test_a_key_column_that_is_null_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Such messages are changes of one row, most often since the column has another name in them."""
+    named_otherwise = decoder(columns("ID#", "name", CHANGE), key="ID")
+    for first in (5, 9):
+        named_otherwise.decode(
+            fake_batch((b"{", b""), (b'{"id":1}', b"{}"), (b'{"id":2}', None), first=first)
+        )
+
+    (told,) = caplog.messages
+    assert told.startswith(
+        "Key column 'ID' is NULL in the message at topic 'orders', partition 3, offset 6, whose key is "
+        """{"id":1}."""
+    )
+
+
+def test_a_key_column_that_is_not_null_needs_no_word(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor one of a message whose key cannot be decoded, or that gives no row of a table."""
+    decoder().decode(fake_batch((b'{"id":1}', None), (b"{", b"{}"), (None, b"{}")))
+    assert not caplog.messages
+
+
 def test_good_messages_between_bad_ones_keep_their_own_values() -> None:
     """Rows and metadata stay with their message, whatever messages between them give no row."""
     schema = columns("id#", "name", CHANGE, OFFSET)
