@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-connect lint bench bench-flink soak kills fuzz docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-connect lint bench bench-flink soak kills fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -49,6 +49,12 @@ kills: $(READY)
 # Every format reads random messages, good and bad, by all its paths; ARGS="json csv --messages 100000 --seed 7" runs some.
 fuzz: $(READY)
 	$(BIN)/python -m tools.fuzz $(ARGS)
+
+# Snapshots of a table that is changed and compacted all the time; the last line is the verdict.
+HISTORIES ?= 100
+
+histories: $(READY)
+	$(BIN)/python -m tools.histories $(HISTORIES)
 
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.offsets import Share
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.row_hash import row_hashes
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.decoded_side import decode_side
+from pyspark_upsert_kafka.source.row_hash import row_hashes
 from pyspark_upsert_kafka.source.selection import Mask, Selection
 from pyspark_upsert_kafka.source.sides import key_side
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.row_hash import row_hashes
+from pyspark_upsert_kafka.source.row_hash import row_hashes
 
 
 def hashes(*columns: pa.Array) -> list[int]:

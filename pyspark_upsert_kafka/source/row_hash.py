@@ -1,4 +1,4 @@
-"""A hash of rows that is the same on every machine and in every version: tasks on several machines share keys by it.
+"""A hash of keys that is the same on every machine and in every version: tasks on several machines share keys by it.
 
 Each value is a sequence of words of eight bytes, zeros after its end: those of a text in UTF-8, those of a number as Arrow
 has it. Word after word is multiplied into the hash of its row, and at the end all bits are mixed (the finalizer of SplitMix64).
@@ -7,14 +7,12 @@ has it. Word after word is multiplied into the hash of its row, and at the end a
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import canonical_floats
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Words: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
@@ -46,8 +44,6 @@ def row_hashes(rows: pa.RecordBatch) -> Words:
 
 def _values(column: pa.Array) -> Words:
     """A number for each value: equal values have the same. That of NULL means nothing."""
-    import pyarrow as pa
-
     if not len(column):
         return np.zeros(0, dtype=np.uint64)
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
