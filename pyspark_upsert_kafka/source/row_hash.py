@@ -73,7 +73,8 @@ def _texts(column: pa.Array) -> Words:
     # A word from any byte on; those past the end are there to be read, and zeros.
     padded = text + bytes(_WORD)
     words = np.ndarray((len(text) + 1,), dtype="<u8", buffer=padded, strides=(1,))
-    hashes = lengths.astype(np.uint64)
+    # Multiplied, since short words are numbers as small as lengths; and none is that of NULL.
+    hashes = (lengths.astype(np.uint64) + np.uint64(2)) * _NULL
     left = np.flatnonzero((lengths > 0) & (lengths <= _LONG))
     at = 0
     while len(left):
