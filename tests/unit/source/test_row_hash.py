@@ -33,9 +33,15 @@ def hashes(*columns: pa.Array) -> list[int]:
         (
             ["", "a", "12345678", "123456789", "x" * 2000],
             pa.string(),
-            ["0", "89a39a1d203df1b7", "1a4dadde976bcb16", "b84c09ba46a91450", "b44e0d7515563545"],
+            [
+                "aae74c86701dca2c",
+                "704de4fef88223a5",
+                "f4453efc5ee379",
+                "cb71d0539374ce6f",
+                "b44e0d7515563545",
+            ],
         ),
-        ([b"a"], pa.binary(), ["89a39a1d203df1b7"]),
+        ([b"a"], pa.binary(), ["704de4fef88223a5"]),
         ([date(2026, 1, 31)], pa.date32(), ["121c76221d6f9958"]),
         (
             [datetime(2026, 1, 31, tzinfo=timezone.utc)],
