@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.outage import Outage
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 EARLIEST, LATEST = -2, -1
@@ -35,6 +36,9 @@ class AdminRequests(ABC):
 
     timeouts: Timeouts
     """For one attempt and for all of them."""
+
+    outage: Outage
+    """How long brokers that are all away are waited for."""
 
     group: str
     """The consumer group of the properties; empty = none."""

@@ -28,6 +28,10 @@ class KafkaCluster:
     def __init__(self, admin: AdminRequests) -> None:
         self._admin = admin
 
+    def wait_out(self, outage_s: float) -> None:
+        """Has requests wait for so long for brokers that are all away."""
+        self._admin.outage.limit_s = outage_s
+
     def close(self) -> None:
         """Ends the connection."""
         self._admin.close()

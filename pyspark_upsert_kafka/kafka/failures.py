@@ -10,7 +10,10 @@ class Kind(Enum):
     """What an error means for the next attempt."""
 
     RETRIABLE = auto()
-    """It passes: a restart, an election, a lost connection, stale metadata."""
+    """It passes: a restart, an election, stale metadata."""
+
+    AWAY = auto()
+    """It passes, and no broker has answered: a lost connection, or no answer in time."""
 
     SECURITY = auto()
     """A login or a certificate was refused; fatal when it goes on."""
@@ -20,6 +23,11 @@ class Kind(Enum):
 
     FATAL = auto()
     """Retrying cannot change the answer."""
+
+    @property
+    def is_retriable(self) -> bool:
+        """Whether it passes."""
+        return self in (Kind.RETRIABLE, Kind.AWAY)
 
 
 _RETRIABLE = frozenset({

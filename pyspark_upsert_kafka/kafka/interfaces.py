@@ -68,6 +68,9 @@ class Cluster(Protocol):
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; a failure is one warning."""
 
+    def wait_out(self, outage_s: float) -> None:
+        """Has requests wait for so long (seconds) for brokers that are all away, with a warning now and then."""
+
     def close(self) -> None:
         """Ends the connection."""
 
@@ -186,6 +189,7 @@ class Client(Protocol):
         committed: bool,
         fail_on_data_loss: bool,
         details: frozenset[Detail] = ALL_DETAILS,
+        outage_s: float = 0.0,
     ) -> RangeReader:
         """A reader of ranges.
 
@@ -194,6 +198,7 @@ class Client(Protocol):
             committed: Whether messages of open and aborted transactions stay unseen.
             fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
             details: What batches have of messages beside key, value and offset.
+            outage_s: How long brokers that are all away are waited for; 0 = no longer than for any answer.
         """
 
     def sender(

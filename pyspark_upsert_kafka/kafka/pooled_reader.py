@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sizes import FetchSizes
-from pyspark_upsert_kafka.kafka.timeouts import message_timeout_s
+from pyspark_upsert_kafka.kafka.timeouts import ReadWaits, message_timeout_s
 
 C = TypeVar("C")
 
@@ -32,6 +32,7 @@ class PooledReader(ABC, Generic[C]):
         committed: Whether messages of open and aborted transactions stay unseen.
         fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
         details: What is taken out of messages beside key, value and offset.
+        outage_s: How long brokers that are all away are waited for.
     """
 
     _pool: Pool[C]
@@ -43,11 +44,12 @@ class PooledReader(ABC, Generic[C]):
         committed: bool,
         fail_on_data_loss: bool,
         details: frozenset[Detail],
+        outage_s: float,
     ) -> None:
         level = "read_committed" if committed else "read_uncommitted"
         self._properties = Properties({**properties, "isolation.level": level})
         self._committed, self._fail_on_data_loss = committed, fail_on_data_loss
-        self._details = details
+        self._details, self._outage_s = details, outage_s
 
     def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
@@ -62,7 +64,7 @@ class PooledReader(ABC, Generic[C]):
                 range_,
                 self._properties["bootstrap.servers"],
                 fail_on_data_loss=self._fail_on_data_loss,
-                timeout_s=message_timeout_s(properties),
+                waits=ReadWaits(message_timeout_s(properties), self._outage_s),
             )
             yield from fetch.batches(is_last=is_last)
             fetcher.close()

@@ -15,6 +15,10 @@ from pyspark_upsert_kafka.kafka.fetcher import Fetched, Fetcher
 from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.rechecking import confirmed_loss, recheck_until_certain
+from pyspark_upsert_kafka.kafka.timeouts import ReadWaits
+
+_LONG_S = 1.0
+"""No broker takes so long to say what a topic's id is."""
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -29,7 +33,7 @@ class RangeFetch:
         range_: What to fetch.
         servers: The bootstrap servers, for errors.
         fail_on_data_loss: Whether lost offsets are an error; else they are a warning.
-        timeout_s: How long the next message is waited for.
+        waits: How long is waited.
     """
 
     def __init__(
@@ -39,13 +43,13 @@ class RangeFetch:
         servers: str,
         *,
         fail_on_data_loss: bool,
-        timeout_s: float,
+        waits: ReadWaits,
     ) -> None:
         self._fetcher, self._range, self._servers = fetcher, range_, servers
-        self._fail_on_data_loss, self._timeout_s = fail_on_data_loss, timeout_s
+        self._fail_on_data_loss, self._waits = fail_on_data_loss, waits
         self._topic = PlannedTopic(range_, servers, fetcher.topic)
         self._position = range_.begin
-        self._progress_at = self._checked_at = time.monotonic()
+        self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
         self._lookup_error = ""
         self.size_bytes = 0
 
@@ -61,12 +65,14 @@ class RangeFetch:
         """
         if self._ends_with(self._topic.loss_before()):
             return
+        self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
         self._fetcher.seek(self._position)
         while self._position < self._range.end:
             fetched = self._poll()
             if len(fetched.batch):
                 yield fetched.batch
-                self._progress_at = time.monotonic()  # the time spent downstream is not ours
+                # The time spent downstream is not ours.
+                self._arrived_at = self._progress_at = time.monotonic()
             if fetched.fatal_error is not None:
                 raise BrokerError(f"{self._place()} cannot be read: {fetched.fatal_error}.")
             if self._ends_with(self._loss_after(fetched)):
@@ -83,7 +89,7 @@ class RangeFetch:
     def _move_to(self, position: int) -> None:
         if position > self._position:
             self._position = position
-            self._progress_at = time.monotonic()
+            self._arrived_at = self._progress_at = time.monotonic()
 
     def _loss_after(self, fetched: Fetched) -> DataLossError | None:
         loss = self._loss_out_of_range() if fetched.is_out_of_range else None
@@ -130,14 +136,27 @@ class RangeFetch:
         if now - max(self._progress_at, self._checked_at) < timeouts.STALL_CHECK_S:
             return None
         loss = confirmed_loss(self._check_loss)
-        self._checked_at = now = time.monotonic()
+        self._checked_at = time.monotonic()
+        if self._was_away(self._checked_at - now):
+            self._progress_at = self._checked_at
+        now = self._checked_at
         waited_s, errors = now - self._progress_at, self._fetcher.errors
-        if loss is None and (errors.fatal_error is not None or waited_s > self._timeout_s):
+        if loss is None and (errors.fatal_error is not None or waited_s > self._waits.message_s):
             raise BrokerError(
                 f"{self._place()}: nothing arrived for {waited_s:.0f} seconds.{errors.describe()}"
                 f"{self._lookup_error}"
             )
         return loss
+
+    def _was_away(self, asked_s: float) -> bool:
+        """Whether brokers have answered after an outage: then messages are waited for anew.
+
+        Args:
+            asked_s: How long the answer took.
+        """
+        if self._lookup_error or asked_s < _LONG_S:
+            return False
+        return time.monotonic() - self._arrived_at < 2 * self._waits.outage_s
 
     def _check_loss(self) -> DataLossError | None:
         """What one check shows to be lost; no answer shows nothing."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.client_errors import SECURITY_HINT, ClientErrors
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.outage import Outage
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ _CLIENTS = 4
 _MIN_ATTEMPT_S = 0.1
 
 
-def _nothing(*_: object) -> None:
+def _nothing(*_: object) -> object:
     """For a client that keeps nothing from one attempt to the next."""
 
 
@@ -40,8 +41,10 @@ class Retrying:
         errors: What the client reports by itself.
         raised: What an attempt may raise.
         classify: What such an exception means for the next attempt.
-        refresh: Has the client look up leaders and brokers anew, within a timeout in seconds.
+        refresh: Has the client look up leaders and brokers anew, within a timeout in seconds; true = a broker has
+            answered.
         reopen: Has the next attempt open a new client.
+        outage: How long brokers are waited for while none answers: that is no time of an attempt.
     """
 
     servers: str
@@ -51,6 +54,7 @@ class Retrying:
     classify: Callable[[Exception], Failure]
     refresh: Callable[[float], object] = _nothing
     reopen: Callable[[], object] = _nothing
+    outage: Outage = field(default_factory=Outage)
 
     def call(self, what: str, request: Callable[[float], T]) -> T:
         """The answer to a request, which is sent again after a retriable error.
@@ -69,6 +73,7 @@ class Retrying:
         backoff_s = _BACKOFF_S
         attempt = request
         while True:
+            began = time.monotonic()
             try:
                 return self._attempt(attempt, deadline)
             except AttemptError as error:
@@ -76,6 +81,8 @@ class Retrying:
             self._raise_if_fatal(what, failure)
             opened = self._reopen_if_useless(failure, opened)
             time.sleep(max(0.0, min(backoff_s, deadline - time.monotonic())))
+            if self._is_in_outage(what, failure):
+                deadline += time.monotonic() - began
             if time.monotonic() >= deadline:
                 raise self._no_answer(what, failure)
             backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
@@ -89,22 +96,48 @@ class Retrying:
         except self.raised as error:
             raise AttemptError(self.classify(error)) from error
         self.errors.note_progress()
+        self.outage.end()
         return answer
 
     def _refreshed(self, request: Callable[[float], T]) -> Callable[[float], T]:
         """The request by a client that has looked up leaders and brokers anew."""
 
         def attempt(timeout: float) -> T:
-            self.refresh(timeout)
-            return request(timeout)
+            has_answer = self.refresh(timeout)
+            try:
+                return request(timeout)
+            except self.raised as error:
+                failure = self.classify(error)
+                if has_answer and failure.kind is Kind.AWAY:  # one broker is, not all of them
+                    raise AttemptError(replace(failure, kind=Kind.RETRIABLE)) from error
+                raise
 
         return attempt
+
+    def _is_in_outage(self, what: str, failure: Failure) -> bool:
+        """Whether no broker answers, and they are waited for.
+
+        Raises:
+            BrokerError: They have been waited for long enough.
+        """
+        if failure.kind is not Kind.AWAY:
+            self.outage.end()
+            return False
+        if not self.outage.limit_s:
+            return False
+        if self.outage.goes_on(self.servers, failure.text):
+            return True
+        raise BrokerError(
+            f"Could not {what}: no Kafka broker at {self.servers!r} has answered for {self.outage.limit_s:g} seconds, the "
+            f"time of 'scan.outage.timeout' ({failure.text}).{self.errors.describe()} A query that is started again goes "
+            "on from its checkpoint."
+        )
 
     def _raise_if_fatal(self, what: str, failure: Failure) -> None:
         if failure.kind is Kind.SECURITY:
             self.errors.add(failure.text, security=True)
         fatal = self.errors.fatal_error
-        if fatal is None and failure.kind in (Kind.RETRIABLE, Kind.SECURITY):
+        if fatal is None and (failure.kind.is_retriable or failure.kind is Kind.SECURITY):
             return
         text = f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
         if failure.kind is Kind.UNKNOWN_TOPIC:

@@ -61,6 +61,19 @@ class Timeouts:
         return cls(request_s, api_s)
 
 
+@dataclass(frozen=True)
+class ReadWaits:
+    """How long is waited while a range is read.
+
+    Args:
+        message_s: For the next message.
+        outage_s: For brokers that are all away; 0 = no longer than for any answer.
+    """
+
+    message_s: float
+    outage_s: float = 0.0
+
+
 def message_timeout_s(properties: Mapping[str, str]) -> float:
     """How long the next message of a range is waited for: as long as for an answer, where that is given."""
     return Timeouts.from_properties(properties).api_s if _API in properties else POLL_TIMEOUT_S

@@ -147,6 +147,8 @@ class Observer:
 
     def _remember(self, view: ClusterView) -> ClusterView:
         """The view, or the previous object if they are equal: a new object means that something has changed."""
+        if self.last_view is None:
+            self.cluster.wait_out(self._options.outage_timeout_s)
         self._viewed_at = self._viewed_whole_at = time.monotonic()
         if self.last_view is None or view != self.last_view:
             self.last_view = view

@@ -35,6 +35,7 @@ def record_times(cluster: Cluster, options: ReadOptions) -> RecordTimes:
         options.table.properties,
         committed=options.read_committed,
         fail_on_data_loss=False,
+        outage_s=options.outage_timeout_s,
         details=frozenset({Detail.TIMESTAMP}),
     )
     return RecordTimes(cluster, reader)

@@ -75,6 +75,7 @@ class ChangeReader:
             options.table.properties,
             committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
+            outage_s=options.outage_timeout_s,
             details=details | _details(table, options),
         )
         self._decoder = RangeDecoder(table, options)

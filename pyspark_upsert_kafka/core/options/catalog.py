@@ -117,6 +117,11 @@ _READING = Section(
         Option("scan.topic-partition-discovery.interval", duration, 300.0,
                "how often a running stream looks for new partitions and topics; `0` = never",
                "`5 min`"),
+        Option("scan.outage.timeout", duration, 600.0,
+               "streams: how long a query that has run once waits for brokers that are all away, with a warning every 30 "
+               "seconds; the first planning of a run, and batches, wait `properties.default.api.timeout.ms` "
+               "(see [operating](operating.md#outages-and-restarts))",
+               "`10 min`"),
         Option("properties.isolation.level", one_of("read_committed", "read_uncommitted"),
                "read_committed", "whether messages of open and aborted transactions stay unseen"),
     ),

@@ -55,6 +55,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         start=_start(values),
         end=end,
         discovery_interval_s=values["scan.topic-partition-discovery.interval"],
+        outage_timeout_s=values["scan.outage.timeout"] if stream else 0.0,
         min_partitions=values["minPartitions"],
         max_partitions=values["scan.parallelism"],
         snapshot_bytes=values["scan.snapshot.memory"],

@@ -36,6 +36,7 @@ class KafkaPythonClient:
         committed: bool,
         fail_on_data_loss: bool,
         details: frozenset[Detail] = ALL_DETAILS,
+        outage_s: float = 0.0,
     ) -> RangeReader:
         """A reader of ranges.
 
@@ -45,7 +46,11 @@ class KafkaPythonClient:
         if committed and not installed.IS_KAFKA_PYTHON_3:
             raise installed.no_read_committed()
         return KafkaPythonReader(
-            properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
+            properties,
+            committed=committed,
+            fail_on_data_loss=fail_on_data_loss,
+            details=details,
+            outage_s=outage_s,
         )
 
     def sender(

@@ -12,9 +12,17 @@ from pyspark_upsert_kafka.kafka.pool import Pool
 POOL: Pool[KafkaPythonAdmin] = Pool(lambda admin: admin.close())
 
 
-def pooled_admin(properties: Properties, role: str) -> AbstractContextManager[KafkaPythonAdmin]:
+def pooled_admin(
+    properties: Properties, role: str, outage_s: float = 0.0
+) -> AbstractContextManager[KafkaPythonAdmin]:
     """An admin connection with these properties, kept for the next task."""
-    return POOL.client((properties.resolved(), role), lambda: open_admin(properties, role))
+
+    def connect() -> KafkaPythonAdmin:
+        admin = open_admin(properties, role)
+        admin.outage.limit_s = outage_s
+        return admin
+
+    return POOL.client((properties.resolved(), role, outage_s), connect)
 
 
 def open_admin(properties: Properties, role: str) -> KafkaPythonAdmin:

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests, OffsetLooku
 from pyspark_upsert_kafka.kafka.kafka_python.background_commits import BackgroundCommits
 from pyspark_upsert_kafka.kafka.kafka_python.errors import retrying
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
+from pyspark_upsert_kafka.kafka.outage import Outage
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class KafkaPythonAdmin(AdminRequests):
         self.may_create = bool(config.pop("allow_auto_create_topics", False))
         self.group = str(config.pop("group_id", ""))
         self._config = config
+        self.outage = Outage()
         self._client: Any = None
         self._retrying = retrying(
             self.servers,
@@ -43,6 +45,7 @@ class KafkaPythonAdmin(AdminRequests):
             config["client_id"].errors,
             refresh=self._refresh,
             reopen=self._disconnect,
+            outage=self.outage,
         )
         self._commits = BackgroundCommits(self.group, self._commit)
 
@@ -73,10 +76,11 @@ class KafkaPythonAdmin(AdminRequests):
 
         return self._retrying.call(what, attempt)
 
-    def _refresh(self, _: float) -> None:
-        """Has the client look up leaders and brokers anew, with its next request."""
+    def _refresh(self, _: float) -> bool:
+        """Has the client look up leaders and brokers anew, with its next request: nobody has answered yet."""
         if self._client is not None:
             self._metadata(self._client).request_update()
+        return False
 
     def _disconnect(self) -> None:
         """Ends the connection; the next request opens another."""

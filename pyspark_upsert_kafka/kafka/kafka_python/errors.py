@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable
 from typing import Any
 
 from kafka import errors
@@ -22,9 +21,13 @@ _SECURITY = frozenset({
 })  # fmt: skip
 """Names of errors about who we are; which of them exist differs between versions."""
 
-_RETRIABLE = frozenset({"KafkaTimeoutError", "UnknownBrokerIdError"})
+_RETRIABLE = frozenset({"UnknownBrokerIdError"})
 """Names of errors that pass although kafka-python-ng does not call them retriable."""
 
+_AWAY = frozenset({
+    "KafkaConnectionError", "KafkaTimeoutError", "NoBrokersAvailable", "NodeNotReadyError", "RequestTimedOutError",
+})  # fmt: skip
+"""Names of errors by which the library says that it has no answer."""
 
 _CODE_IN_TEXT = re.compile(r"\[Error (\d+)\]")
 
@@ -43,10 +46,12 @@ def kind_of(error: Exception) -> Kind:
     name = type(error).__name__
     if name in _SECURITY or isinstance(error, ssl.SSLError) or is_about_security(str(error)):
         return Kind.SECURITY
+    if isinstance(error, OSError) or name in _AWAY:
+        return Kind.AWAY
     code = _code(error)
     if code is not None and failures.kind_of(code) is not Kind.FATAL:
         return failures.kind_of(code)
-    passes = isinstance(error, OSError) or getattr(error, "retriable", False) or name in _RETRIABLE
+    passes = getattr(error, "retriable", False) or name in _RETRIABLE
     return Kind.RETRIABLE if passes else Kind.FATAL
 
 
@@ -91,7 +96,7 @@ def retrying(
     servers: str,
     timeouts: Timeouts,
     client_errors: ClientErrors,
-    **more: Callable[..., object],
+    **more: Any,
 ) -> Retrying:
     """The retry loop for a client of kafka-python; the arguments are those of `Retrying`."""
     raised = (errors.KafkaError, OSError)

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     open_client,
 )
+from pyspark_upsert_kafka.kafka.outage import Outage
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
@@ -39,7 +40,7 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
     _pool = POOL
 
     def _admin(self) -> AbstractContextManager[AdminRequests]:
-        return pooled_admin(self._properties, "reader")
+        return pooled_admin(self._properties, "reader", self._outage_s)
 
     def _connect(self, fetch_bytes: int) -> KafkaConsumer:
         ours = {**_CONFIG, "max_partition_fetch_bytes": fetch_bytes}
@@ -56,7 +57,8 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
 
         errors = config["client_id"].errors
         times = Timeouts.from_properties(self._properties.resolved())
-        consumer = retrying(servers, times, errors).call("connect", connect)
+        outage = Outage(self._outage_s)
+        consumer = retrying(servers, times, errors, outage=outage).call("connect", connect)
         if IS_KAFKA_PYTHON_3:
             with_lenient_batches(consumer)
         else:

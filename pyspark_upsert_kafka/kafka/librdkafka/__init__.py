@@ -34,12 +34,17 @@ class LibrdkafkaClient:
         committed: bool,
         fail_on_data_loss: bool,
         details: frozenset[Detail] = ALL_DETAILS,
+        outage_s: float = 0.0,
     ) -> RangeReader:
         """A reader of ranges."""
         from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
 
         return LibrdkafkaReader(
-            properties, committed=committed, fail_on_data_loss=fail_on_data_loss, details=details
+            properties,
+            committed=committed,
+            fail_on_data_loss=fail_on_data_loss,
+            details=details,
+            outage_s=outage_s,
         )
 
     def sender(

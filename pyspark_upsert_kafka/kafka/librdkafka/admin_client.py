@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
+from pyspark_upsert_kafka.kafka.outage import Outage
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
@@ -47,6 +48,7 @@ class RetryingAdminClient:
 
     def __init__(self, config: Mapping[str, Any], timeouts: Timeouts) -> None:
         self.servers, self.timeouts = str(config["bootstrap.servers"]), timeouts
+        self.outage = Outage()
         self._errors = ReportedErrors(config)
         # The client must not hold what holds it: its threads end with its last reference.
         self.config = {**config, "error_cb": self._errors.on_error}
@@ -70,7 +72,7 @@ class RetryingAdminClient:
         # Not kept: it refers to this object, and a cycle would keep the client's threads alive.
         return Retrying(
             self.servers, self.timeouts, self._errors, (KafkaException,), classify,
-            self._refresh, self._reopen,
+            self._refresh, self._reopen, self.outage,
         ).call(what, attempt)  # fmt: skip
 
     def all_topics(self, timeout: float) -> list[str]:
@@ -105,9 +107,10 @@ class RetryingAdminClient:
             self._leader_s *= 2  # it may also be another broker that is away, and the answer slow
             raise KafkaException(unreachable)
 
-    def _refresh(self, timeout: float) -> None:
+    def _refresh(self, timeout: float) -> bool:
         with self._refusals_told():
             self.all_topics(timeout)
+        return True
 
     @contextmanager
     def _refusals_told(self) -> Iterator[None]:
@@ -120,7 +123,7 @@ class RetryingAdminClient:
             yield
         except KafkaException as error:
             self.client.poll(0)
-            if self._errors.refusals > refusals and classify(error).kind is Kind.RETRIABLE:
+            if self._errors.refusals > refusals and classify(error).kind.is_retriable:
                 text = self._errors.security_error
                 raise AttemptError(Failure(Kind.SECURITY, text)) from error
             raise

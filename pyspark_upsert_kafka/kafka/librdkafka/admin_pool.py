@@ -11,6 +11,14 @@ from pyspark_upsert_kafka.kafka.pool import Pool
 POOL: Pool[LibrdkafkaAdmin] = Pool(LibrdkafkaAdmin.close)
 
 
-def pooled_admin(properties: Properties, role: str) -> AbstractContextManager[LibrdkafkaAdmin]:
+def pooled_admin(
+    properties: Properties, role: str, outage_s: float = 0.0
+) -> AbstractContextManager[LibrdkafkaAdmin]:
     """An admin connection with these properties, kept for the next task."""
-    return POOL.client((properties.resolved(), role), lambda: LibrdkafkaAdmin(properties, role))
+
+    def connect() -> LibrdkafkaAdmin:
+        admin = LibrdkafkaAdmin(properties, role)
+        admin.outage.limit_s = outage_s
+        return admin
+
+    return POOL.client((properties.resolved(), role, outage_s), connect)

@@ -41,6 +41,7 @@ class LibrdkafkaAdmin(AdminRequests):
         self._admin = RetryingAdminClient(config, Timeouts.from_properties(properties.resolved()))
         self._group_offsets = GroupOffsets(self._admin, self.group)
         self.servers, self.timeouts = self._admin.servers, self._admin.timeouts
+        self.outage = self._admin.outage
 
     def close(self) -> None:
         """Waits for a commit that is under way; the admin client's threads end with it."""

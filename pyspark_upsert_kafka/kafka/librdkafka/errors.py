@@ -15,11 +15,11 @@ from pyspark_upsert_kafka.kafka.failures import Failure, Kind, explained
 from pyspark_upsert_kafka.kafka.tls import certificate_error
 
 _KINDS = {
-    KafkaError._TRANSPORT: Kind.RETRIABLE,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
-    KafkaError._ALL_BROKERS_DOWN: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._RESOLVE: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._TIMED_OUT: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._TIMED_OUT_QUEUE: Kind.RETRIABLE,  # noqa: SLF001
+    KafkaError._TRANSPORT: Kind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
+    KafkaError._ALL_BROKERS_DOWN: Kind.AWAY,  # noqa: SLF001
+    KafkaError._RESOLVE: Kind.AWAY,  # noqa: SLF001
+    KafkaError._TIMED_OUT: Kind.AWAY,  # noqa: SLF001
+    KafkaError._TIMED_OUT_QUEUE: Kind.AWAY,  # noqa: SLF001
     KafkaError._DESTROY_BROKER: Kind.RETRIABLE,  # noqa: SLF001
     KafkaError._NODE_UPDATE: Kind.RETRIABLE,  # noqa: SLF001
     KafkaError._UNKNOWN_BROKER: Kind.RETRIABLE,  # noqa: SLF001

@@ -29,6 +29,8 @@ _CONFIG = {
     "fetch.queue.backoff.ms": 2,
     # A fetch at the end of the log holds the end-of-partition event back for this long.
     "fetch.wait.max.ms": 20,
+    # After a broker's restart nobody waits long for the next try: the Java client's default.
+    "reconnect.backoff.max.ms": 1_000,
 }
 
 _FETCHES: dict[int, dict[str, Any]] = {
@@ -48,7 +50,7 @@ class LibrdkafkaReader(PooledReader[Connection]):
     _pool = POOL
 
     def _admin(self) -> AbstractContextManager[AdminRequests]:
-        return pooled_admin(self._properties, "reader")
+        return pooled_admin(self._properties, "reader", self._outage_s)
 
     def _connect(self, fetch_bytes: int) -> Connection:
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}

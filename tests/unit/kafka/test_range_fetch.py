@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.timeouts import ReadWaits
 from tests.unit.source.fake_cluster import Clock
 
 SAME, OTHER, NO_IDS = TopicInfo("id", 1), TopicInfo("other", 1), TopicInfo("", 1)
@@ -136,7 +137,9 @@ def fetched(
 
 def fetch(fetcher: FakeFetcher, range_: Range = RANGE, *, fail: bool = True) -> RangeFetch:
     """A fetch of the range that waits two minutes for a message."""
-    return RangeFetch(fetcher, range_, "nowhere:9092", fail_on_data_loss=fail, timeout_s=120.0)
+    return RangeFetch(
+        fetcher, range_, "nowhere:9092", fail_on_data_loss=fail, waits=ReadWaits(120.0)
+    )
 
 
 def read(fetcher: FakeFetcher, range_: Range = RANGE, *, fail: bool = True) -> list[int]:

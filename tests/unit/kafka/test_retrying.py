@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +13,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka import retrying
 from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.outage import Outage
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
@@ -127,3 +130,70 @@ def test_a_refused_login_is_an_error_soon(monkeypatch):
     passing = Client(Kind.SECURITY, Kind.SECURITY, None)
     assert passing.call(monkeypatch) == "answer"
     assert counted(passing.done) == {"request": 3, "refresh": 2, "reopen": 2}
+
+
+def waiting_out(client: Client, limit_s: float) -> Client:
+    """The client, which waits for so long for brokers that are all away."""
+    outage = Outage(limit_s, clock=lambda: client.now)
+    client.retrying = replace(client.retrying, outage=outage)
+    return client
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The warnings, without what differs."""
+    return [re.sub(r"[0-9.]+ seconds", "N seconds", text) for text in caplog.messages]
+
+
+def test_an_outage_does_not_count_as_an_attempt(monkeypatch, caplog):
+    """Brokers are waited for longer than for an answer, with a warning every 30 seconds."""
+    client = waiting_out(Client(*[Kind.AWAY] * 100, None), 600.0)
+
+    assert client.call(monkeypatch) == "answer"
+
+    assert 95 < client.now < 110
+    *warnings, end = warned(caplog)
+    assert len(warnings) == 3
+    assert all("'here:9092' has answered for N seconds (no)" in each for each in warnings)
+    assert end == "A Kafka broker answers again, after N seconds."
+
+
+def test_an_outage_that_is_too_long_is_an_error(monkeypatch):
+    """It says what was waited for, also when it began while an earlier request was made."""
+    client = waiting_out(Client(Kind.AWAY), 200.0)
+
+    with pytest.raises(BrokerError, match=r"answered for 200 seconds, the time of 'scan\.outage"):
+        client.call(monkeypatch)
+
+    assert 199 < client.now < 203
+
+
+def test_a_broker_that_answers_with_errors_is_not_away(monkeypatch):
+    """However long the outage before: from then on it has the time for all attempts."""
+    client = waiting_out(Client(*[Kind.AWAY] * 50, Kind.RETRIABLE), 600.0)
+
+    with pytest.raises(BrokerError, match="answered within 60 seconds"):
+        client.call(monkeypatch)
+
+    assert 105 < client.now < 115
+
+
+def test_one_broker_that_is_away_is_no_outage(monkeypatch):
+    """Another one tells the client of the leaders meanwhile."""
+    client = waiting_out(Client(Kind.AWAY), 600.0)
+    client.retrying = replace(client.retrying, refresh=lambda _: True)
+
+    with pytest.raises(BrokerError, match="answered within 60 seconds"):
+        client.call(monkeypatch)
+
+    assert 60 <= client.now < 62
+
+
+@pytest.mark.parametrize("kind", [Kind.FATAL, Kind.UNKNOWN_TOPIC])
+def test_what_is_fatal_ends_an_outage_at_once(monkeypatch, kind):
+    """Waiting cannot change it."""
+    client = waiting_out(Client(Kind.AWAY, Kind.AWAY, kind), 600.0)
+
+    with pytest.raises(BrokerError, match="Could not look"):
+        client.call(monkeypatch)
+
+    assert client.now < 2

@@ -168,6 +168,9 @@ class FakeCluster:
         """As `Cluster.commit`."""
         self.committed.update(positions)
 
+    def wait_out(self, outage_s: float) -> None:
+        """As `Cluster.wait_out`."""
+
     def close(self) -> None:
         """As `Cluster.close`."""
 

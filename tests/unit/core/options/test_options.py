@@ -94,6 +94,7 @@ BATCH = ReadOptions(
     start=Position("earliest-offset"),
     end=Position("latest-offset"),
     discovery_interval_s=300.0,
+    outage_timeout_s=0.0,
     min_partitions=None,
     max_partitions=None,
     snapshot_bytes=None,
@@ -104,7 +105,11 @@ BATCH = ReadOptions(
     read_committed=True,
 )
 STREAM = replace(
-    BATCH, mode="changelog", end=Position("unbounded"), limits=Limits(max_delay_s=900.0)
+    BATCH,
+    mode="changelog",
+    end=Position("unbounded"),
+    outage_timeout_s=600.0,
+    limits=Limits(max_delay_s=900.0),
 )
 WRITE = WriteOptions(table=TABLE, buffer=None, guarantee=DeliveryGuarantee.AT_LEAST_ONCE)
 
@@ -250,6 +255,8 @@ OF_GROUP = replace(
         ),
         ({"scan.topic-partition-discovery.interval": "0"}, {"discovery_interval_s": 0.0}),
         ({"scan.topic-partition-discovery.interval": "1 min"}, {"discovery_interval_s": 60.0}),
+        ({"scan.outage.timeout": "0"}, {"outage_timeout_s": 0.0}),
+        ({"scan.outage.timeout": "1 min"}, {"outage_timeout_s": 60.0}),
         (
             {"properties.isolation.level": "read_committed"},
             {
@@ -408,6 +415,7 @@ VALID = {
         "scan.bounded.specific-offsets": "partition:0,offset:1",
     },
     "scan.topic-partition-discovery.interval": {"scan.topic-partition-discovery.interval": "1s"},
+    "scan.outage.timeout": {"scan.outage.timeout": "1s"},
     "minPartitions": {"minPartitions": "1"},
     "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
     "scan.parallelism": {"scan.parallelism": "1"},

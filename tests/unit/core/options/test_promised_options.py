@@ -36,6 +36,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.bounded.timestamp-millis", "7", 7, None),
     ("scan.bounded.specific-offsets", "partition:0,offset:42", ((0, 42),), None),
     ("scan.topic-partition-discovery.interval", "10 s", 10, 5 * 60),
+    ("scan.outage.timeout", "1 min", 60, 10 * 60),
     ("properties.isolation.level", "read_uncommitted", "read_uncommitted", "read_committed"),
     ("minPartitions", "4", 4, None),
     ("scan.snapshot.memory", "1 gb", 2**30, None),

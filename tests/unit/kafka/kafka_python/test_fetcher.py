@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python import fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.timeouts import ReadWaits
 
 RANGE = Range("t", 0, 0, 10)
 
@@ -78,7 +79,7 @@ def test_an_error_after_messages_were_passed_loses_none():
     consumer = Consumer(failures={2: kafka_errors.NodeNotReadyError()})
 
     batches = RangeFetch(
-        fetching(consumer), RANGE, "here", fail_on_data_loss=True, timeout_s=60.0
+        fetching(consumer), RANGE, "here", fail_on_data_loss=True, waits=ReadWaits(60.0)
     ).batches()
 
     assert [offset for batch in batches for offset in batch.offsets] == list(range(10))

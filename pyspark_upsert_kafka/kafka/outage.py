@@ -1,0 +1,54 @@
+"""Brokers that are all away: how long a query that has run waits for them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_WARN_S = 30.0
+
+
+class Outage:
+    """The time in which no broker answers a client at all; one that answers with an error is not away.
+
+    Args:
+        limit_s: So long brokers are waited for; 0 = no longer than for any answer.
+        clock: Seconds that only rise.
+    """
+
+    def __init__(self, limit_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit_s, self._clock = limit_s, clock
+        self._since: float | None = None
+        self._warned_at: float | None = None
+
+    def goes_on(self, servers: str, seen: str) -> bool:
+        """Takes note that no broker has answered; whether they are waited for any longer. Warns now and then.
+
+        Args:
+            servers: The bootstrap servers.
+            seen: What the client says.
+        """
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        lasted_s = now - self._since
+        if lasted_s >= self.limit_s:
+            return False
+        if now - (self._warned_at or self._since) >= _WARN_S:
+            self._warned_at = now
+            logger.warning(
+                "No Kafka broker at %r has answered for %.0f seconds (%s). The query waits for them up to %g seconds "
+                "('scan.outage.timeout'), and then ends.",
+                servers, lasted_s, seen, self.limit_s,
+            )  # fmt: skip
+        return True
+
+    def end(self) -> None:
+        """Takes note that a broker has answered."""
+        if self._warned_at is not None and self._since is not None:
+            logger.warning(
+                "A Kafka broker answers again, after %.0f seconds.", self._clock() - self._since
+            )
+        self._since = self._warned_at = None

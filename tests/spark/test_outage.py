@@ -1,0 +1,98 @@
+"""Brokers that are all away under a running query, for longer than any answer is waited for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka import LocalKafka
+from tests.conftest import Broker, broker_at
+from tests.spark.conftest import eventually
+from tests.spark.streams import Batches, message, read, running
+
+SHORT = {"properties.request.timeout.ms": "2000", "properties.default.api.timeout.ms": "4000"}
+LARGE = "x" * 1_000
+
+
+@pytest.fixture
+def kafka(own_kafka: Callable[..., LocalKafka]) -> LocalKafka:
+    """A broker of the test's own, which runs."""
+    return own_kafka()
+
+
+@pytest.fixture
+def broker(kafka: LocalKafka) -> Broker:
+    """What tests do with it."""
+    return broker_at(kafka.bootstrap_servers)
+
+
+def test_an_idle_query_survives_an_outage(
+    spark: SparkSession, kafka: LocalKafka, broker: Broker, tmp_path: Path
+) -> None:
+    """It goes on by itself when the broker is back, and can be stopped meanwhile."""
+    topic, sink = broker.topic(2), Batches(tmp_path / "one")
+    broker.produce(topic, message(1))
+    frame = read(spark, broker, topic, **SHORT)
+    stopped = Batches(tmp_path / "two").start(frame, processingTime="0 seconds")
+    with running(sink.start(frame, processingTime="0 seconds")) as query:
+        eventually(lambda: sink.all() and stopped.lastProgress, "the first message")
+        kafka.stop()
+        time.sleep(15)
+        assert query.isActive, query.exception()
+        asked_at = time.monotonic()
+        stopped.stop()
+        assert time.monotonic() - asked_at < 10, "it waits for no broker"
+
+        kafka.start()
+        broker.produce(topic, message(2))
+        eventually(lambda: len(sink.all()) == 2 or not query.isActive, "a message after it")
+        assert query.isActive, query.exception()
+
+
+def test_a_query_survives_an_outage_in_the_middle_of_reading(
+    spark: SparkSession, kafka: LocalKafka, broker: Broker, tmp_path: Path
+) -> None:
+    """Its task waits, and reads on from where it was: nothing twice, and nothing left out."""
+    topic, sink, count = broker.topic(1), Batches(tmp_path), 100_000
+    broker.produce(topic, *[message(n, LARGE) for n in range(count)])
+    # One broker connection carries little at a time, so that the reading lasts.
+    slow = {**SHORT, "properties.max.partition.fetch.bytes": "100000"}
+    frame = read(spark, broker, topic, **slow).selectExpr("id")
+    stop = threading.Timer(0.0, kafka.stop)
+    with running(sink.start(frame, processingTime="0 seconds")) as query:
+        planned = tmp_path / "offsets" / "0"
+        eventually(lambda: planned.exists() or not query.isActive, "a planned batch")
+        stop.start()
+        stop.join()
+        time.sleep(15)
+        assert query.isActive, query.exception()
+        kafka.start()
+        eventually(lambda: sink.all() or not query.isActive, "the batch")
+        assert query.isActive, query.exception()
+
+    assert sorted(row[0] for row in sink.all()) == list(range(count))
+
+
+def test_an_outage_that_lasts_too_long_ends_the_query(
+    spark: SparkSession, kafka: LocalKafka, broker: Broker, tmp_path: Path
+) -> None:
+    """The error says what was waited for; a run that begins in an outage does not wait so long."""
+    topic, sink = broker.topic(), Batches(tmp_path)
+    broker.produce(topic, message(1))
+    frame = read(spark, broker, topic, **{**SHORT, "scan.outage.timeout": "8 s"})
+    with running(sink.start(frame, processingTime="0 seconds")) as query:
+        eventually(sink.all, "the first message")
+        kafka.stop()
+        eventually(lambda: not query.isActive, "its end")
+        told = str(query.exception())
+    assert f"no Kafka broker at '{broker.servers}' has answered for 8 seconds" in told
+    assert "'scan.outage.timeout'" in told
+
+    with running(sink.start(frame, processingTime="0 seconds")) as query:
+        eventually(lambda: not query.isActive, "its end")
+        assert "answered within 4 seconds" in str(query.exception())
