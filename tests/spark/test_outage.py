@@ -6,13 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.conftest import Broker, broker_at
 from tests.spark.conftest import eventually
+from tests.spark.pages import ROOT, snippets
 from tests.spark.streams import Batches, message, read, running
 
 SHORT = {"properties.request.timeout.ms": "2000", "properties.default.api.timeout.ms": "4000"}
@@ -96,3 +100,51 @@ def test_an_outage_that_lasts_too_long_ends_the_query(
     with running(sink.start(frame, processingTime="0 seconds")) as query:
         eventually(lambda: not query.isActive, "its end")
         assert "answered within 4 seconds" in str(query.exception())
+
+
+def supervisor() -> Callable[..., None]:
+    """The function of the page."""
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(snippets(page)[0].code, names)
+    supervise: Callable[..., None] = names["supervise"]
+    return supervise
+
+
+def test_the_supervisor_of_the_docs(
+    spark: SparkSession, kafka: LocalKafka, broker: Broker, tmp_path: Path
+) -> None:
+    """It starts a query again that an outage has ended, and raises what a restart cannot mend."""
+    topic, sink = broker.topic(), Batches(tmp_path)
+    broker.produce(topic, message(1))
+    frame = read(spark, broker, topic, **{**SHORT, "scan.outage.timeout": "1 s"})
+    started: list[StreamingQuery] = []
+    failed: list[BaseException] = []
+
+    def start() -> StreamingQuery:
+        started.append(sink.start(frame, processingTime="0 seconds"))
+        return started[-1]
+
+    def supervise() -> None:
+        try:
+            supervisor()(start, pause_s=0.1, longest_pause_s=1)
+        except StreamingQueryException as error:
+            failed.append(error)
+
+    supervised = threading.Thread(target=supervise)
+    supervised.start()
+    try:
+        eventually(sink.all, "the first message")
+        kafka.stop()
+        eventually(lambda: len(started) > 2, "it is started again and again")
+        kafka.start()
+        broker.produce(topic, message(2))
+        eventually(lambda: len(sink.all()) == 2 or failed, "a message after the outage")
+        assert not failed
+        broker.produce(topic, ("no key", "no value"))
+        eventually(lambda: failed, "the bad message")
+        assert "cannot be decoded" in str(failed[0])
+    finally:
+        for query in started:
+            query.stop()
+        supervised.join(120)
