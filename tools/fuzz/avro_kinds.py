@@ -10,17 +10,17 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructField, Struc
 from tools.fuzz.avro_leaves import Kind, Pair, Writer, leaf
 
 
-def anything(rng: Random, depth: int) -> tuple[Kind, bool]:
+def anything(rng: Random, depth: int, *, given: bool = True) -> tuple[Kind, bool]:
     """A type, and whether its column may be NULL."""
     shape = rng.random()
     if depth <= 0 or shape < 0.6:
-        kind = leaf(rng)
+        kind = leaf(rng, given=given)
     elif shape < 0.75:
-        kind = _array(*anything(rng, depth - 1))
+        kind = _array(*anything(rng, depth - 1, given=given))
     elif shape < 0.87:
-        kind = _map(*anything(rng, depth - 1))
+        kind = _map(*anything(rng, depth - 1, given=given))
     else:
-        kind = record(rng, depth - 1)
+        kind = record(rng, depth - 1, given=given)
     if isinstance(kind.schema, list) or rng.random() < 0.5:
         return kind, rng.random() < 0.5
     return _nullable(rng, kind), True
@@ -86,7 +86,10 @@ def record(rng: Random, depth: int, *, given: bool = True) -> Kind:
         given: Whether there is a reader's schema, with defaults and aliases; else what is not written is NULL.
     """
     name = f"R{rng.getrandbits(48)}"
-    fields = {field: anything(rng, depth) for field in rng.sample("abcdefgh", rng.randint(1, 4))}
+    fields = {
+        field: anything(rng, depth, given=given)
+        for field in rng.sample("abcdefgh", rng.randint(1, 4))
+    }
     wanted = rng.sample([*fields], rng.randint(1, len(fields)))
     column = StructType(
         [StructField(field, fields[field][0].column, fields[field][1]) for field in wanted]
@@ -94,10 +97,15 @@ def record(rng: Random, depth: int, *, given: bool = True) -> Kind:
     aliased = {field for field in fields if given and rng.random() < 0.2}
     declared = [_field(field, kind, field in aliased) for field, (kind, _) in fields.items()]
 
+    def absent(name: str) -> Pair | None:
+        """What a field is that was not written; None = it must be."""
+        kind, nullable = fields[name]
+        if given:
+            return kind.default
+        return (None, None) if nullable else None
+
     def writer(rng: Random) -> Writer:
-        left_out = {
-            f for f, (kind, _) in fields.items() if given and kind.default and rng.random() < 0.2
-        }
+        left_out = {f: found for f in fields if (found := absent(f)) and rng.random() < 0.2}
         names = {
             f: f"old_{f}" if f in aliased and rng.random() < 0.5 else f
             for f in fields
@@ -114,8 +122,7 @@ def record(rng: Random, depth: int, *, given: bool = True) -> Kind:
             drawn = {f: one.value(rng) for f, one in inner.items()}
             written = {names[f]: each for f, (each, _) in drawn.items()}
             written |= {f: one.value(rng)[0] for f, one in extra.items()}
-            defaults = {f: fields[f][0].default[1] for f in left_out}  # type: ignore[index]
-            return written, {f: drawn[f][1] if f in drawn else defaults[f] for f in wanted}
+            return written, {f: (drawn.get(f) or left_out[f])[1] for f in wanted}
 
         schema = {
             "type": "record",

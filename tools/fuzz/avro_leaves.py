@@ -168,11 +168,11 @@ _FAMILIES: list[tuple[Any, DataType, list[tuple[Any, Pool]], Pair | None]] = [
 ]  # fmt: skip
 
 
-def leaf(rng: Random) -> Kind:
-    """A type without parts."""
+def leaf(rng: Random, *, given: bool) -> Kind:
+    """A type without parts; without a reader's schema an enum has no default."""
     which = rng.randrange(len(_FAMILIES) + 3)
     if which == len(_FAMILIES):
-        return _enum(rng)
+        return _enum(rng, given=given)
     if which > len(_FAMILIES):
         return _fixed(rng)
     schema, column, writers, default = _FAMILIES[which]
@@ -185,7 +185,7 @@ def leaf(rng: Random) -> Kind:
     return Kind(schema, column, writer, default)
 
 
-def _enum(rng: Random) -> Kind:
+def _enum(rng: Random, *, given: bool) -> Kind:
     """The writer may have symbols that the reader takes for its default."""
     name, symbols = (
         f"E{rng.getrandbits(48)}",
@@ -195,7 +195,9 @@ def _enum(rng: Random) -> Kind:
 
     def writer(rng: Random) -> Writer:
         more = rng.sample([*symbols, "NEW", "C" * 70], rng.randint(1, 5))
-        pairs = [(symbol, symbol if symbol in symbols else symbols[0]) for symbol in more]
+        pairs = [
+            (symbol, symbol if symbol in symbols or not given else symbols[0]) for symbol in more
+        ]
         return Writer(
             {"type": "enum", "name": name, "symbols": more}, lambda rng: rng.choice(pairs)
         )

@@ -135,11 +135,21 @@ def _mutate(rng: Random, message: bytes) -> bytes:
         return message
     one = rng.choice(found)
     before, token, after = message[: one.start()], one[0], message[one.end() :]
-    how = rng.randrange(12)
+    how = rng.randrange(13)
     if how < 5:
         return before + rng.choice(_TOKENS) + after
     if how == 10:
         return _MEMBER.sub(lambda found: b"" if rng.random() < 0.3 else found[0], message)
+    if how == 12 and (members := [*_MEMBER.finditer(message[:20_000])]):
+        at, name = rng.choice(members).start(), rng.choice(members)[0].split(b":")[0]
+        return (
+            message[:at]
+            + name
+            + b":"
+            + rng.choice([token, rng.choice(_TOKENS)])
+            + b","
+            + message[at:]
+        )
     if how == 11:
         return before + (token.upper() if rng.random() < 0.5 else token[::-1]) + after
     if how == 5:

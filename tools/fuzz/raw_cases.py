@@ -78,14 +78,18 @@ def _read(kind: DataType, options: dict[str, str], message: bytes) -> Any:
         if kind == BinaryType():
             return {"v": message}
         if kind == StringType():
-            return (
-                {"v": message.decode(options["charset"])}
-                if options["charset"] not in ("UTF-16", "UTF-32")
-                else UNKNOWN
-            )
+            return _text(options["charset"], message)
         if kind == BooleanType():
             return {"v": message != b"\0"} if len(message) == 1 else NoRow("size")
         order = ">" if options["endianness"] == "big-endian" else "<"
         return {"v": struct.unpack(order + _CODES[kind], message)[0]}
     except (ValueError, struct.error) as why:
         return NoRow(why)
+
+
+def _text(charset: str, message: bytes) -> Any:
+    if charset in ("UTF-16", "UTF-32"):
+        return UNKNOWN
+    text = message.decode(charset)
+    text.encode()  # Python's UTF-7 lets halves of surrogate pairs pass
+    return {"v": text}

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.registry.wire_format import prefix_of
 from tools.fuzz.avro_kinds import record
 from tools.fuzz.avro_leaves import Kind, Writer
@@ -25,18 +26,16 @@ _POOL = 150
 
 def case(rng: Random, count: int) -> Case:
     """Messages by fastavro and a second writer, of one to three writers' schemas."""
-    kind = record(rng, rng.choice([0, 1, 2]))
+    given = rng.random() < 0.7
+    kind = record(rng, rng.choice([0, 1, 2]), given=given)
     assert isinstance(kind.column, StructType)
     writers = {number: kind.writer(rng) for number in range(1, rng.choice([2, 2, 4]))}
     schemas = {number: json.dumps(writer.schema) for number, writer in writers.items()}
-    reader = json.dumps(kind.schema)
-    table = Table(
-        "avro-confluent",
-        kind.column,
-        rng.choice(["key", "value"]),
-        {"schema": reader},
-        schemas={0: reader, **schemas},
-    )
+    own = kind.schema if given else derived_schema(kind.column, frozenset(), legacy_timestamps=True)
+    schemas[0] = json.dumps(own)
+    options = {"schema": schemas[0]} if given else {}
+    side = rng.choice(["key", "value"])
+    table = Table("avro-confluent", kind.column, side, options, schemas=schemas)
     messages, rows = _pool(rng, kind, writers)
     chosen = rng.choices(range(len(messages)), k=count)
     taken = rows.take(pa.array(chosen))
