@@ -49,13 +49,6 @@ def _lacks_required(broken: BrokenLawError, _: Case) -> bool:
 
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        "raw UTF-32: as Java has it, no mark is written before a text, and one that the text begins with is taken away",
-        ("raw",),
-        lambda broken, case: (
-            case.table.options["charset"] == "UTF-32" and "\\x00\\x00\\xfe\\xff" in broken.text
-        ),
-    ),
     # until merged: a required enum that is closed, with a number that it does not know
     Known("required closed enum with an unknown number", ("proto2",), _lacks_required),
 )

@@ -68,7 +68,8 @@ def _value(message: Any, field: Any, kind: DataType, nullable: bool, defaults: b
         key, inner = field.message_type.fields
         if not value:
             return [] if defaults or not nullable else None
-        # Every value first: what is looked up in a map of messages is put there.
+        if isinstance(kind.keyType, StringType) and any(isinstance(k, bytes) for k in value):  # type: ignore[attr-defined]
+            return UNKNOWN  # a key that is not UTF-8, which proto2 lets pass
         pairs = [
             (_one(key, k, kind.keyType, defaults), _one(inner, value[k], kind.valueType, defaults))
             for k in sorted(value)

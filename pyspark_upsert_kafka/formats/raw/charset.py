@@ -23,9 +23,19 @@ class Charset:
     def bytes_of(self, text: str) -> bytes:
         """The bytes of a text. Raises ValueError for a character that the charset lacks.
 
-        Java would write a question mark.
+        Java would write a question mark. A text is refused too that would be read as another one, or as none: some
+        charsets have the same bytes for two characters, or take a mark away that nobody wrote.
         """
-        return self.mark + text.encode(self.write or self.name)
+        data = self.mark + text.encode(self.write or self.name)
+        if self._read(data) != text:
+            raise ValueError(f"{self.name!r} has no bytes that are read as {text!r} again")
+        return data
+
+    def _read(self, data: bytes) -> str | None:
+        try:
+            return self.text_of(data)
+        except ValueError:
+            return None
 
     def text_of(self, data: bytes) -> str:
         """The text of bytes. Raises ValueError when they are none; Java would make some up."""

@@ -155,6 +155,21 @@ def test_characters_that_the_charset_lacks_are_an_error():
         written(StringType(), "é", charset="US-ASCII")
 
 
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [("Shift_JIS", "\u00a5"), ("ISO-2022-JP", "a\x1b"), ("UTF-32", "\ufeffa"), ("UTF-7", "\ud800")],
+)
+def test_a_text_that_would_be_read_as_another_one_is_an_error(charset, text):
+    """Two keys would become one: a yen sign is a backslash in Shift_JIS, and UTF-32 takes a mark away."""
+    from pyspark_upsert_kafka.formats.raw.charset import charset as named
+
+    with pytest.raises(ValueError, match=r"has no bytes|surrogates"):
+        named(charset).bytes_of(text)
+    if text.isascii():
+        with pytest.raises(EncodeError, match="Column 'c' cannot be written"):
+            written(StringType(), text, charset=charset)
+
+
 def test_empty_text_and_empty_binary_are_values():
     """No bytes are the empty text and the empty binary."""
     assert read(StringType(), b"") == ""
