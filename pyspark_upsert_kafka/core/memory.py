@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
-"""What a task gathers in one place is bounded by so many bytes: rows to encode, a buffer, defaults of a schema."""
+"""What a task gathers in one place is bounded by so many bytes: rows that are decoded together, rows to encode, a buffer."""
+
+MAX_ROW_BYTES = 2 * MAX_HELD_BYTES
+"""What the row of one message may take beside its texts and binaries, which are no longer than the message."""
 
 KEPT_CODECS = 8
 """So many tables have their compiled decoders and encoders kept in a worker."""

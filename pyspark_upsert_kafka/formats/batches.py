@@ -31,13 +31,21 @@ def merge_by_position(parts: Sequence[tuple[np.ndarray, Decoded]]) -> Decoded:
     return Decoded(_in_order(positions, [part.rows for _, part in parts]), errors, skipped)
 
 
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of batches, one after another; at least one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays(parts) for parts in zip(*batches, strict=True)]
+    return batch_of(columns, batches[0].schema, sum(batch.num_rows for batch in batches))
+
+
 def _in_order(positions: Sequence[np.ndarray], batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     filled = [batch for batch in batches if batch.num_rows] or batches[:1]
     if len(filled) == 1:
         return filled[0]
-    columns = [pa.concat_arrays(parts) for parts in zip(*filled, strict=True)]
-    all_positions = np.concatenate(positions)
-    if (all_positions[1:] < all_positions[:-1]).any():
-        order = pa.array(np.argsort(all_positions))
-        columns = [column.take(order) for column in columns]
-    return batch_of(columns, filled[0].schema, len(all_positions))
+    batch, all_positions = joined(filled), np.concatenate(positions)
+    if not (all_positions[1:] < all_positions[:-1]).any():
+        return batch
+    order = pa.array(np.argsort(all_positions))
+    columns = [column.take(order) for column in batch.columns]
+    return batch_of(columns, batch.schema, len(all_positions))

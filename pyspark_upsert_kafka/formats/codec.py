@@ -69,7 +69,8 @@ class Decoder(Protocol):
         """The rows of some messages, none of which is null; no message makes this raise.
 
         Raises:
-            TooManyMessagesError: The rows are much larger than their messages, as with long defaults.
+            TooManyMessagesError: The rows are much larger than their messages, as with arrays of wide structs that
+                are all NULL, or with long defaults.
         """
 
 

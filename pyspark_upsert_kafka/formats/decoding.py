@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
+from pyspark_upsert_kafka.formats.batches import batch_of, joined, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _MIN_VECTORISED = 64
 # else costs the other paths plus three attempts.
 _SPLIT = 8
 _SMALL = 256
+# Values of Python take many times the bytes that they were read from, and the bytes that they become.
+_ROW_PATH_BYTES = 1024 * 1024
 
 
 class UnreadableError(ValueError):
@@ -65,17 +67,27 @@ class RowPath:
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """The rows of the good messages, and what is wrong with the others."""
         row_of, rows, errors = self.row_of, [], {}
+        batches, size = [], 0
         for index, message in enumerate(messages):
             try:
                 rows.append(row_of(message))
             except UnreadableError as why:
                 errors[index] = str(why)
-        values = zip(*rows, strict=True) if rows else ([] for _ in self.schema)
-        columns = [pa.array(v, field.type) for v, field in zip(values, self.schema, strict=True)]
-        batch = batch_of(columns, self.schema, len(rows))
+            size += len(message)
+            if size > _ROW_PATH_BYTES:
+                batches.append(self._batch(rows))
+                rows, size = [], 0
+        if rows or not batches:
+            batches.append(self._batch(rows))
+        batch = joined(batches)
         return (
             Decoded(batch, skipped=frozenset(errors)) if self.skip_bad else Decoded(batch, errors)
         )
+
+    def _batch(self, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+        values = zip(*rows, strict=True) if rows else ([] for _ in self.schema)
+        columns = [pa.array(v, field.type) for v, field in zip(values, self.schema, strict=True)]
+        return batch_of(columns, self.schema, len(rows))
 
 
 @dataclass(frozen=True)

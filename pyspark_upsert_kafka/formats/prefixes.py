@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 _BYTES = pa.large_binary()
 _KEPT = 1_000
@@ -79,18 +80,22 @@ class DecoderByPrefix:
         self._decoder = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
-        """The rows of all messages; those of one prefix are decoded together."""
+        """The rows of all messages; those of one prefix are decoded together.
+
+        Raises:
+            TooManyMessagesError: The rows of all prefixes are too large together.
+        """
         if not messages:
             return Decoded(self._no_rows)
         prefix = self._prefix_of(min(messages))
         if prefix == self._prefix_of(max(messages)):  # then so begin all that are between the two
             return self._decoder(prefix).decode(messages)
-        return merge_by_position(
-            [
-                (np.array(places), self._decoder(prefix).decode([messages[at] for at in places]))
-                for prefix, places in self._places(messages).items()
-            ]
-        )
+        budget, parts = Budget(len(messages)), []
+        for prefix, places in self._places(messages).items():
+            decoded = self._decoder(prefix).decode([messages[at] for at in places])
+            budget.take(decoded.rows.nbytes)
+            parts.append((np.array(places), decoded))
+        return merge_by_position(parts)
 
     def _decoder_or_refusal(self, prefix: bytes) -> Decoder:
         try:

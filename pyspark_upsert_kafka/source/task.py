@@ -152,10 +152,12 @@ def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple
     try:
         decoded = decode(batch)
     except TooManyMessagesError as error:
-        for at in range(0, len(batch), error.most):
-            yield from in_parts(batch.part(at, at + error.most), decode)
+        most = error.most  # the error itself would hold all that was decoded until then
     else:
         yield batch, decoded
+        return
+    for at in range(0, len(batch), most):
+        yield from in_parts(batch.part(at, at + most), decode)
 
 
 def shown_rows(

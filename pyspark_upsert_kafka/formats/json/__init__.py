@@ -27,8 +27,10 @@ def check(spec: CodecSpec) -> Settings:
 
 def decoder(spec: CodecSpec) -> Decoder:
     """Compiles the decoder of one side. Raises as `check` does."""
+    from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
     from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
     from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
+    from pyspark_upsert_kafka.formats.json.items import items_at_most, items_of_one
     from pyspark_upsert_kafka.formats.json.row_path import row_reader
     from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 
@@ -37,10 +39,12 @@ def decoder(spec: CodecSpec) -> Decoder:
     row = row_reader(spec.schema, settings)
     row_path = RowPath(row, target, skip_bad=settings.ignore_parse_errors)
     vectorised = compile_vectorised_path(spec.schema, target, settings)
-    if vectorised is None:
-        return row_path
-    by_columns = compile_column_path(spec.schema, target, settings)
-    return SplittingDecoder(vectorised, row_path, by_columns)
+    paths: Decoder = row_path
+    if vectorised is not None:
+        by_columns = compile_column_path(spec.schema, target, settings)
+        paths = SplittingDecoder(vectorised, row_path, by_columns)
+    measure = Measure(items_at_most(spec.schema, target), items_of_one(spec.schema, target))
+    return BoundedDecoder(paths, target, measure, skip_bad=settings.ignore_parse_errors)
 
 
 def encoder(spec: CodecSpec) -> Encoder:

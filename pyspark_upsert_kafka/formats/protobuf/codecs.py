@@ -11,9 +11,11 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
 from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
+from pyspark_upsert_kafka.formats.protobuf.items import Items, constant_bytes
 from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 
@@ -50,7 +52,10 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
         rows = batch_of(arrays, target, len(messages))
         return (rows.filter(pa.array(~fallback)) if fallback.any() else rows), fallback
 
-    return FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
+    items = Items(descriptor, columns, target.types, skip)
+    decoder = FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
+    measure = Measure(items.at_most, items.of_one, constant_bytes(columns))
+    return BoundedDecoder(decoder, target, measure, skip_bad=spec.options["ignore-parse-errors"])
 
 
 def message_encoder(descriptor: Any, spec: CodecSpec) -> Encoder:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-"""The wire types; groups have two more, which are not read."""
+VARINT, FIXED64, LENGTH, START_GROUP, END_GROUP, FIXED32 = range(6)
+"""The wire types; groups, which have two of them, are not read."""
 
 
 class Kind(IntEnum):

@@ -6,19 +6,22 @@ What reads many messages at once is imported where that is compiled, not where a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.formats.avro.decoding.constants import constant_bytes
 from pyspark_upsert_kafka.formats.avro.decoding.plan import Plan
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
 from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Budget, Measure
 from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath, UnreadableError
 
 if TYPE_CHECKING:
@@ -71,32 +74,46 @@ def datum_decoder(
     Raises:
         SchemaError: A column does not fit the schema.
     """
-    from pyspark_upsert_kafka.formats.avro.decoding.added_bytes import limited
     from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 
     plan = datum_plan(writer, columns, reader=reader, legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
-    row_path = RowPath(_row_reader(plan, target.names, skip), target)
+    row_path = _RowPath(_row_reader(plan, skip), target)
+    measure = Measure(constants=constant_bytes(plan.row))
     read = vectorised_reader(plan, pa.struct(list(target)), skip)
     if read is None:
-        return limited(row_path, plan)
+        return BoundedDecoder(row_path, target, measure)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray]:
         rows, deferred = read(messages)
         return batch_of(rows.flatten(), target, len(rows)), deferred
 
-    return limited(FallbackDecoder(vectorised, row_path, _MIN_VECTORISED), plan)
+    decoder = FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
+    return BoundedDecoder(decoder, target, measure)
 
 
-def _row_reader(plan: Plan, names: Sequence[str], skip: int) -> Callable[[bytes], Sequence[Any]]:
+@dataclass(frozen=True)
+class _RowPath:
+    """The row path, with a budget for each batch."""
+
+    read: Callable[[bytes, Budget], Sequence[Any]]
+    schema: pa.Schema
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        budget = Budget(len(messages), begun=0)
+        return RowPath(lambda message: self.read(message, budget), self.schema).decode(messages)
+
+
+def _row_reader(plan: Plan, skip: int) -> Callable[[bytes, Budget], Sequence[Any]]:
     read = value_reader(plan, skip)
 
-    def row(message: bytes) -> Sequence[Any]:
+    def row(message: bytes, budget: Budget) -> Sequence[Any]:
+        budget.begun += 1
         if not message:
             raise UnreadableError("the message is empty")
         if len(message) < skip:
             raise UnreadableError(f"the message ends within the {skip} bytes before the datum")
-        values = read(message)
-        return [values[name] for name in names]
+        values: Sequence[Any] = read(message, budget)
+        return values
 
     return row

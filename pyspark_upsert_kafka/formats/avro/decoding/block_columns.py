@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.formats.avro.decoding.constants import added_by_item
 from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors
 from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import RepeatedNode, least_bytes
@@ -51,7 +52,7 @@ def repeated(node: RepeatedNode, item: Read) -> Read:
 
 def _block_header(node: RepeatedNode) -> Callable[[Cursors], Numbers]:
     """How many items the next block has: 0 behind the last one, and for a message that is deferred."""
-    least = least_bytes(node.item)
+    least, added = least_bytes(node.item), added_by_item(node)
     sized_blocks = _skip_sized_blocks if node.arrow is None else _read_sized_blocks
 
     def header(cursors: Cursors) -> Numbers:
@@ -63,6 +64,7 @@ def _block_header(node: RepeatedNode) -> Callable[[Cursors], Numbers]:
         if wrong.any():
             cursors.defer(wrong)
             counts[wrong] = 0
+        cursors.budget.take(added * int(counts.sum()))
         return counts
 
     return header

@@ -13,6 +13,7 @@ import numpy as np
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers, unzigzag
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class Cursors:
         end: The byte behind each message.
         rows: Which messages these are.
         deferred: The mask, over all messages, of those deferred to the row path.
+        budget: What all messages may be decoded to.
     """
 
     buffer: MessageBuffer
@@ -32,12 +34,12 @@ class Cursors:
     end: Numbers
     rows: Numbers
     deferred: Numbers
+    budget: Budget
 
     def select(self, chosen: Numbers) -> Cursors:
         """A copy for the messages at these places."""
-        return Cursors(
-            self.buffer, self.at[chosen], self.end[chosen], self.rows[chosen], self.deferred
-        )
+        some = self.at[chosen], self.end[chosen], self.rows[chosen]
+        return Cursors(self.buffer, *some, self.deferred, self.budget)
 
     def defer(self, wrong: Numbers) -> None:
         """Defers the messages under the mask to the row path."""
@@ -77,7 +79,8 @@ def cursors_of(messages: Sequence[bytes], skip: int) -> Cursors:
     """All messages, behind their first ``skip`` bytes."""
     buffer, count = MessageBuffer.of(messages), len(messages)
     begin, end = buffer.bounds[:-1], buffer.bounds[1:]
-    seen = Cursors(buffer, begin.copy(), end, np.arange(count), np.zeros(count, bool))
+    nothing = np.zeros(count, bool)
+    seen = Cursors(buffer, begin.copy(), end, np.arange(count), nothing, Budget(count))
     seen.defer(begin == end)
     seen.move(skip)
     return seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark_upsert_kafka.formats.avro.errors import unreadable
+from pyspark_upsert_kafka.formats.decoded_size import Budget, check_row
 
 _TOO_LONG = "a number is longer than 64 bits"
 
@@ -10,16 +11,23 @@ _TOO_LONG = "a number is longer than 64 bits"
 class Datum:
     """The bytes of a message, and how far they have been read."""
 
-    __slots__ = ("added", "at", "data", "depth", "empty")
+    __slots__ = ("_added", "_budget", "at", "data", "depth", "empty")
 
-    def __init__(self, data: bytes, at: int) -> None:
+    def __init__(self, data: bytes, at: int, budget: Budget) -> None:
         self.data, self.at = data, at
-        self.depth = self.empty = self.added = 0
+        self.depth = self.empty = 0
+        self._budget, self._added = budget, 0.0
 
     @property
     def remaining(self) -> int:
         """How many bytes have not been read yet."""
         return len(self.data) - self.at
+
+    def add(self, size: float) -> None:
+        """Notes that its row takes so many bytes more. Raises UnreadableError or TooManyMessagesError."""
+        self._added += size
+        self._budget.take(size)
+        check_row(self._added)
 
     def long(self, path: str) -> int:
         """A number of variable length in zigzag code."""

@@ -41,6 +41,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 _STRING = Primitive("string")
 
@@ -172,7 +173,7 @@ class _Resolution:
             alone = _Resolution(self.reader, None, self.strict_zones, skipper)
             read = value_reader(Plan(alone.node(field.type, None, column, path), skipper.records))
             try:
-                return read(default_datum(self.reader, field.type, field.default))
+                return read(default_datum(self.reader, field.type, field.default), Budget(1))
             except ValueError as why:
                 raise SchemaError(
                     f"The default of {field_label(path)} cannot be read: {why}."

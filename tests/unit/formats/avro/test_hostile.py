@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
 from pyspark_upsert_kafka.formats.avro.decoding.plan import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.longs import long
@@ -336,13 +336,13 @@ def test_long_defaults_of_items_are_counted(shape):
     def message(count: int) -> bytes:
         return long(7) + branch + long(count) + (name + long(1)) * count + long(0)
 
-    small, large = message(20), message(MAX_HELD_BYTES // 10_000 + 1)
+    small, large = message(20), message(MAX_ROW_BYTES // 10_000 + 1)
     with pytest.raises(TooManyMessagesError) as error:
         decode([small] * 5_000)
     assert 100 < error.value.most < 1_000
     assert decode([small] * error.value.most).rows.nbytes < 2 * MAX_HELD_BYTES
     assert decode([small]).rows.num_rows == 1
-    assert "the reader's defaults add more than 64 MiB" in decode([large]).errors[0]
+    assert "it would take more than 128 MiB of memory" in decode([large]).errors[0]
 
 
 def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():

@@ -1,0 +1,139 @@
+"""How many bytes messages are decoded to: a few bytes of a message must not fill the memory.
+
+Counted are *slots*: what each value takes in a column, be it NULL or empty. The characters of texts and binaries
+are not, since a message has them too. A batch whose slots take more than MAX_HELD_BYTES is decoded in parts; a
+message whose own take more than MAX_ROW_BYTES cannot be decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
+from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
+
+_OFFSET = 4
+
+
+def slot_bytes(kind: pa.DataType) -> float:
+    """The bytes that one value takes without its characters, elements and entries.
+
+    >>> slot_bytes(pa.struct([("a", pa.int64()), ("b", pa.list_(pa.int64()))]))
+    12.375
+    """
+    valid = 1 / 8
+    if pa.types.is_struct(kind):
+        return valid + sum(slot_bytes(field.type) for field in kind)
+    if kind.num_fields or pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return valid + _OFFSET
+    return valid + (0 if pa.types.is_null(kind) else kind.bit_width / 8)
+
+
+def item_bytes(kind: pa.DataType) -> float:
+    """What one element of an array takes, or one entry of a map."""
+    return slot_bytes(kind.field(0).type)
+
+
+class Budget:
+    """What some messages may be decoded to together.
+
+    Args:
+        messages: How many they are.
+        begun: How many of them are being decoded; who decodes one after the other counts them.
+    """
+
+    __slots__ = ("_messages", "_taken", "begun")
+
+    def __init__(self, messages: int, begun: int | None = None) -> None:
+        self._messages, self._taken = messages, 0.0
+        self.begun = messages if begun is None else begun
+
+    def take(self, size: float) -> None:
+        """Notes that so many bytes more are needed.
+
+        Raises:
+            TooManyMessagesError: They are more than MAX_HELD_BYTES, and of more than one message.
+        """
+        self._taken += size
+        if self._taken > MAX_HELD_BYTES and self._messages > 1:
+            # More may follow of those begun: with half of them at most the parts soon get small enough.
+            fitting = int(self.begun * MAX_HELD_BYTES / self._taken)
+            raise TooManyMessagesError(max(1, min(fitting, self._messages // 2)))
+
+
+def check_row(size: float) -> None:
+    """Raises UnreadableError when one message takes too many bytes."""
+    if size > MAX_ROW_BYTES:
+        raise UnreadableError(
+            f"it would take more than {MAX_ROW_BYTES >> 20} MiB of memory beside its texts and binaries, which is the "
+            "most that one message may: its arrays or maps have too many items for what each of them takes. Leave "
+            "such a column, or fields within it, out of the table"
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How much messages are decoded to beside the slots of their rows.
+
+    Args:
+        items: What the items of arrays and maps take at most; cheap, since every batch is measured. None = nothing.
+        items_of_one: What those of one message take; asked where ``items`` says too much. None = that is exact.
+        constants: Bytes that each row gets and its message does not hold.
+    """
+
+    items: Callable[[Sequence[bytes]], float] | None = None
+    items_of_one: Callable[[bytes], float] | None = None
+    constants: float = 0
+
+
+def items_by_bytes(for_each: float) -> Measure:
+    """Items that take so many bytes for each byte of a message at most."""
+    return Measure((lambda messages: for_each * sum(map(len, messages))) if for_each else None)
+
+
+class BoundedDecoder:
+    """Decodes messages whose rows take no more than they may.
+
+    Args:
+        decoder: Decodes them.
+        schema: The columns.
+        measure: What messages take beside the slots of their rows.
+        skip_bad: Pass over a message that takes too much, for a format's ``ignore-parse-errors``.
+    """
+
+    def __init__(
+        self, decoder: Decoder, schema: pa.Schema, measure: Measure, *, skip_bad: bool = False
+    ) -> None:
+        self._decoder, self._schema, self._skip_bad = decoder, schema, skip_bad
+        self._items, self._items_of_one = measure.items, measure.items_of_one
+        self._row = slot_bytes(pa.struct(list(schema))) + measure.constants
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """All messages.
+
+        Raises:
+            TooManyMessagesError: They are too many.
+        """
+        size = self._row * len(messages) + (self._items(messages) if self._items else 0)
+        if size > MAX_HELD_BYTES:
+            Budget(len(messages)).take(size)
+            try:
+                self._check_one(messages[0], size)
+            except UnreadableError as why:
+                return self._without(str(why))
+        return self._decoder.decode(messages)
+
+    def _check_one(self, message: bytes, at_most: float) -> None:
+        if at_most > MAX_ROW_BYTES and self._items_of_one is not None:
+            at_most = self._row + self._items_of_one(message)
+        check_row(at_most)
+
+    def _without(self, why: str) -> Decoded:
+        """One message without a row."""
+        rows = batch_of([pa.array([], field.type) for field in self._schema], self._schema, 0)
+        return Decoded(rows, skipped=frozenset({0})) if self._skip_bad else Decoded(rows, {0: why})
