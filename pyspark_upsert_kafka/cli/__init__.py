@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error
 from pyspark_upsert_kafka.cli.user_message import user_message
@@ -30,6 +31,14 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong and where help is; all arguments before it would push it out of sight."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with exit code 2, as the standard library's parser does."""
+        self.exit(2, f"{self.prog}: error: {message}\n'{self.prog} --help' tells more.\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +73,7 @@ def _nobody_reads() -> int:
 
 def parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
     """The parser of the command line, with these commands."""
-    root = argparse.ArgumentParser(
+    root = _Parser(
         prog="python -m pyspark_upsert_kafka",
         description="Kafka topics as tables for PySpark. Try it, run a Kafka, look into a topic.",
         formatter_class=_HelpFormatter,

@@ -54,6 +54,10 @@ def planned(given: argparse.Namespace) -> Plan:
     knows_columns = given.schema or "ddl" in raw or _has_schema(raw["value.format"])
     if not knows_columns or (key_is_missing and "ddl" not in raw):
         raise OptionError(_first_message_hint(raw))
+    if {"topic", "topic-pattern", "path", "ddl"}.isdisjoint(raw):
+        raise OptionError(
+            "Which topic is shown? Give --topic, or --ddl with a CREATE TABLE statement."
+        )
     options = read_options(raw, format_options, stream=False)
     table = table_to_read(_schema(given, raw, options), options)
     check_sides(table, options)

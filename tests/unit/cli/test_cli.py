@@ -70,6 +70,24 @@ def test_module_runs_as_a_program() -> None:
     assert "the following arguments are required: COMMAND" in run.stderr
 
 
+def test_a_wrong_argument_is_told_before_anything_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list of all arguments, which is long, is left to ``--help``."""
+    with pytest.raises(SystemExit) as ended:
+        main(["show", "--key", "7"])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "python -m pyspark_upsert_kafka show: error: argument --key: expected COLUMN=VALUE, but is '7'\n"
+        "'python -m pyspark_upsert_kafka show --help' tells more.\n"
+    )
+
+
+def test_show_without_a_topic_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the words of the command line, not of its options."""
+    assert main(["show", "--schema", "id BIGINT", "--primary-key", "id"]) == 1
+    assert capsys.readouterr().err.startswith("Which topic is shown? Give --topic, or --ddl")
+
+
 def test_show_takes_any_option_of_the_connector() -> None:
     """``--option name=value`` may be repeated, and a value may hold an equals sign."""
     given = parser().parse_args(
