@@ -23,6 +23,8 @@ _RENAMED: dict[str, str | None] = {
     "sink.partitioner": None,
     "sink.transaction-naming-strategy": None,
     "format": "value.format",
+    "kafkaconsumer.polltimeoutms": "properties.default.api.timeout.ms",
+    "fetchoffset.numretries": "properties.default.api.timeout.ms",
 }
 """Names from Spark's and Flink's ``kafka`` connectors, and what means the same here; None = nothing."""
 
@@ -30,6 +32,8 @@ _RENAMED: dict[str, str | None] = {
 _INSTEAD = {
     "includeheaders": "a column '_headers' in the schema shows them",
     "groupidprefix": "no group is joined",
+    "startingoffsetsbytimestampstrategy": "a start behind the last message is the end",
+    "fetchoffset.retryintervalms": "attempts are 0.1 to 1 second apart",
     "maxrecordsperpartition": "'minPartitions' splits partitions",
 }
 """Names from Spark's ``kafka`` connector without a name here, and what takes their place."""

@@ -1076,6 +1076,8 @@ def test_a_misspelt_option_gets_the_nearest_name(name):
         ("value.json.ignore-parse-error", "value.json.ignore-parse-errors"),
         ("maxOffsetsPerTriger", "maxOffsetsPerTrigger"),
         ("sasl.mechanism", "properties.sasl.mechanism"),
+        ("kafkaConsumer.pollTimeoutMs", "properties.default.api.timeout.ms"),
+        ("fetchOffset.numRetries", "properties.default.api.timeout.ms"),
         ("security.protocol", "properties.security.protocol"),
         ("linger.ms", "properties.linger.ms"),
     ],
