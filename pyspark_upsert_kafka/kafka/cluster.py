@@ -129,6 +129,6 @@ def missing_topic(name: str, servers: str) -> str:
     return (
         f"Topic {name!r} does not exist at {servers!r}. Create it compacted, for example: "
         f"kafka-topics.sh --bootstrap-server {servers} --create --topic {name} --partitions 4 "
-        "--config cleanup.policy=compact (or let the broker create it with "
-        "'properties.allow.auto.create.topics' = 'true')."
+        "--config cleanup.policy=compact (for dead letters, or messages without a key, not compacted; or let the "
+        "broker create it with 'properties.allow.auto.create.topics' = 'true')."
     )
