@@ -2,7 +2,7 @@
 
 Each history has a topic of its own on one broker with small segments and a cleaner without a pause, somebody who upserts,
 deletes and inserts again without one, in transactions or not, and two or three snapshots, read while that goes on, slowly now and
-then: by either client, by one task for each partition or more, read once or twice after they were planned.
+then: by either client, by one task for each partition or more, read once or twice after they were planned; and a tenth as many are read by Spark.
 
 What was written is known by key and offset. So of each snapshot is proved that no key is missing that lived from the planning to the end of the reading, that none is there
 twice, and that each row was its key's at some time between these two. The last line is the verdict, and the exit code is 0 only if all hold.
@@ -13,12 +13,16 @@ twice, and that each row was its key's at some time between these two. The last 
 from __future__ import annotations
 
 import logging
+import os
 import random
 import sys
 from dataclasses import asdict
 
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
 from pyspark_upsert_kafka import LocalKafka
 from tools.histories.history import CLEANER, Counts, history
+from tools.histories.with_spark import WithSpark
 from tools.verdict import verdict
 
 HISTORIES = 100
@@ -31,8 +35,13 @@ def proof(histories: int, seed: int) -> str:
         for number in range(histories):
             history(kafka.bootstrap_servers, random.Random(seed + number), counts)
             print(f"histories: {number + 1} of {histories}, {asdict(counts)}", flush=True)
+        spark = WithSpark()
+        for number in range(by_spark := max(1, histories // 10)):
+            history(kafka.bootstrap_servers, random.Random(seed - number), counts, spark.snapshot)
+            print(f"histories: {number + 1} of {by_spark} with Spark, {asdict(counts)}", flush=True)
+        spark.stop()
     said = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in asdict(counts).items())
-    return f"{histories} histories: {said}; no key was missing"
+    return f"{histories} histories and {by_spark} with Spark: {said}; no key was missing"
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from random import Random
@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.core.spark_ddl import spark_columns
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.batch import plan
 from pyspark_upsert_kafka.source.task import ChangeReader, shown_rows
 from tools.histories.writer import Model, Writer
@@ -83,8 +84,26 @@ def create_topic(servers: str, partitions: int) -> str:
     return name
 
 
-def history(servers: str, random: Random, counts: Counts) -> None:
+def in_process(given: dict[str, str], random: Random) -> Iterator[Found]:
+    """A snapshot as tasks read it, without Spark."""
+    options = read_options(given, format_options, stream=False)
+    columns = table_to_read(spark_columns(COLUMNS), options)
+    return snapshots(options, columns, random)
+
+
+def history(
+    servers: str,
+    random: Random,
+    counts: Counts,
+    read_by: Callable[[dict[str, str], Random], Iterable[Found]] = in_process,
+) -> None:
     """A topic, its writer, and two or three snapshots of it, of which some are read twice.
+
+    Args:
+        servers: The bootstrap servers.
+        random: Where all choices come from.
+        counts: What is seen is added to these.
+        read_by: Reads a snapshot of the table with these options, once or twice.
 
     Raises:
         HistoryError: A snapshot is wrong.
@@ -99,8 +118,8 @@ def history(servers: str, random: Random, counts: Counts) -> None:
     found = []
     try:
         for _ in range(random.choice([2, 3])):
-            options, columns = snapshot_options(servers, topic, random, committed=transactional)
-            found += list(snapshots(options, columns, random))
+            given = snapshot_options(servers, topic, random, committed=transactional)
+            found += read_by(given, random)
     finally:
         model = writer.stop()
     for each in found:
@@ -109,7 +128,7 @@ def history(servers: str, random: Random, counts: Counts) -> None:
 
 def snapshot_options(
     servers: str, topic: str, random: Random, *, committed: bool
-) -> tuple[ReadOptions, Table]:
+) -> dict[str, str]:
     """How a snapshot is read: by either client, by one task for a partition or more."""
     client = random.choice(["librdkafka", "librdkafka", "kafka-python"])
     if committed:
@@ -120,8 +139,7 @@ def snapshot_options(
         given["properties.max.partition.fetch.bytes"] = "10000"
     if random.random() < 0.5:
         given["minPartitions"] = str(random.choice([4, 7]))
-    options = read_options(given, format_options, stream=False)
-    return options, table_to_read(spark_columns(COLUMNS), options)
+    return given
 
 
 def snapshots(options: ReadOptions, columns: Table, random: Random) -> Iterator[Found]:
@@ -134,13 +152,15 @@ def snapshots(options: ReadOptions, columns: Table, random: Random) -> Iterator[
             for range_ in ranges:
                 time.sleep(random.choice([0.0, 0.0, 0.3]))
                 rows += read(range_, options, columns, random)
-            topics = cluster.topics(options.table.topics)
-            latest = cluster.view(topics, committed=options.read_committed).latest
-            yield Found(
-                rows,
-                {range_.partition: range_.end for range_ in ranges},
-                {place.partition: end for place, end in latest.items()},
-            )
+            begins = {range_.partition: range_.end for range_ in ranges}
+            yield Found(rows, begins, ends(cluster, options))
+
+
+def ends(cluster: Cluster, options: ReadOptions) -> dict[int, int]:
+    """Where each partition ends now."""
+    topics = cluster.topics(options.table.topics)
+    latest = cluster.view(topics, committed=options.read_committed).latest
+    return {place.partition: end for place, end in latest.items()}
 
 
 def read(
