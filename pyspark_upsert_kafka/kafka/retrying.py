@@ -44,6 +44,7 @@ class Retrying:
         refresh: Has the client look up leaders and brokers anew, within a timeout in seconds; true = a broker has
             answered.
         reopen: Has the next attempt open a new client.
+        hint: What to do when the port speaks another security protocol, to append to a sentence.
         outage: How long brokers are waited for while none answers: that is no time of an attempt.
     """
 
@@ -54,6 +55,7 @@ class Retrying:
     classify: Callable[[Exception], Failure]
     refresh: Callable[[float], object] = _nothing
     reopen: Callable[[], object] = _nothing
+    hint: Callable[[], str] = lambda: ""
     outage: Outage = field(default_factory=Outage)
 
     def call(self, what: str, request: Callable[[float], T]) -> T:
@@ -142,7 +144,8 @@ class Retrying:
         text = f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
         if failure.kind is Kind.UNKNOWN_TOPIC:
             raise UnknownTopicError(text)
-        raise BrokerError(f"{text}{SECURITY_HINT if fatal else ''}", is_final=True)
+        advice = f"{self.hint()}{SECURITY_HINT}" if fatal else ""
+        raise BrokerError(text + advice, is_final=True)
 
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
         """Replaces a client that fails for long, or whose login failed; when the client was opened."""
@@ -157,7 +160,7 @@ class Retrying:
         seen = self.errors.describe()
         return BrokerError(
             f"Could not {what}: no Kafka broker at {self.servers!r} answered within "
-            f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''} "
+            f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''}{self.hint()} "
             "Check 'properties.bootstrap.servers' and 'properties.security.protocol', and that the broker "
             "runs and can be reached from here. Where a broker needs longer, raise "
             "'properties.default.api.timeout.ms'."

@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.background_commits import Backgroun
 from pyspark_upsert_kafka.kafka.kafka_python.errors import retrying
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
 from pyspark_upsert_kafka.kafka.outage import Outage
+from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class KafkaPythonAdmin(AdminRequests):
             config["client_id"].errors,
             refresh=self._refresh,
             reopen=self._disconnect,
+            hint=lambda: protocol_hint(self.servers, str(config.get("security_protocol", ""))),
             outage=self.outage,
         )
         self._commits = BackgroundCommits(self.group, self._commit)

@@ -17,9 +17,10 @@ from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",
-    "SaslAuthenticationFailedError", "UnsupportedSaslMechanismError",
+    "SaslAuthenticationFailedError", "UnrecognizedBrokerVersion", "UnsupportedSaslMechanismError",
 })  # fmt: skip
-"""Names of errors about who we are; which of them exist differs between versions."""
+"""Names of errors about who we are; which of them exist differs between versions. A broker whose version is not
+recognized has hung up when it was asked for that, as one does that expects another security protocol."""
 
 _RETRIABLE = frozenset({"UnknownBrokerIdError"})
 """Names of errors that pass although kafka-python-ng does not call them retriable."""

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
 from pyspark_upsert_kafka.kafka.outage import Outage
+from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint
 from pyspark_upsert_kafka.kafka.retrying import Retrying
 from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
@@ -72,7 +73,7 @@ class RetryingAdminClient:
         # Not kept: it refers to this object, and a cycle would keep the client's threads alive.
         return Retrying(
             self.servers, self.timeouts, self._errors, (KafkaException,), classify,
-            self._refresh, self._reopen, self.outage,
+            self._refresh, self._reopen, self._hint, self.outage,
         ).call(what, attempt)  # fmt: skip
 
     def all_topics(self, timeout: float) -> list[str]:
@@ -129,6 +130,9 @@ class RetryingAdminClient:
             raise
         finally:
             self.client.poll(0)  # librdkafka passes on its log and its errors only when polled
+
+    def _hint(self) -> str:
+        return protocol_hint(self.servers, str(self.config.get("security.protocol", "")))
 
     def _reopen(self) -> None:
         self._replaced.append(self.client)

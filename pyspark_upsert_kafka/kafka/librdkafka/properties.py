@@ -51,6 +51,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     """
     given = _translated(without_jaas(properties.resolved()))
     _check_tokens(given)
+    _check_password(given)
     _check_identity(given)
     config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given), **ours}
     return {**config, **given}
@@ -65,6 +66,22 @@ def _check_tokens(given: Mapping[str, str]) -> None:
         raise OptionError(
             f"Option '{PREFIX}sasl.mechanism' = 'OAUTHBEARER' needs '{PREFIX}sasl.oauthbearer.token.endpoint.url', the "
             "address of the provider that gives tokens."
+        )
+
+
+def _check_password(given: Mapping[str, str]) -> None:
+    """Without one of them librdkafka says that both must be set, by its own names alone."""
+    mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
+    names = ("sasl.username", "sasl.password")
+    missing = [name for name in names if not given.get(name)]
+    is_used = given.get("security.protocol", "").upper().startswith("SASL")
+    if is_used and missing and mechanism.startswith(("PLAIN", "SCRAM")):
+        raise OptionError(
+            f"Option '{PREFIX}sasl.mechanism' = '{mechanism}' needs '{PREFIX}sasl.username' and '{PREFIX}sasl.password', or "
+            f"both in '{PREFIX}sasl.jaas.config', and "
+            + " and ".join(f"'{PREFIX}{name}'" for name in missing)
+            + (" is" if len(missing) == 1 else " are")
+            + " not given."
         )
 
 

@@ -181,3 +181,23 @@ def test_a_refused_secret_is_not_shown():
         open_client(ck.Producer, client_config(given, "writer", {"security.protocol": "ssl"}))
 
     assert "geheim" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({}, "'properties.sasl.username' and 'properties.sasl.password' are not given"),
+        ({"sasl.username": "ana"}, "'properties.sasl.password' is not given"),
+        ({"sasl.password": "u"}, "'properties.sasl.username' is not given"),
+        (
+            {"sasl.jaas.config": "o.a.k.PlainLoginModule required;"},
+            "'properties.sasl.username' and 'properties.sasl.password' are not given",
+        ),
+    ],
+)
+def test_a_login_without_a_password(given, missing):
+    """What is missing is named as the user would write it."""
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **given}
+
+    with pytest.raises(OptionError, match=missing):
+        client_config(Properties({"bootstrap.servers": "here:9092", **login}), "reader", {})
