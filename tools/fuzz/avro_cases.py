@@ -35,7 +35,7 @@ def case(rng: Random, count: int) -> Case:
     table = Table("avro", schema, side, options, required=required)
     # Within arrays and maps there are milliseconds by either mapping.
     values = Values(rng, whole_millis=True, nulls=rng.choice([0.0, 0.1, 0.5]))
-    rows = values.batch(schema, count)
+    rows = values.batch(schema, count, required)
     rows, messages = writable(encoder_of(table), rows)
     messages, kept = spoiled(rng, messages, share_of_bad(rng))
     return written(table, messages, rows, kept, peer=fastavro_peer(avro, schema))

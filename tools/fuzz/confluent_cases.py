@@ -35,7 +35,7 @@ def case(rng: Random, count: int) -> Case:
         "avro-confluent", schema, side, schemas={0: own, 1: own, **_OTHERS}, required=required
     )
     values = Values(rng, whole_millis=True, nulls=rng.choice([0.0, 0.1, 0.5]))
-    rows, messages = writable(encoder_of(table), values.batch(schema, count))
+    rows, messages = writable(encoder_of(table), values.batch(schema, count, required))
     messages = [prefix_of(rng.randrange(2)) + message[5:] for message in messages]
     messages, kept = spoiled(rng, messages, share_of_bad(rng), _mutate)
     return written(table, messages, rows, kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -85,26 +86,29 @@ def encoded(encoder: Encoder, rows: pa.RecordBatch) -> list[bytes]:
     return column.to_pylist()
 
 
-def writable(
-    encoder: Encoder, rows: pa.RecordBatch, parts: int = 16
-) -> tuple[pa.RecordBatch, list[bytes]]:
-    """Those rows that can be written, by slices, and their messages."""
+def writable(encoder: Encoder, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[bytes]]:
+    """Rows that can be written, and their messages.
+
+    Where some cannot, parts that can are looked for, smaller ones where there is none; these are repeated.
+    """
     try:
         return rows, encoded(encoder, rows)
     except EncodeError:
         pass
-    kept, messages = [rows.slice(0, 0)], []
-    size = max(1, -(-rows.num_rows // parts))
-    for at in range(0, rows.num_rows, size):
-        try:
-            some = rows.slice(at, size)
-            messages += encoded(encoder, some)
-            kept.append(some)
-        except EncodeError:
-            if size > 1 and parts <= 16:
-                more, texts = writable(encoder, some, 64)
-                messages += texts
-                kept.append(more)
-    return pa.Table.from_batches(kept).combine_chunks().to_batches()[0] if messages else rows.slice(
-        0, 0
-    ), messages
+    for size in (max(1, rows.num_rows // 30), 1):
+        found, texts = _parts(encoder, rows, range(0, min(rows.num_rows, 40 * size), size), size)
+        if texts:
+            places = np.resize(np.arange(len(texts)), max(rows.num_rows, len(texts)))
+            return found.take(pa.array(places)), [texts[at] for at in places]
+    return rows.slice(0, 0), []
+
+
+def _parts(
+    encoder: Encoder, rows: pa.RecordBatch, starts: Sequence[int], size: int
+) -> tuple[pa.RecordBatch, list[bytes]]:
+    kept, texts = [rows.slice(0, 0)], []
+    for at in starts:
+        with suppress(EncodeError):
+            texts += encoded(encoder, rows.slice(at, size))
+            kept.append(rows.slice(at, size))
+    return pa.concat_batches(kept), texts

@@ -68,12 +68,18 @@ class Values:
         self._unit = 1000 if whole_millis else 1
         self._finite, self._nulls, self._negative_zero = finite, nulls, negative_zero
 
-    def batch(self, schema: StructType, count: int) -> pa.RecordBatch:
-        """Rows of a table."""
+    def batch(
+        self, schema: StructType, count: int, required: frozenset[str] = frozenset()
+    ) -> pa.RecordBatch:
+        """Rows of a table; the columns that are required have no NULL."""
         target = arrow_schema(schema)
         valid = np.ones(count, np.bool_)
         arrays = [
-            self._column(field.dataType, arrow.type, self._some(valid, nullable=field.nullable))
+            self._column(
+                field.dataType,
+                arrow.type,
+                self._some(valid, nullable=field.nullable and field.name not in required),
+            )
             for field, arrow in zip(schema.fields, target, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
