@@ -6,6 +6,7 @@ An offset here is always the next one to read: a range ends before its ``end``.
 from __future__ import annotations
 
 import base64
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ INITIAL: dict[str, Any] = {"version": VERSION, "initial": True}
 would get another answer from a topic that has moved on."""
 
 
+_PARTITION = re.compile("0|[1-9][0-9]{0,9}")
+_LAST_OFFSET = 2**63 - 1
 _HEXADECIMAL = 36
 """Characters of an id in hexadecimal digits with hyphens; in base64 it has 22."""
 
@@ -121,11 +124,11 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
     """The offset that a checkpoint holds; None for the initial one.
 
     Raises:
-        CheckpointError: It was written by a newer version, or by another source.
+        CheckpointError: It was written by a newer version, by another source, or was changed by hand.
     """
     if json is None or json in ({}, INITIAL):
         return None
-    if not isinstance(json, Mapping):  # another source's, such as that of rate: a number
+    if not isinstance(json, dict):  # another source's, such as that of rate: a number
         raise CheckpointError(
             f"The checkpoint is that of another source: it holds the offset {json!r}. Start with a new checkpoint."
         )
@@ -136,12 +139,33 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
             f"known up to {VERSION}): {json!r}. Use the version of pyspark_upsert_kafka that wrote it, "
             "or start with a new checkpoint."
         )
+    bounded = json.get("bounded", False)
+    if not isinstance(bounded, bool):
+        raise _wrong("'bounded'", bounded, "true or false")
+    for topic, block in topics.items():
+        if not isinstance(block, dict):
+            raise _wrong(f"Topic {topic!r}", block, "an object")
     return StreamOffset(
         positions=_positions(topics, "positions"),
         begins=_positions(topics, "begins"),
-        stop=_positions(topics, "stop") if json.get("bounded") else None,
-        topic_ids={topic: spelt_by_kafka(block.get("id", "")) for topic, block in topics.items()},
+        stop=_positions(topics, "stop") if bounded else None,
+        topic_ids={topic: _topic_id(topic, block) for topic, block in topics.items()},
     )
+
+
+def _wrong(what: str, found: object, expected: str) -> CheckpointError:
+    return CheckpointError(
+        f"The checkpoint holds an offset that cannot be read. {what} is {found!r}, expected {expected}. It was "
+        "changed by hand, or damaged: restore it, or start with a new checkpoint."
+    )
+
+
+def _topic_id(topic: str, block: Mapping[str, Any]) -> str:
+    topic_id = block.get("id", "")
+    try:
+        return spelt_by_kafka(topic_id)
+    except (TypeError, ValueError):
+        raise _wrong(f"The 'id' of topic {topic!r}", topic_id, "a topic's id as text") from None
 
 
 def spelt_by_kafka(topic_id: str) -> str:
@@ -154,6 +178,8 @@ def spelt_by_kafka(topic_id: str) -> str:
     >>> spelt_by_kafka("BqxOzHLESpSzdDxpA85X8w")
     'BqxOzHLESpSzdDxpA85X8w'
     """
+    if not isinstance(topic_id, str):
+        raise TypeError("an id is a text")
     if len(topic_id) != _HEXADECIMAL:
         return topic_id
     return base64.urlsafe_b64encode(uuid.UUID(topic_id).bytes).decode().rstrip("=")
@@ -168,11 +194,19 @@ def _put(positions: Positions, name: str, topics: dict[str, Any]) -> None:
 
 
 def _positions(topics: Mapping[str, Any], name: str) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic, int(partition)): offset
-        for topic, block in topics.items()
-        for partition, offset in block.get(name, {}).items()
-    }
+    found = {}
+    for topic, block in topics.items():
+        offsets, place = block.get(name, {}), f"{name!r} of topic {topic!r}"
+        if not isinstance(offsets, dict):
+            raise _wrong(place, offsets, "an object")
+        for partition, offset in offsets.items():
+            if not _PARTITION.fullmatch(partition):
+                raise _wrong(f"A partition in {place}", partition, "a whole number")
+            if type(offset) is not int or not 0 <= offset <= _LAST_OFFSET:
+                place = f"Partition {partition} in {place}"
+                raise _wrong(place, offset, f"a whole number from 0 to {_LAST_OFFSET}")
+            found[TopicPartition(topic, int(partition))] = offset
+    return found
 
 
 def ranges_between(start: StreamOffset | None, end: StreamOffset) -> list[Range]:

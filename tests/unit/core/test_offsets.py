@@ -272,6 +272,86 @@ def test_a_batch_that_makes_no_sense_is_refused(start, end, what):
         ranges_between(start, end)
 
 
+VALID = json.loads(GOLDEN[3][1])
+
+WRONG = [
+    ("topics.a", 5, "Topic 'a' is 5, expected an object"),
+    ("topics.a.positions", [1], "'positions' of topic 'a' is [1], expected an object"),
+    (
+        "topics.a.positions.0",
+        "1",
+        "Partition 0 in 'positions' of topic 'a' is '1', expected a whole",
+    ),
+    ("topics.a.positions.0", None, "Partition 0 in 'positions' of topic 'a' is None, expected"),
+    ("topics.a.begins.0", True, "Partition 0 in 'begins' of topic 'a' is True, expected a whole"),
+    ("topics.a.stop.0", -1, "Partition 0 in 'stop' of topic 'a' is -1, expected a whole number"),
+    ("topics.a.stop.0", 2**63, "expected a whole number from 0 to 9223372036854775807"),
+    ("topics.a.stop.x", 1, "A partition in 'stop' of topic 'a' is 'x', expected a whole number"),
+    ("topics.a.stop.9" + "9" * 5_000, 1, "expected a whole number"),
+    ("topics.a.id", 7, "The 'id' of topic 'a' is 7, expected a topic's id as text"),
+    ("topics.a.id", "x" * 36, "expected a topic's id as text"),
+    ("bounded", "yes", "'bounded' is 'yes', expected true or false"),
+]
+
+
+def changed(offset, path, value):
+    """A copy of an offset with another value at a path of names."""
+    copy = json.loads(json.dumps(offset))
+    *way, last = path.split(".")
+    block = copy
+    for name in way:
+        block = block[name]
+    block[last] = value
+    return copy
+
+
+@pytest.mark.parametrize(("path", "value", "said"), WRONG)
+def test_an_offset_that_was_changed_by_hand_is_refused(path, value, said):
+    """The error says what is there, and what was expected."""
+    with pytest.raises(CheckpointError) as error:
+        stream_offset(changed(VALID, path, value))
+    assert said in str(error.value)
+    assert "start with a new checkpoint" in str(error.value)
+
+
+def paths(offset, above=""):
+    """All paths of names in an offset."""
+    for name, value in offset.items():
+        yield above + name
+        if isinstance(value, dict):
+            yield from paths(value, f"{above}{name}.")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@law
+@given(st.data())
+def test_any_changed_offset_is_read_or_refused(data):
+    """Whatever stands in a checkpoint: it is an offset, or a CheckpointError, and never another error."""
+    offset = VALID
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(st.sampled_from([*paths(offset)])) if offset else "topics"
+        below = data.draw(st.sampled_from(["", ".0", ".x", ".positions"]))
+        if f"{path}." in " ".join(paths(offset)):
+            path += below
+        offset = changed(offset, path, data.draw(JSON))
+    for each in (offset, data.draw(JSON)):
+        try:
+            read = stream_offset(each)
+            if read is not None:
+                ranges_between(None, read)
+                read.to_json()
+        except CheckpointError:
+            pass
+
+
 @law
 @given(positions, st.data())
 def test_batches_read_everything_once(end, data):

@@ -125,6 +125,7 @@ def test_not_a_number_is_spelled_as_java_does():
         (BooleanType(), "1", "expected true or false, got '1'"),
         (BooleanType(), "yes", "expected true or false"),
         (BinaryType(), "QUJ", "expected BINARY as base64 text"),
+        (BinaryType(), "QUJD=", "expected BINARY as base64 text"),
         (DateType(), "2024-02-30", "expected a DATE that exists"),
         (DateType(), " 2024-01-31", "expected a DATE like"),
         (TimestampType(), "2024-01-31 12:30:00", "with a zone"),

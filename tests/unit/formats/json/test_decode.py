@@ -183,6 +183,8 @@ BAD = [
     (DecimalType(10, 2), '"NaN"', "expected a number"),
     (DecimalType(10, 2), "true", "expected a DECIMAL"),
     (BinaryType(), '"Q"', "base64"),
+    (BinaryType(), '"QUJD="', "base64"),
+    (BinaryType(), '"QUJD===="', "base64"),
     (BinaryType(), '"QUJD\\n"', "base64"),
     (BinaryType(), "1", "base64"),
     (DateType(), '"2024-02-30"', "that exists"),
