@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-connect lint bench bench-flink soak kills fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-connect lint bench bench-flink soak kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -45,6 +45,12 @@ RUNS ?= 30
 
 kills: $(READY)
 	$(BIN)/python -m tools.kills $(RUNS)
+
+# Exactly-once queries fail and run again with something changed; the last line is the verdict.
+ATTEMPTS ?= 300
+
+reruns: $(READY)
+	$(BIN)/python -m tools.reruns $(ATTEMPTS)
 
 # Every format reads random messages, good and bad, by all its paths; ARGS="json csv --messages 100000 --seed 7" runs some.
 fuzz: $(READY)

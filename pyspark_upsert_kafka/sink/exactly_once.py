@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
 from pyspark_upsert_kafka.kafka.messages import Messages
 
-_LOOKED_AT = 200
-"""At most so many groups of a prefix are looked at, which is best effort."""
+_LOOKED_AT = 10
+"""Of so many queries before with the same prefix it is looked up where they wrote, each in a request of its own."""
 
 OpenTransaction = Callable[[str], TransactionalSender]
 """Opens a sender with a transactional id."""
@@ -55,9 +55,10 @@ def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> No
 
 def _queries_before(call: Call, plan: TransactionalSender) -> list[str]:
     """The warning about a query that has written to the same topic with the same prefix, if there is one."""
-    for group in plan.groups(f"{call.prefix}-")[:_LOOKED_AT]:
-        other = call.other_query(group)
-        if other is not None and plan.committed(call.marker.topic, group) is not None:
+    found = {group: call.other_query(group) for group in plan.groups(f"{call.prefix}-")}
+    plans = [(group, other) for group, other in found.items() if other is not None]
+    for group, other in plans[:_LOOKED_AT]:
+        if plan.committed(call.marker.topic, group) is not None:
             return [another_query(call, other)]
     return []
 

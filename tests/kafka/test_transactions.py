@@ -285,3 +285,21 @@ def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broke
     with closing(client.transactional_sender(patient, (topic,), id_)) as again:
         marker = again.committed(topic)
     assert len(stoppable_broker.pairs(topic)) == (0 if marker is None else 1)
+
+
+def test_groups_are_found_by_how_their_names_begin(broker, transactions):
+    """Those of a sink's markers, of whatever query; what each has committed is seen through any sender."""
+    topic, other = broker.topic(), f"{transactions.id}-of-another"
+    marker = transactions.write(topic, 1)
+    with closing(transactions.open(topic, other)) as sender:
+        found = sender.groups(transactions.id)
+        seen = sender.committed(topic, transactions.id), sender.committed(topic)
+
+    assert found == [transactions.id]
+    assert seen == (marker, None)
+
+
+def test_brokers_tell_for_how_long_they_keep_markers(broker, transactions):
+    """Seven days, unless they are told otherwise."""
+    with closing(transactions.open(broker.topic())) as sender:
+        assert sender.retention_s() == 7 * 24 * 3600

@@ -172,6 +172,22 @@ def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_pa
     assert messages(broker, topic) == batches.written(copies=2)
 
 
+def test_a_checkpoint_begun_anew_is_told_of(
+    broker: Broker, batches: Batches, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Markers are those of a query: another checkpoint is another query, which writes all again."""
+    topic = broker.topic(1)
+    write = sink(broker, topic, **{"sink.transactional-id-prefix": f"sink-of-{topic}"})
+    batches.run(write)
+    assert "because its checkpoint was deleted" not in caplog.text
+    rmtree(batches.checkpoint)
+    batches.run(write)
+
+    assert f"has written to topic '{topic}' before" in caplog.text
+    assert "because its checkpoint was deleted" in caplog.text
+    assert messages(broker, topic) == batches.written(copies=2)
+
+
 def test_what_is_refused_in_a_batch(broker: Broker, batches: Batches) -> None:
     """Another topic for a call, another number of the batch, a second call after one that failed."""
     topic, other = broker.topic(1), broker.topic(1)

@@ -1,0 +1,1 @@
+"""`make reruns`: see `__main__`."""

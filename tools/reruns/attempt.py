@@ -1,0 +1,139 @@
+"""One attempt: a query is run, goes wrong, and is run again otherwise; after each run its topic is compared with the model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from tools.local_topics import create
+from tools.reruns.query import ROWS, Query, is_of
+from tools.reruns.variant import Fault, Variant, changed, fault, first_variant
+
+_OURS = re.compile(r"\b(OptionError|CheckpointError|EncodeError|BrokerError|DeliveryError): ")
+_EXPECTED = re.compile(r"RuntimeError: after all calls|Python worker exited unexpectedly")
+
+
+class RerunsError(Exception):
+    """What was found."""
+
+
+class Attempt:
+    """A query with a topic of its own.
+
+    Args:
+        spark: The session.
+        servers: The bootstrap servers.
+        folder: Where files and checkpoints are.
+        number: Of the attempt, by which its random choices can be made again.
+    """
+
+    def __init__(self, spark: SparkSession, servers: str, folder: str, seed: str) -> None:
+        self._random, self._servers = Random(seed), servers
+        self._topic = f"attempt-{seed}"
+        create(servers, self._topic, partitions=1, compacted=False)
+        batches = self._random.choice((1, 1, 1, 1, 2))
+        self._query = Query(spark, servers, self._topic, Path(folder) / seed, batches)
+        self._runs: list[str] = []
+        self._swapped = False
+        self._first = first_variant(self._random)
+        self.counts: Counter[str] = Counter()
+
+    def run(self) -> None:
+        """Runs the query until it is done, or refused for good.
+
+        Raises:
+            RerunsError: A row is lost or repeated, or the query failed with something that nobody expects.
+        """
+        self.counts[f"second sink told by {self._first.kind}"] += 1
+        tried = [self._first]
+        done = self._one(self._first, fault(self._random))
+        if not done and self._random.random() < 0.4:
+            tried.append(changed(self._first, self._random))
+            done = self._one(tried[-1], fault(self._random))
+        done = done or self._as_begun(tried)
+        self.counts["done" if done else "refused for good"] += 1
+        if done and self._random.random() < 0.2:
+            self._query.forget_last()
+            self.counts["commits forgotten"] += 1
+            self._one(self._random.choice([*tried, changed(self._first, self._random)]), "")
+
+    def _as_begun(self, tried: list[Variant]) -> bool:
+        """Without faults, in each of the ways in which it may have been begun."""
+        plain = replace(self._first, caller="here")
+        ways = dict.fromkeys([*(replace(each, caller="here") for each in tried), plain])
+        return any(self._one(each, "") for each in ways) or self._obeying(tried)
+
+    def _obeying(self, tried: list[Variant]) -> bool:
+        """The second sink gets a prefix of its own, if the first one has always been the first."""
+        if self._first.kind != "nothing" or any(each.order != "AB" for each in tried):
+            return False
+        ways = dict.fromkeys(replace(each, caller="here", obeys=True) for each in tried)
+        if not any(self._one(each, "") for each in ways):
+            raise self._found("what the refusal says does not help")
+        return True
+
+    def _one(self, variant: Variant, fault: Fault) -> bool:
+        # Sinks that nothing tells apart are refused for as long as both are called, and what is there by then
+        # is not promised.
+        self._swapped = self._swapped or variant.order == "BA"
+        before = self._written()
+        text = self._query.run(variant, fault, self._random)
+        after = self._written()
+        self._runs.append(f"{variant}, {fault or 'no fault'}: {_line(text)}")
+        self.counts["runs"] += 1
+        repeated = [n for n, count in after.items() if count > 1]
+        if repeated and not (variant.kind == "nothing" and self._swapped and text is not None):
+            raise self._found(f"rows {sorted(repeated)} are repeated")
+        if text is None:
+            lost = {
+                n
+                for n in range(self._query.batches * ROWS)
+                if n not in after and any(is_of(which, variant, n) for which in variant.order)
+            }
+            if lost:
+                raise self._found(f"rows {sorted(lost)} are lost")
+            return True
+        if not (_OURS.search(text) or _EXPECTED.search(text)):
+            raise self._found("an error that is none of ours")
+        if variant.caller != "here":
+            if before != after:
+                raise self._found("something was written before the refusal of a thread")
+            self.counts["threads refused"] += 1
+        elif "Nothing of this" in text:
+            self.counts["reruns refused"] += 1
+        return False
+
+    def _written(self) -> Counter[int]:
+        """How often each row is in the topic, for a read_committed reader."""
+        config = {"bootstrap.servers": self._servers, "group.id": "reruns", "log_level": 0}
+        reads = {"isolation.level": "read_committed", "enable.partition.eof": True}
+        consumer = Consumer({**config, **reads})
+        consumer.assign([TopicPartition(self._topic, 0, 0)])
+        found: Counter[int] = Counter()
+        at_end = False
+        while not at_end:
+            for message in consumer.consume(100, timeout=1.0):
+                at_end = at_end or message.error() is not None
+                if message.error() is None:
+                    found[json.loads(message.value() or b"{}")["n"]] += 1
+        consumer.close()
+        return found
+
+    def _found(self, what: str) -> RerunsError:
+        runs = "\n".join(f"  {number}. {run}" for number, run in enumerate(self._runs, 1))
+        return RerunsError(f"{self._topic}: {what}\n{runs}")
+
+
+def _line(text: str | None) -> str:
+    """The line of a failure that says the most."""
+    if text is None:
+        return "done"
+    lines = [line for line in text.splitlines() if _OURS.search(line) or _EXPECTED.search(line)]
+    return lines[-1].strip()[:200] if lines else text[-3000:]
