@@ -85,7 +85,8 @@ def like_another_call(call: Call) -> str:
         f"{_call(call)} in batch {call.batch} has the options and columns of a call before it, but other rows, "
         "or it writes to other brokers: if the batch runs again with the calls in another order, nothing tells one "
         "from the other. Nothing of this call was written. Leave the call before as it is, and give this one "
-        "a prefix of its own; or write the union of their rows by one call, from the next query on."
+        "a prefix of its own. If these calls came in another order when the batch was begun, look at the topic: rows of this "
+        "batch may be missing or there twice."
     )
 
 

@@ -359,6 +359,9 @@ def transact(edge: Edge, topic: str, id_: str) -> None:
         sender.send(messages(topic, *numbered(3)))
         sender.flush()
         sender.commit(GroupOffset(topic, 0, 1, "{}"))
+        # Only a warning depends on what these rights do not let it see.
+        assert sender.groups("sink-") == [id_]
+        assert sender.retention_s() is None
 
 
 def test_a_transaction_and_the_rights_that_it_needs(secured):
