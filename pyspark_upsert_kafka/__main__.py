@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from importlib.abc import MetaPathFinder
 
-from pyspark_upsert_kafka.cli import main
+from pyspark_upsert_kafka.cli.interrupts import interrupts
+
+_OF_CLIENTS = (["show"], ["replay"])
+"""They call a Kafka client in the main thread; the others have the JVM, or a broker, to end."""
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -24,4 +27,14 @@ class _WithoutPandas(MetaPathFinder):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["show"]:
         sys.meta_path.insert(0, _WithoutPandas())
-    sys.exit(main())
+    if sys.argv[1:2] in _OF_CLIENTS:
+        interrupts.begin()
+    try:
+        from pyspark_upsert_kafka.cli import main
+
+        code = main()
+    except KeyboardInterrupt:  # before a command has begun
+        interrupts.settled()
+        code = 130
+    interrupts.settled()
+    sys.exit(code)

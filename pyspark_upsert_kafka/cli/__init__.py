@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from pyspark_upsert_kafka.cli.interrupts import interrupts
 from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error
 from pyspark_upsert_kafka.cli.user_message import user_message
 from pyspark_upsert_kafka.core.errors import printable
@@ -53,9 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _nobody_reads()
     except KeyboardInterrupt:
-        sys.stderr.write("\nStopped.\n")
-        return _INTERRUPTED
+        return _stopped()
     except Exception as error:
+        if interrupts.received:  # a library made it an error of its own
+            return _stopped()
         message = user_message(error)
         if message is None:
             raise
@@ -63,6 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"{printable(line)}\n" for line in message.split("\n"))
         return 1
     return 0
+
+
+def _stopped() -> int:
+    interrupts.settled()
+    sys.stderr.write("\nStopped.\n")
+    return _INTERRUPTED
 
 
 def _nobody_reads() -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 
 from pyspark_upsert_kafka.cli.connection import add_connection_arguments
+from pyspark_upsert_kafka.cli.interrupts import interrupts
 from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time
 
 _OUTPUTS = ("table", "json", "csv")
@@ -77,9 +78,15 @@ def run(given: argparse.Namespace) -> None:
     Raises:
         UpsertKafkaError: An argument or an option is wrong, a message cannot be decoded, or Kafka does not answer.
     """
-    # Not before it is known to be this command.
-    from pyspark_upsert_kafka.cli.show.command import show
-    from pyspark_upsert_kafka.cli.terminal import ended_by_signals
+    try:
+        # Not before it is known to be this command.
+        from pyspark_upsert_kafka.cli.show.command import show
+        from pyspark_upsert_kafka.cli.terminal import ended_by_signals
 
-    with ended_by_signals():
-        show(given)
+        with ended_by_signals():
+            show(given)
+    except (KeyboardInterrupt, Exception) as error:
+        is_stopped = interrupts.received or isinstance(error, KeyboardInterrupt)
+        if not (given.follow and is_stopped):
+            raise
+        interrupts.settled()

@@ -129,17 +129,14 @@ def _count(output: str, plan: Plan) -> None:
 
 
 def _follow(given: argparse.Namespace, plan: Plan, key: OneKey | None) -> None:
-    """Until Ctrl-C."""
+    """Until Ctrl-C, which `run` takes."""
     from pyspark_upsert_kafka.cli.show.following import Follower
 
     follower = Follower(plan, key)
-    try:
-        if given.output == "table":
-            _redraw(given, plan, follower)
-        else:
-            _print_changes(given, plan, follower)
-    except KeyboardInterrupt:
-        return
+    if given.output == "table":
+        _redraw(given, plan, follower)
+    else:
+        _print_changes(given, plan, follower)
 
 
 def _redraw(given: argparse.Namespace, plan: Plan, follower: Follower) -> None:
