@@ -74,7 +74,7 @@ def _print(given: argparse.Namespace, plan: Plan, reading: Reading, key: OneKey 
         else:
             note = _write_found(output, found, given.limit)
     output.end(note)
-    absence = sought and sought.absence(of_row=plan.options.mode == "snapshot")
+    absence = sought and sought.absence()
     if absence:
         sys.stderr.write(f"{absence}\n")
 

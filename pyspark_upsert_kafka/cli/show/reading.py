@@ -93,12 +93,14 @@ def rows_of(
     if key is None:
         yield from _rows(planned, reading.ranges, iter, _AS_SHOWN, prints=prints)
         return
-    yield from _rows(planned, reading.ranges, key.matching, _TIMESTAMPS, prints=prints)
+    found = _rows(planned, reading.ranges, key.matching, _TIMESTAMPS, prints=prints)
+    yield from key.shown(found)
     if not key.is_seen and reading.elsewhere:
         logger.warning(
             "Every partition is read: the key is not in the one where this connector would write it."
         )
-        yield from _rows(planned, reading.elsewhere, key.matching, _TIMESTAMPS, prints=prints)
+        found = _rows(planned, reading.elsewhere, key.matching, _TIMESTAMPS, prints=prints)
+        yield from key.shown(found)
 
 
 def _rows(

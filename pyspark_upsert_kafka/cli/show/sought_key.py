@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.core.offsets import TopicPartition
@@ -39,6 +40,7 @@ class SoughtKey:
 
     def __init__(self, key: OneKey) -> None:
         self._key = key
+        self._is_shown = False
         self._last: dict[TopicPartition, _LastChange] = {}
 
     @property
@@ -53,16 +55,18 @@ class SoughtKey:
                 self._last[TopicPartition(batch.topic, batch.partition)] = _last_change(batch, rows)
             yield batch, rows
 
-    def absence(self, *, of_row: bool) -> str | None:
-        """What is said when nothing is shown; None = something is.
+    def shown(self, found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What is shown of it: a row may be, although a delete came while it was read."""
+        for rows in found:
+            self._is_shown = True
+            yield rows
 
-        Args:
-            of_row: Whether the table's row is shown, and not each change.
-        """
+    def absence(self) -> str | None:
+        """What is said when nothing is shown; None = something is."""
+        if self._is_shown:
+            return None
         if not self._last:
             return "no such row"
-        if not of_row or not all(last.deletes for last in self._last.values()):
-            return None
         place, last = max(self._last.items(), key=lambda each: each[1].timestamp or 0)
         time = "" if last.timestamp is None else f" at {np.datetime64(last.timestamp, 'ms')}Z"
         topics = {each.topic for each in self._last}

@@ -178,7 +178,8 @@ def test_what_compaction_took_is_found_past_the_planned_end(topic: Topic) -> Non
     topic.messages[0][0] = topic.messages[0][2]  # as if it was never there
 
     def rows(key: OneKey | None, reading: Reading) -> list[tuple[object, ...]]:
-        found = rows_of(planned, reading, key, prints=False)
+        sought = None if key is None else SoughtKey(key)
+        found = rows_of(planned, reading, sought, prints=False)
         return sorted(tuple(row.values()) for batch in found for row in batch.to_pylist())
 
     assert [rows(*each) for each in reads] == [
@@ -231,11 +232,24 @@ def test_a_tombstone_behind_what_cannot_be_read(topic: Topic) -> None:
     assert said.endswith("(partition 1, offset 2)")
 
 
+def test_a_key_that_is_deleted_while_it_is_read(topic: Topic) -> None:
+    """Its row as of the planned end is shown, so nothing is said of the delete."""
+    topic.put(user(3, "a"), partition=1)
+    planned = plan()
+    sought = SoughtKey(key := one_key("id=3", planned.table))
+    reading = ranges_to_read(planned, key)
+    topic.put(user(3, None), partition=1)
+
+    found = rows_of(planned, reading, sought, prints=False)
+    assert [row["name"] for rows in found for row in rows.to_pylist()] == ["a"]
+    assert sought.absence() is None
+
+
 def absence(planned: Plan) -> str | None:
     """What is said of key 3 when all is read."""
     sought = SoughtKey(key := one_key("id=3", planned.table))
     list(rows_of(planned, ranges_to_read(planned, key), sought, prints=False))
-    return sought.absence(of_row=planned.options.mode == "snapshot")
+    return sought.absence()
 
 
 def test_changes_are_followed(topic: Topic) -> None:
