@@ -36,8 +36,12 @@ decode = decoder_of(TABLE).decode
 together = decode(MESSAGES)
 print(len(MESSAGES), "messages together:", together.rows.num_rows, "rows", dict(list(together.errors.items())[:5]))
 alone = decode(MESSAGES[:1])
+print("the first row of them:", [str(column[:1].to_pylist()) for column in together.rows.columns])
 print("the first alone:", [str(column[:1].to_pylist()) for column in alone.rows.columns], alone.errors)
-print("written again:", encoder_of(TABLE).encode(alone.rows).to_pylist()[:1])
+try:
+    print("written again:", encoder_of(TABLE).encode(alone.rows).to_pylist()[:1])
+except ValueError as why:
+    print("it cannot be written:", why)
 """
 
 

@@ -24,7 +24,8 @@ class Layout:
         fields: The fields' descriptors.
         by_tag: The place of a field by each tag it may have.
         once: Places of the fields for which a message falls back to the row path when they occur twice: of
-            a message the second is merged into the first, of a string each must be UTF-8.
+            a message the second is merged into the first, of a string each must be UTF-8, and an entry of a
+            map is unknown as a whole when any of its values is a number that its closed enum lacks.
         oneofs: The places of each group of fields of which a message holds the last one only.
         closed: Whether an unknown field matters: it may be an extension that the runtime knows, and
             an entry of a map that holds one is as a whole unknown to the runtime.
@@ -41,6 +42,7 @@ class Layout:
         """The layout of a descriptor's messages."""
         fields = tuple(descriptor.fields)
         places = {field.name: place for place, field in enumerate(fields)}
+        is_entry = descriptor.GetOptions().map_entry
         rivals = ([places[field.name] for field in oneof.fields] for oneof in descriptor.oneofs)
         return cls(
             fields=fields,
@@ -48,10 +50,11 @@ class Layout:
             once=frozenset(
                 place
                 for place, field in enumerate(fields)
-                if field.type in (Kind.MESSAGE, Kind.STRING) and not is_repeated(field)
+                if is_entry
+                or (field.type in (Kind.MESSAGE, Kind.STRING) and not is_repeated(field))
             ),
             oneofs=tuple(tuple(each) for each in rivals if len(each) > 1),
-            closed=descriptor.is_extendable or descriptor.GetOptions().map_entry,
+            closed=descriptor.is_extendable or is_entry,
         )
 
     def may_skip(self, tag: int) -> bool:

@@ -45,6 +45,31 @@ for many in ([data], [proto.message(n=7).SerializeToString()] * 200 + [data]):
 """
 
 
+_ENUM_MAP = Proto(
+    'syntax = "proto2"; enum E { A = 0; B = 1; } message M { map<int32, E> m = 1; optional int64 n = 2; }',
+    "M",
+)
+_ENTRIES = {
+    "its only value": (b"\x08\x01\x10\x01", [(1, "B")]),
+    "known and then unknown": (b"\x08\x01\x10\x01\x10\x07", None),
+    "unknown and then known": (b"\x08\x01\x10\x07\x10\x01", None),
+    "two that are known": (b"\x08\x01\x10\x00\x10\x01", [(1, "B")]),
+}
+
+
+@pytest.mark.parametrize("entry", _ENTRIES)
+def test_an_entry_with_two_values_reads_alike_on_all_paths(entry):
+    """The runtime takes an entry for unknown when its closed enum lacks any of the values, the last or not."""
+    data, expected = _ENTRIES[entry]
+    message = b"\x0a" + varint(len(data)) + data + b"\x10\x07"
+    schema = columns(m=MapType(IntegerType(), StringType()), n=LongType())
+    decode = _ENUM_MAP.decoder(schema).decode
+    for many in ([message], [message] * MANY):
+        decoded = decode(many)
+        assert not decoded.errors
+        assert decoded.rows.to_pylist() == [{"m": expected, "n": 7}] * len(many)
+
+
 def test_a_map_in_a_map_that_lacks_a_required_field():
     """Is a bad message; the runtime's own list of what is missing would end the process."""
     child = run(_BATCH % False)
