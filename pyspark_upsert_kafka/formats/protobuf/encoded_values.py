@@ -12,8 +12,8 @@ from pyspark.sql.types import DecimalType
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, fixed, varints
 from pyspark_upsert_kafka.formats.binary.numbers import zigzag
+from pyspark_upsert_kafka.formats.protobuf import enums
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.enums import first_value, numberer
 from pyspark_upsert_kafka.formats.protobuf.kinds import (
     INTEGERS,
     MEANING,
@@ -58,7 +58,7 @@ def _on_the_wire(kind: int, values: np.ndarray) -> np.ndarray:
 def _values_of(column: Column) -> Callable[[pa.Array], np.ndarray]:
     """Compiles the conversion from a column to numbers that fit its field; NULL becomes any of them."""
     if column.field.type == Kind.ENUM:
-        numbers = numberer(column)
+        numbers = enums.numberer(column)
         return lambda array: _in_bounds(column, numbers(array))
     if isinstance(column.type, DecimalType):
         return lambda array: _unsigned(column, array)
@@ -103,8 +103,7 @@ def filler(column: Column, null_string: str) -> Fill:
     if column.field.type == Kind.STRING:
         return lambda array: array.fill_null(null_string)
     if column.field.type == Kind.ENUM:
-        first = first_value(column)
-        return lambda array: array.fill_null(first)
+        return enums.filler(column)
     return lambda array: array
 
 

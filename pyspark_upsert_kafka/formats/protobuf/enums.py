@@ -26,10 +26,13 @@ def enum_names(enum: Any) -> dict[int, str]:
     return names
 
 
-def first_value(column: Column) -> Any:
-    """The first value of a column's enum, as the column has it."""
+def filler(column: Column) -> Callable[[pa.Array], pa.Array]:
+    """Compiles the conversion from NULL to the first value of a column's enum."""
     first = column.field.enum_type.values[0]
-    return first.name if isinstance(column.type, StringType) else first.number
+    if isinstance(column.type, StringType):
+        return lambda array: array.fill_null(first.name)
+    # A TINYINT may have no room for it.
+    return lambda array: array.cast(pa.int64()).fill_null(first.number)
 
 
 def finder(enum: Any) -> Callable[[np.ndarray], tuple[pa.Array, np.ndarray]]:
@@ -49,7 +52,7 @@ def numberer(column: Column) -> Callable[[pa.Array], np.ndarray]:
     """Compiles the conversion from names, or from numbers, to numbers; it raises EncodeError."""
     enum = column.field.enum_type
     by_name = {value.name: value.number for value in enum.values}
-    known = set(by_name.values())
+    known, fill = set(by_name.values()), filler(column)
 
     def number(value: Any) -> int:
         found = by_name.get(value, _digits(value)) if type(value) is str else value
@@ -61,7 +64,7 @@ def numberer(column: Column) -> Callable[[pa.Array], np.ndarray]:
         return int(found)
 
     def numbers(array: pa.Array) -> np.ndarray:
-        encoded = array.fill_null(first_value(column)).dictionary_encode()
+        encoded = fill(array).dictionary_encode()
         values = [number(value) for value in encoded.dictionary.to_pylist()]
         places = encoded.indices.to_numpy(zero_copy_only=False)
         return np.asarray(np.array(values, np.int64)[places])

@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
+from pyspark_upsert_kafka.formats.protobuf.decoded_values import numbers
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated
+from pyspark_upsert_kafka.formats.protobuf.enums import finder
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.occurrences import every
+from pyspark_upsert_kafka.formats.protobuf.required import is_required
 from pyspark_upsert_kafka.formats.protobuf.scanning import Slot
 
 Check = Callable[[MessageBuffer, Slot], np.ndarray]
@@ -38,6 +41,8 @@ def checker(
     """
     if field.type == Kind.STRING:
         return _strings
+    if field.type == Kind.ENUM and field.enum_type.is_closed and is_required(field):
+        return _known_numbers(field.enum_type)
     if field.type != Kind.MESSAGE:
         return lambda buffer, slot: every(buffer, slot).fallback if is_repeated(field) else _NONE
     part = field.message_type
@@ -49,6 +54,19 @@ def checker(
         found = every(buffer, slot)
         _, fallback = compiled()(buffer, found.values, found.values + found.lengths)
         return found.rows[fallback]
+
+    return check
+
+
+def _known_numbers(enum: Any) -> Check:
+    """A number that the enum does not have is an unknown field to the runtime, and so the field is missing."""
+    find = finder(enum)
+
+    def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
+        found = every(buffer, slot)
+        _, unknown = find(numbers(Kind.ENUM, found.values))
+        rows: np.ndarray = found.rows[unknown]
+        return rows
 
     return check
 
