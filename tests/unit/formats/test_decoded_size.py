@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.formats import decoded_size
 from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import slot_bytes
+from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.task import in_parts
 from tests.unit import children
@@ -294,3 +295,21 @@ def test_a_slot_takes_what_arrow_gives_it(kind):
     taken = pa.nulls(count, kind).nbytes
     assert taken <= slot_bytes(kind) * count + 64
     assert taken >= 0.9 * (slot_bytes(kind) - 0.5) * count
+
+
+def test_messages_of_many_prefixes_share_one_budget(monkeypatch):
+    """Each schema's messages take less than they may, and all of them together more."""
+    monkeypatch.setattr(decoded_size, "MAX_HELD_BYTES", 20_000)
+    target = pa.schema([(A, pa.string())])
+
+    class Texts:
+        def decode(self, messages: Sequence[bytes]) -> Decoded:
+            texts = pa.array([message.decode() for message in messages])
+            return Decoded(pa.RecordBatch.from_arrays([texts], schema=target))
+
+    decoder = DecoderByPrefix(lambda message: message[:1], lambda _: Texts(), target)
+    messages = [prefix * 5_000 for prefix in (b"a", b"b", b"c", b"d", b"e", b"f")]
+    with pytest.raises(TooManyMessagesError):
+        decoder.decode(messages)
+    seen = [done.rows.column(0).to_pylist() for _, done in parts(decoder, messages)]
+    assert [text for texts in seen for text in texts] == [message.decode() for message in messages]
