@@ -67,6 +67,8 @@ def proof(attempts: int, seed: int) -> str:
             except RerunsError as found:
                 finds.append(str(found))
                 print(f"reruns: FOUND {found}", flush=True)
+            if attempt.counts["refused for good"]:
+                print(f"reruns: refused for good\n{attempt}", flush=True)
             counts.update(attempt.counts)
             counts["attempts"] += 1
             if counts["attempts"] % 10 == 0:

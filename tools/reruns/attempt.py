@@ -31,7 +31,7 @@ class Attempt:
         spark: The session.
         servers: The bootstrap servers.
         folder: Where files and checkpoints are.
-        number: Of the attempt, by which its random choices can be made again.
+        seed: Of its random choices, and the end of its name.
     """
 
     def __init__(self, spark: SparkSession, servers: str, folder: str, seed: str) -> None:
@@ -127,8 +127,10 @@ class Attempt:
         return found
 
     def _found(self, what: str) -> RerunsError:
-        runs = "\n".join(f"  {number}. {run}" for number, run in enumerate(self._runs, 1))
-        return RerunsError(f"{self._topic}: {what}\n{runs}")
+        return RerunsError(f"{self._topic}: {what}\n{self}")
+
+    def __str__(self) -> str:
+        return "\n".join(f"  {number}. {run}" for number, run in enumerate(self._runs, 1))
 
 
 def _line(text: str | None) -> str:
