@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.decoded_side import decode_side
 from pyspark_upsert_kafka.source.sides import key_side
+from pyspark_upsert_kafka.source.task import in_parts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -91,10 +92,7 @@ class KeyPlace:
         """Whether keys are spelt as this connector spells them, and where it would send them."""
         if batch is None:
             return True
-        present = [key for key in batch.keys if key is not None]
-        decoded = decode_side(present, self._side.decoder(), "key")
-        readable = [key for key, row in zip(present, decoded.index, strict=True) if row >= 0]
-        for key, ours in zip(readable, self._messages(decoded.rows), strict=True):
+        for key, ours in self._written_again(batch):
             if key != ours or partition_of(key, partitions) != batch.partition:
                 logger.warning(
                     "Every partition is read: topic %r has a key in partition %d that this connector would "
@@ -102,6 +100,14 @@ class KeyPlace:
                 )  # fmt: skip
                 return False
         return True
+
+    def _written_again(self, batch: RawBatch) -> Iterator[tuple[bytes, bytes]]:
+        """Each key that can be read, as it is and as this connector writes it."""
+        decoder = self._side.decoder()
+        for part, decoded in in_parts(batch, lambda each: decode_side(each.keys, decoder, "key")):
+            with_row = zip(part.keys, decoded.index, strict=True)
+            readable = [key for key, row in with_row if key is not None and row >= 0]
+            yield from zip(readable, self._messages(decoded.rows), strict=True)
 
 
 def _is_zero(column: pa.Array) -> bool:
