@@ -111,7 +111,10 @@ def whole_milliseconds(remedy: str, array: pa.Array) -> ByteParts:
     """Milliseconds that lose nothing; a finer value is refused with what to do about it."""
     finer = array.cast(pa.int64()).to_numpy() % 1000 != 0
     if finer.any():
-        raise ValueError(f"{array[int(finer.argmax())]} is finer than milliseconds; {remedy}")
+        first = array.slice(int(finer.argmax()), 1).cast(pa.int64())
+        # By numpy: Python's own datetime ends with the year 9999.
+        shown = str(first.to_numpy().astype("datetime64[us]")[0]).replace("T", " ")
+        raise ValueError(f"{shown} is finer than milliseconds; {remedy}")
     return milliseconds(array)
 
 

@@ -7,6 +7,7 @@ import struct
 from decimal import Decimal
 from math import inf, nan
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     ArrayType,
@@ -471,3 +472,16 @@ def test_a_part_of_a_batch():
     encode, whole = datum_encoder(schema, kinds).encode, batch(kinds, *rows)
 
     assert encode(whole.slice(2, 5)) == encode(whole)[2:7]
+
+
+def test_a_fine_timestamp_after_the_year_9999_is_an_error_like_any_other():
+    """Spark has such years, Python's datetime has none."""
+    array = pa.array([2**60 + 1], pa.timestamp("us", "UTC"))
+    rows = pa.RecordBatch.from_arrays([array], ["c"])
+    encoder = datum_encoder(
+        record(field("c", logical("long", "timestamp-millis"))),
+        columns(c=TimestampType()),
+        finer="cut it",
+    )
+    with pytest.raises(EncodeError, match=r"38505-\S+ \S+ is finer than milliseconds; cut it"):
+        encoder.encode(rows)
