@@ -87,11 +87,12 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
     ]
     if options.mode != "snapshot":
         return split(not_empty(ranges), options.min_partitions)
-    if options.end.kind == "latest-offset":
+    at_ms = options.end.timestamp_ms
+    if options.end.kind == "latest-offset" or (at_ms is not None and at_ms >= planned_ms):
         kept = _with_what_is_kept(cluster, not_empty(ranges), planned_ms, options)
         return shared(kept, options.min_partitions)
     is_past = any(ends[tp] < view.bounds[tp].latest for tp in start.positions)
-    if is_past or options.end.kind == "timestamp":
+    if is_past or at_ms is not None:
         _warn_of_compaction(cluster, list(view.topic_ids), options)
     return shared(not_empty(ranges), options.min_partitions)
 
@@ -112,8 +113,6 @@ def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOp
     """Warns about a table as of an earlier moment, from which compaction may have removed rows."""
     kind, at_ms = options.end.kind, options.end.timestamp_ms
     now_ms = int(time.time() * 1000)
-    if at_ms is not None and at_ms >= now_ms:
-        return
     settings = _settings(cluster, topics, options)
     option = f"'scan.bounded.mode' = '{kind}'"
     if at_ms is not None:

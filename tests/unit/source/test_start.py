@@ -180,6 +180,16 @@ def test_a_range_of_a_snapshot_knows_until_when_it_is_whole(cluster, mode, setti
         assert kept == {kept_ms}
 
 
+def test_a_snapshot_that_ends_in_the_future_is_one_of_now(cluster):
+    """Its time is later than all messages, those that come while it is read too: it is read as one without an end."""
+    cluster.topic_settings = COMPACTED
+    future = {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": FUTURE}
+
+    ranges = plan(cluster, batch(**{**future, "read.mode": "snapshot"}))
+
+    assert {range_.kept_until_ms for range_ in ranges} == {0}
+
+
 def test_settings_are_asked_for_once_and_not_without_need(cluster):
     """By a snapshot that reads anything, for all of its topics."""
     plan(cluster, batch())
