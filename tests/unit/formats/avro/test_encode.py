@@ -483,5 +483,5 @@ def test_a_fine_timestamp_after_the_year_9999_is_an_error_like_any_other():
         columns(c=TimestampType()),
         finer="cut it",
     )
-    with pytest.raises(EncodeError, match=r"38505-\S+ \S+ is finer than milliseconds; cut it"):
+    with pytest.raises(EncodeError, match=r"38504-\S+ \S+ is finer than milliseconds; cut it"):
         encoder.encode(rows)
