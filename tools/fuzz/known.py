@@ -1,4 +1,4 @@
-"""Finds that are known: what is meant to be so, with the reason, and what is being mended.
+"""Finds that are known: what is meant to be so, with the reason.
 
 What a generator does not make in the first place, and what a peer has no say about, is told where that stands:
 
@@ -39,16 +39,4 @@ class Known:
         return subject in self.subjects and self.holds(broken, case)
 
 
-def _lacks_required(broken: BrokenLawError, _: Case) -> bool:
-    """One path has a row where the other finds a required field missing; it cannot say so when errors are skipped."""
-    ended = (
-        " is a row in the one, required fields are missing",
-        " is a row in the one, skipped in the other",
-    )
-    return any(each in broken.text for each in ended)
-
-
-KNOWN: tuple[Known, ...] = (
-    # until merged: a required enum that is closed, with a number that it does not know
-    Known("required closed enum with an unknown number", ("proto2",), _lacks_required),
-)
+KNOWN: tuple[Known, ...] = ()
