@@ -84,11 +84,14 @@ class RangeTable:
     message that stood earlier and was overwritten no later. While the few of these that stand for all the others are
     still there, all rows are as of the planned end; else those of keys that have a message past it are as of the end of reading.
 
+    To compaction two spellings of a key are two keys. So a message is told by only if what has overwritten it has the
+    same key, byte by byte.
+
     Args:
         range_: What is read.
         key_columns: The columns of the key.
         options: How it is read.
-        holds: Whether the partition still has the message of an offset.
+        holds: Whether the partition still has the messages of two offsets, whose keys are the same bytes.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class RangeTable:
         range_: Range,
         key_columns: tuple[str, ...],
         options: ReadOptions,
-        holds: Callable[[int], bool],
+        holds: Callable[[int, int], bool],
     ) -> None:
         self._range, self._keys, self._holds = range_, list(key_columns), holds
         self._read_to = range_.begin
@@ -157,7 +160,7 @@ class RangeTable:
         in_both = (first < count) & (last >= count)
         offsets = np.concatenate([rows.columns[-1].to_numpy() for rows in (*found, *firsts)])
         told_by = witnesses(offsets[first[in_both]], offsets[last[in_both]])
-        return len(told_by) <= _MOST_WITNESSES and all(map(self._holds, told_by))
+        return len(told_by) <= _MOST_WITNESSES and all(self._holds(*pair) for pair in told_by)
 
     def _nothing_late(self) -> _Late:
         taken = self._found.size()
@@ -197,36 +200,43 @@ class _Late:
         self.firsts.add(_with(rows.select(keys), offsets), None)
 
 
-def witnesses(offsets: np.ndarray, overwritten: np.ndarray) -> list[int]:
-    """Of messages those that stand for all: each other one stands later than one of these, and was overwritten later.
+def witnesses(offsets: np.ndarray, overwritten: np.ndarray) -> list[tuple[int, int]]:
+    """Of messages, and what has overwritten them, those that stand for all: each other one stands later than one of these, and was overwritten later.
 
     Args:
         offsets: Where each stands.
         overwritten: Where the message stands that has overwritten it.
 
     >>> witnesses(np.array([7, 5, 9]), np.array([20, 30, 25]))
-    [5, 7]
+    [(5, 30), (7, 20)]
     """
     order = np.argsort(offsets)
     by_place = overwritten[order]
     earliest = np.minimum.accumulate(by_place)
     stands_for = np.ones(len(order), dtype=bool)
     stands_for[1:] = by_place[1:] < earliest[:-1]
-    found: list[int] = offsets[order][stands_for].tolist()
-    return found
+    first, second = offsets[order][stands_for].tolist(), by_place[stands_for].tolist()
+    return list(zip(first, second, strict=True))
 
 
-def holds(reader: RangeReader, range_: Range, offset: int) -> bool:
-    """Whether the partition of a range still has a message that was read.
+def holds(reader: RangeReader, range_: Range, offset: int, overwritten: int) -> bool:
+    """Whether the partition of a range still has two messages that were read, whose keys are the same bytes.
 
     Raises:
         BrokerError: The broker stays away, or refuses.
     """
+    keys = _keys_at(reader, range_, offset)
+    return bool(keys) and keys == _keys_at(reader, range_, overwritten)
+
+
+def _keys_at(reader: RangeReader, range_: Range, offset: int) -> list[bytes | None]:
+    """The key of the message of an offset; empty = it is gone."""
     try:
-        return any(map(len, reader.read(replace(range_, begin=offset, end=offset + 1))))
+        found = list(reader.read(replace(range_, begin=offset, end=offset + 1)))
     except DataLossError as error:
         logger.info("Offset %d is gone: %s", offset, error)
-        return False
+        return []
+    return [key for batch in found for key in batch.keys]
 
 
 def _with(rows: pa.RecordBatch, column: Any) -> pa.RecordBatch:

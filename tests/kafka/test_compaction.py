@@ -107,6 +107,23 @@ def test_what_compaction_has_not_taken_is_as_of_the_planning(
     assert snapshot.table() == {0: 0, 1: 11, 3: 3, 4: 4, **dict.fromkeys(new_keys, 99)}
 
 
+def test_a_key_that_is_spelt_in_two_ways_shows_no_row_from_before_the_planning(
+    edge: Edge, stoppable_broker: Broker
+) -> None:
+    """To compaction these are two keys: it keeps the older spelling, and takes the newer one, which was overwritten since."""
+    topic = stoppable_broker.topic(cleanup_policy="compact", **SMALL_SEGMENTS)
+    stoppable_broker.produce(topic, ('{"id": 1}', '{"id":1,"n":1}'), row(1, 2))
+    snapshot = Snapshot(stoppable_broker, edge.at(stoppable_broker.servers), topic)
+    stoppable_broker.produce(topic, row(1, 3))
+    time.sleep(0.2)  # as in `compact`
+    stoppable_broker.produce(topic, row(FILLER, 0))
+    assert eventually(
+        lambda: [each.offset for each in stoppable_broker.messages(topic)][:2] == [0, 2]
+    )
+
+    assert snapshot.table() == {1: 3}
+
+
 def test_a_bad_message_past_the_planned_end_is_one_like_others(edge: Edge, broker: Broker) -> None:
     """It is an error that names its offset, or it is left out."""
     topic = broker.topic(cleanup_policy="compact")
