@@ -94,8 +94,11 @@ class RangeReader(Protocol):
     def end(self, range_: Range) -> int:
         """Where the partition of a range ends now: up to where its messages can be read.
 
+        Where the topic is gone, or is another, and that is no error, it is where the range ends.
+
         Raises:
-            BrokerError: No broker answers, or access is denied; an UnknownTopicError when it is gone.
+            BrokerError: No broker answers, or access is denied.
+            DataLossError: The topic is gone, or is another, and ``fail_on_data_loss`` is true.
         """
 
 

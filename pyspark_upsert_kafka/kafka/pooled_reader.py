@@ -8,11 +8,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypeVar
 
+from pyspark_upsert_kafka.core.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.properties import Properties
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.fetcher import Fetcher
+from pyspark_upsert_kafka.kafka.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.pool import Pool
 from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
@@ -72,10 +75,19 @@ class PooledReader(ABC, Generic[C]):
                 _SIZES.learn(range_, fetch.size_bytes)
 
     def end(self, range_: Range) -> int:
-        """Where the partition of a range ends now."""
+        """Where the partition of a range ends now; of a lost one, where that is no error, where the range ends."""
         partition = TopicPartition(range_.topic, range_.partition)
         with self._admin() as admin:
-            return admin.latest([partition], committed=self._committed)[partition]
+            planned = PlannedTopic(range_, admin.servers, partial(_topic, admin, range_.topic))
+            loss = planned.loss_before()
+            if loss is None:
+                try:
+                    return admin.latest([partition], committed=self._committed)[partition]
+                except UnknownTopicError as error:  # the client tells no ids
+                    loss = DataLossError(*partition, range_.end, None, str(error))
+        if self._fail_on_data_loss:
+            raise loss
+        return range_.end
 
     @abstractmethod
     def _admin(self) -> AbstractContextManager[AdminRequests]:
@@ -88,3 +100,7 @@ class PooledReader(ABC, Generic[C]):
     @abstractmethod
     def _fetcher(self, client: C, range_: Range) -> Fetcher:
         """Fetches the partition of a range with a client."""
+
+
+def _topic(admin: AdminRequests, name: str) -> TopicInfo | None:
+    return admin.existing([name]).get(name)

@@ -137,6 +137,16 @@ def test_a_bad_message_past_the_planned_end_is_one_like_others(edge: Edge, broke
     assert ignores.table() == {1: 1, 3: 3}
 
 
+def test_a_topic_that_is_gone_has_nothing_past_the_planned_end(edge: Edge, broker: Broker) -> None:
+    """Where lost data is no error, reading on is none either."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, row(1, 1))
+    snapshot = Snapshot(broker, edge, topic, failOnDataLoss="false")
+    broker.delete(topic)
+
+    assert snapshot.table() == {}
+
+
 def test_an_open_transaction_past_the_planned_end_is_not_waited_for(
     edge: Edge, broker: Broker
 ) -> None:
