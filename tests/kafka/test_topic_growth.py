@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka.admin import NewPartitions
 
+from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from tests.conftest import Broker
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered
@@ -46,3 +48,23 @@ def test_a_producer_that_waited_knows_new_partitions(broker: Broker, edge: Edge)
     assert set(expected) <= {(each.key, each.partition) for each in found}
     before = {(key, partition_of(key, 2)) for key, _ in numbered(200)}
     assert {(each.key, each.partition) for each in found} == before | set(expected)
+
+
+def test_a_producer_that_waited_knows_new_partitions_after_an_outage(
+    stoppable: LocalKafka, stoppable_broker: Broker, edge: Edge
+) -> None:
+    """While no broker says how many there are by now, nothing goes where it went before."""
+    topic, edge = stoppable_broker.topic(2), edge.at(stoppable.bootstrap_servers)
+    edge.send(topic, *numbered(200))
+    grow(stoppable_broker, topic, 7)
+    stoppable.stop()
+    time.sleep(1.0)  # the producer waits for its next task
+    with ThreadPoolExecutor() as pool:
+        sent = pool.submit(edge.send, topic, *((key, b"later") for key, _ in numbered(200)))
+        time.sleep(8.0)  # nobody answers when the producer asks
+        stoppable.start()
+        sent.result()
+
+    found = [each for each in stoppable_broker.messages(topic) if each.value == b"later"]
+    expected = sorted((key, partition_of(key, 7)) for key, _ in numbered(200))
+    assert sorted((each.key, each.partition) for each in found) == expected

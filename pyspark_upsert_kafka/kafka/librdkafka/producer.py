@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,11 +29,19 @@ _LOOKUP_S = 5.0
 
 @dataclass(frozen=True)
 class OpenProducer:
-    """A producer, where it reports to, and when it looked up partitions."""
+    """A producer.
+
+    Args:
+        producer: The producer.
+        reports: Where it reports to.
+        lookups: When it looked up partitions.
+        open_another: Opens one like it.
+    """
 
     producer: ck.Producer | BatchProducer
     reports: DeliveryReports
     lookups: PartitionLookups
+    open_another: Callable[[], OpenProducer] = field(repr=False)  # holds secrets
 
 
 def pooled_producer(
@@ -64,13 +72,15 @@ def pooled_producer(
 
     settings = (properties.resolved(), topics, guarantee, with_metadata)
     lease = POOL.take(settings, connect)
-    if lease.client.lookups.is_due:
-        _look_up_partitions(lease.client, topics)
-    return lease
+    if not lease.client.lookups.is_due or _knows_partitions(lease.client, topics):
+        return lease
+    POOL.discard(lease)
+    # This one knows none: it asks when it sends, for as long as messages may wait.
+    return replace(lease, client=lease.client.open_another())
 
 
-def _look_up_partitions(opened: OpenProducer, topics: Sequence[str]) -> None:
-    """Has a producer know how many partitions its topics have by now; without an answer it asks when it sends."""
+def _knows_partitions(opened: OpenProducer, topics: Sequence[str]) -> bool:
+    """Has a producer know how many partitions its topics have by now; whether brokers have told it."""
     try:
         if isinstance(opened.producer, BatchProducer):
             opened.producer.refresh(_LOOKUP_S)
@@ -79,8 +89,9 @@ def _look_up_partitions(opened: OpenProducer, topics: Sequence[str]) -> None:
                 opened.producer.list_topics(topic, timeout=_LOOKUP_S)
     except ck.KafkaException as error:
         logger.info("The partitions of %s are not known: %s", ", ".join(topics), error)
-    else:
-        opened.lookups.note()
+        return False
+    opened.lookups.note()
+    return True
 
 
 def open_producer(
@@ -97,11 +108,13 @@ def open_producer(
         OptionError: The client does not take a property.
     """
     reports, lookups = DeliveryReports(config), PartitionLookups(len(topics))
+    another = partial(open_producer, config, topics, in_batches=in_batches)
     if in_batches:
         opening = partial(BatchProducer, reports=reports)
-        return OpenProducer(open_client(opening, dict(config)), reports, lookups)
+        return OpenProducer(open_client(opening, dict(config)), reports, lookups, another)
     callbacks = {"on_delivery": reports.on_delivery, "error_cb": reports.errors.on_error}
-    return OpenProducer(open_client(ck.Producer, {**config, **callbacks}), reports, lookups)
+    producer = open_client(ck.Producer, {**config, **callbacks})
+    return OpenProducer(producer, reports, lookups, another)
 
 
 def _close(opened: OpenProducer) -> None:
