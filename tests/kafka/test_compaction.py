@@ -137,6 +137,21 @@ def test_a_bad_message_past_the_planned_end_is_one_like_others(edge: Edge, broke
     assert ignores.table() == {1: 1, 3: 3}
 
 
+def test_an_end_that_is_the_latest_offset_is_warned_of(
+    edge: Edge, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is read past an end that the user has named, so compaction may take rows before they are read."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, row(1, 1))
+    end = {
+        "scan.bounded.mode": "specific-offsets",
+        "scan.bounded.specific-offsets": "partition:0,offset:1",
+    }
+
+    assert Snapshot(broker, edge, topic, **end).table() == {1: 1}
+    assert "'scan.bounded.mode' = 'specific-offsets') may lack rows" in caplog.text
+
+
 def test_a_topic_that_is_gone_has_nothing_past_the_planned_end(edge: Edge, broker: Broker) -> None:
     """Where lost data is no error, reading on is none either."""
     topic = broker.topic(cleanup_policy="compact")
