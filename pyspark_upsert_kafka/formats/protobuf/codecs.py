@@ -19,8 +19,9 @@ from pyspark_upsert_kafka.formats.protobuf.items import Items, constant_bytes
 from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 
-# The vectorised path has a fixed cost; under this many messages the row path costs less.
+# The vectorised path has a fixed cost; under this many messages the row path costs less, unless they have many items.
 _MIN_VECTORISED = 128
+_MANY_ITEMS_BYTES = 1024 * 1024
 
 
 def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decoder:
@@ -43,17 +44,18 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
         spec.options["ignore-parse-errors"],
     )
     read = compile_vectorised_path(descriptor, columns, target.types, skip)
+    items = Items(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
-        columnar = read(messages)
+        is_small = len(messages) < _MIN_VECTORISED and items.at_most(messages) < _MANY_ITEMS_BYTES
+        columnar = None if is_small else read(messages)
         if columnar is None:
             return None
         arrays, fallback = columnar
         rows = batch_of(arrays, target, len(messages))
         return (rows.filter(pa.array(~fallback)) if fallback.any() else rows), fallback
 
-    items = Items(descriptor, columns, target.types, skip)
-    decoder = FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
+    decoder = FallbackDecoder(vectorised, row_path, min_vectorised=1)
     measure = Measure(items.at_most, items.of_one, constant_bytes(columns))
     return BoundedDecoder(decoder, target, measure, skip_bad=spec.options["ignore-parse-errors"])
 

@@ -20,7 +20,6 @@ from pyspark_upsert_kafka.formats.protobuf.decoded_values import default_of
 from pyspark_upsert_kafka.formats.protobuf.enums import enum_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import (
     END_GROUP,
-    FIXED32,
     FIXED64,
     LENGTH,
     START_GROUP,
@@ -28,6 +27,7 @@ from pyspark_upsert_kafka.formats.protobuf.kinds import (
     Kind,
     wire_type,
 )
+from pyspark_upsert_kafka.formats.protobuf.walking import length, varint
 
 # What the runtime keeps of a message, and of each of its fields: a text has the most.
 _MESSAGE, _FIELD = 16, 16
@@ -36,7 +36,6 @@ _LEAST = 2
 # A number among others takes one byte, and while it is read some numbers that tell where it stands.
 _READ = 16
 _MORE = 0x80
-_LAST_SHIFT = 63
 
 
 def constant_bytes(columns: Iterable[Column]) -> int:
@@ -147,22 +146,22 @@ class Items:
                     if not above:
                         return size
                     fields, end = above.pop()
-                tag, at = _varint(message, at)
+                tag, at = varint(message, at)
                 field, wire = fields.get(tag >> 3), tag & 7
                 if wire == END_GROUP:
                     fields, end = above.pop()
                     continue
-                length, at = _length(message, at, wire)
+                taken, at = length(message, at, wire)
                 if field is not None:
                     size += (field.size + field.read) * _count(
-                        field, wire, message[at : at + length]
+                        field, wire, message[at : at + taken]
                     )
                 if wire == START_GROUP or (wire == LENGTH and field and field.message):
                     above.append((fields, end))
                     fields = self._fields[field.message] if field and field.message else {}
-                    end = at + length if wire == LENGTH else end
+                    end = at + taken if wire == LENGTH else end
                 else:
-                    at += length
+                    at += taken
         except IndexError:
             pass
         return size
@@ -206,29 +205,6 @@ def _fields(descriptor: Any, selected: dict[str, float]) -> dict[str, dict[int, 
                 wire = wire_type(field.type)
                 fields[field.number] = _Field(size, packed=None if wire == LENGTH else wire)
     return found
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and the place behind it. Raises IndexError."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & ~_MORE) << shift
-        if byte < _MORE:
-            return value, at
-        shift += 7
-        if shift > _LAST_SHIFT:
-            raise IndexError
-
-
-def _length(data: bytes, at: int, wire: int) -> tuple[int, int]:
-    """How long a value is, and where it begins. Raises IndexError."""
-    if wire == LENGTH:
-        return _varint(data, at)
-    if wire == VARINT:
-        return _varint(data, at)[1] - at, at
-    return {FIXED64: 8, FIXED32: 4}.get(wire, 0), at
 
 
 def _count(field: _Field, wire: int, value: bytes) -> int:

@@ -26,6 +26,7 @@ class Layout:
         once: Places of the fields for which a message falls back to the row path when they occur twice: of
             a message the second is merged into the first, of a string each must be UTF-8, and an entry of a
             map is unknown as a whole when any of its values is a number that its closed enum lacks.
+        repeated: Places of the fields that have any number of values.
         oneofs: The places of each group of fields of which a message holds the last one only.
         closed: Whether an unknown field matters: it may be an extension that the runtime knows, and
             an entry of a map that holds one is as a whole unknown to the runtime.
@@ -34,6 +35,7 @@ class Layout:
     fields: tuple[Any, ...]
     by_tag: dict[int, int]
     once: frozenset[int]
+    repeated: frozenset[int]
     oneofs: tuple[tuple[int, ...], ...]
     closed: bool
 
@@ -53,6 +55,7 @@ class Layout:
                 if is_entry
                 or (field.type in (Kind.MESSAGE, Kind.STRING) and not is_repeated(field))
             ),
+            repeated=frozenset(place for place, field in enumerate(fields) if is_repeated(field)),
             oneofs=tuple(tuple(each) for each in rivals if len(each) > 1),
             closed=descriptor.is_extendable or is_entry,
         )

@@ -2,7 +2,8 @@
 
 The messages are read in step. Each has a place and the tag that stands there; the lowest tag of all is
 taken next, for all messages that are at it. One writer writes the same fields in the same order, so
-there are as many steps as there are fields.
+there are as many steps as there are fields. Where few messages have many values, it is each of these that
+is walked through: the values themselves are read together nevertheless.
 
 A message that does anything out of the ordinary falls back to the row path: an end in the middle of something,
 a group, a message or a string that occurs twice where one is expected (messages would be merged), two fields
@@ -19,19 +20,23 @@ import numpy as np
 from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
 from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, FIXED64, VARINT
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
+from pyspark_upsert_kafka.formats.protobuf.walking import (
+    FIRST_TAG,
+    LAST_TAG,
+    TAG_BYTES,
+    values_in,
+)
 
 _DONE = np.int64(2**62)
-_TAG_BYTES = 5
-_LAST_TAG = 2**32 - 1
 _LOW_32 = np.uint64(0xFFFFFFFF)
-# After so many steps, fewer messages than _FEW are cheaper to read one by one.
+# After so many steps, fewer messages than _FEW are cheaper to walk through one by one.
 _STEPS = 64
-_FEW = 64
+_FEW = 32
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Occurrences of a field, at most one for each message.
+    """Occurrences of a field, those of one message in their order.
 
     Args:
         rows: The messages.
@@ -89,28 +94,50 @@ class Scan:
             while len(rows):
                 steps += 1
                 if steps > _STEPS + len(self._layout.fields) and len(rows) < _FEW:
-                    self._give_up(rows)
+                    self._walk(rows)
                     break
                 self._step(tag, rows)
                 rows = rows[self._tags[rows] == tag]
 
     def _step(self, tag: int, rows: np.ndarray) -> None:
         """Reads the value behind the tag, for messages that are at it, and the tag behind that."""
-        place = self._layout.by_tag.get(tag)
-        if place is None and not self._layout.may_skip(tag):
+        if tag not in self._layout.by_tag and not self._layout.may_skip(tag):
             self._give_up(rows)
             return
-        at = self._at[rows]
+        rows, behind = self._take(tag, rows, self._at[rows])
+        self._at[rows] = behind
+        self._next_tag(rows)
+
+    def _walk(self, rows: np.ndarray) -> None:
+        """Reads what is left of messages, the places of values one by one and the values of a field together."""
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for row in rows.tolist():
+            begin, end = int(self._at[row]), int(self._ends[row])
+            data = self._buffer.data[begin:end].tobytes()
+            places = values_in(data, int(self._tags[row]), self._layout)
+            if places is None:
+                self._give_up(np.array([row]))
+                continue
+            for tag, at in places.items():
+                of_rows, values = found.setdefault(tag, ([], []))
+                of_rows += [row] * len(at)
+                values += [begin + each for each in at]
+        for tag, (of_rows, values) in found.items():
+            self._take(tag, np.array(of_rows), np.array(values))
+        self._tags[rows] = _DONE
+
+    def _take(self, tag: int, rows: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Reads the values at some places, and says for which messages that went well and what stands behind them."""
         values, lengths, behind = self._value(tag & 7, at)
         good = behind <= self._ends[rows]
         if not good.all():
             self._give_up(rows[~good])
             rows, values, behind = rows[good], values[good], behind[good]
             lengths = None if lengths is None else lengths[good]
+        place = self._layout.by_tag.get(tag)
         if place is not None:
             self._keep(place, Chunk(rows, values, lengths))
-        self._at[rows] = behind
-        self._next_tag(rows)
+        return rows, behind
 
     def _value(self, wire: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """The value at each place, its length if it has one, and what stands behind it."""
@@ -121,7 +148,7 @@ class Scan:
         values, bytes_taken = self._buffer.varints(at)
         if wire == VARINT:
             return values, None, at + bytes_taken
-        good = (bytes_taken <= _TAG_BYTES) & (values < TOO_LONG)
+        good = (bytes_taken <= TAG_BYTES) & (values < TOO_LONG)
         lengths = np.where(good, values, TOO_LONG).astype(np.int64)
         start = at + np.where(good, bytes_taken, 0)
         return start, lengths, start + lengths
@@ -137,7 +164,7 @@ class Scan:
         at = self._at[rows]
         inside = at < self._ends[rows]
         tags, lengths = self._buffer.varints(at)
-        valid = (tags >= 8) & (tags <= _LAST_TAG) & (lengths <= _TAG_BYTES)
+        valid = (tags >= FIRST_TAG) & (tags <= LAST_TAG) & (lengths <= TAG_BYTES)
         self._at[rows] = at + lengths
         self._tags[rows] = np.where(inside, tags.astype(np.int64), _DONE)
         if not (valid | ~inside).all():

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
+from pyspark_upsert_kafka.formats.protobuf import codecs, scanning
 from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
 from tests.unit.children import run
 from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
@@ -197,12 +198,35 @@ def law_of_every_way(examples: int = 250) -> None:
     law()
 
 
-def test_a_message_reads_alike_alone_and_among_others():
+def law_of_walks(examples: int = 250) -> None:
+    """`law_of_every_way` for messages of which each is walked through by itself."""
+    scanning._STEPS, scanning._FEW = -1_000, 1_000_000
+    law_of_every_way(examples)
+
+
+@pytest.mark.parametrize("law", ["law_of_every_way", "law_of_walks"])
+def test_a_message_reads_alike_alone_and_among_others(law):
     """However it was mutated; in a process of its own, for the runtime could end it."""
-    child = run(
-        "from tests.unit.formats.protobuf.test_hostile import law_of_every_way as law; law()"
-    )
+    child = run(f"from tests.unit.formats.protobuf.test_hostile import {law} as law; law()")
     assert child.code == 0, child.wrong
+
+
+@pytest.mark.parametrize("messages", [1, 20, 75])
+def test_few_messages_with_many_items_are_read_by_columns(messages, monkeypatch):
+    """Row by row an item of two bytes costs what its message has of columns, twenty microseconds for a hundred."""
+
+    def row_reader(*_: object) -> None:
+        return None  # it cannot be called
+
+    monkeypatch.setattr(codecs, "row_reader", row_reader)
+    wide = columns(**{f"c{at}": LongType() for at in range(100)})
+    fields = "".join(f"int64 {name} = {at + 1};" for at, name in enumerate(wide.names))
+    proto = Proto(
+        f'syntax = "proto3"; message W {{ {fields} }} message M {{ repeated W a = 1; }}', "M"
+    )
+    items = 15_000 // messages
+    decoded = proto.decoder(columns(a=ArrayType(wide))).decode([b"\x0a\x00" * items] * messages)
+    assert decoded.rows.column(0).value_lengths().to_pylist() == [items] * messages
 
 
 _SIZE = 1_000_000
