@@ -33,9 +33,10 @@ PartialPath = Callable[[Sequence[bytes]], "tuple[pa.RecordBatch, np.ndarray] | N
 None: it cannot tell which messages those are.
 """
 
-# A vectorised parse has a fixed cost (half a millisecond for JSON); under this many messages the
+# A vectorised parse has a fixed cost (half a millisecond for JSON); under this many messages, and bytes, the
 # row path costs less.
 _MIN_VECTORISED = 64
+_MIN_VECTORISED_BYTES = 64 * 1024
 # A refused batch is split into so many parts, again and again, until a part is small. With eight, one
 # message among 100,000 that needs the row path makes the batch cost about twice, and a batch of nothing
 # else costs the other paths plus three attempts.
@@ -133,7 +134,8 @@ class SplittingDecoder:
 
     def _parts(self, messages: Sequence[bytes], start: int) -> Iterator[tuple[np.ndarray, Decoded]]:
         count = len(messages)
-        rows = self.vectorised(messages) if count >= _MIN_VECTORISED else None
+        is_small = count < _MIN_VECTORISED and sum(map(len, messages)) < _MIN_VECTORISED_BYTES
+        rows = None if is_small else self.vectorised(messages)
         decoded = self._by_columns(messages) if rows is None else Decoded(rows)
         if decoded is None and count <= _SMALL:
             decoded = self.row_path.decode(messages)

@@ -43,7 +43,8 @@ def decoder(spec: CodecSpec) -> Decoder:
     if vectorised is not None:
         by_columns = compile_column_path(spec.schema, target, settings)
         paths = SplittingDecoder(vectorised, row_path, by_columns)
-    measure = Measure(items_at_most(spec.schema, target), items_of_one(spec.schema, target))
+    most = items_at_most(spec.schema, target, lenient=settings.ignore_parse_errors)
+    measure = Measure(most, items_of_one(spec.schema, target))
     return BoundedDecoder(paths, target, measure, skip_bad=settings.ignore_parse_errors)
 
 

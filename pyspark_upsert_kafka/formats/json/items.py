@@ -17,17 +17,34 @@ from pyspark_upsert_kafka.formats.json.document import parse_object
 # The fewest bytes of an item that is an object, "{},", of one that is null, and of any other, "1,".
 _OBJECT, _NULL, _VALUE = 3, 5, 2
 _BRACE = ord("{")
+_BEFORE_ITEMS = (b"[", b"{", b",")
 
 
 def items_at_most(
-    schema: StructType, target: pa.Schema
+    schema: StructType, target: pa.Schema, *, lenient: bool
 ) -> Callable[[Sequence[bytes]], float] | None:
-    """Compiles what the items of messages take at most; None = no column has items."""
+    """Compiles what the items of messages take at most; None = no column has items.
+
+    Args:
+        schema: The columns.
+        target: The same in Arrow.
+        lenient: Whether whatever is no object is read as NULL where one is expected.
+    """
     widths = list(_widths(schema, pa.struct(list(target))))
     if not widths:
         return None
     structs = max((width for width, is_struct in widths if is_struct), default=0)
     values = max((width for width, is_struct in widths if not is_struct), default=0)
+
+    def any_items(messages: Sequence[bytes]) -> float:
+        widest, size = max(values, structs), sum(map(len, messages))
+        if widest * size / _VALUE <= MAX_HELD_BYTES:
+            return widest * size / _VALUE
+        text = b"".join(messages)
+        return widest * sum(map(text.count, _BEFORE_ITEMS))
+
+    if lenient and structs:
+        return any_items
 
     def items(messages: Sequence[bytes]) -> float:
         size = sum(map(len, messages))

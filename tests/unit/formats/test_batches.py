@@ -109,6 +109,18 @@ def test_few_messages_take_the_row_path():
     assert SplittingDecoder(vectorised, row_path).decode([]).rows.schema == SCHEMA
 
 
+def test_few_large_messages_take_the_vectorised_path_once():
+    """What is parsed at once costs a tenth; where that is refused, they are not parsed in parts again."""
+    vectorised, row_path = Vectorised(), CountedRowPath()
+    large = [b"%04000d" % at for at in range(30)]
+    assert SplittingDecoder(vectorised, row_path).decode(large).rows.column(0).to_pylist() == [
+        *range(30)
+    ]
+    assert (vectorised.seen, row_path.sizes) == (30, [])
+    assert SplittingDecoder(vectorised, row_path).decode([*large, b"x"]).errors.keys() == {30}
+    assert (vectorised.seen, row_path.sizes) == (61, [31])
+
+
 def test_rows_without_columns_are_counted():
     """A batch without columns keeps its number of rows."""
     empty = pa.schema([])

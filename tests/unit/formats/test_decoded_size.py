@@ -188,6 +188,20 @@ def test_a_message_that_takes_too_much_is_a_parse_error(form):
     assert not decoded.errors
 
 
+@pytest.mark.parametrize("items", [b"1", b'"x"', b"{}", b"null"])
+def test_what_is_read_as_null_where_an_object_is_expected_takes_as_much(items):
+    """With ``ignore-parse-errors`` two bytes, as a number and a comma, become a wide struct of NULLs."""
+    decoder = json_.decoder(table(ArrayType(WIDE)), ignore_parse_errors=True)
+
+    def message(count: int) -> bytes:
+        return b'{"a":[' + b",".join([items] * count) + b"]}"
+
+    assert decoder.decode([message(200_000)]).skipped == {0}
+    seen = [(count, done.rows.nbytes) for count, done in parts(decoder, [message(1_000)] * 200)]
+    assert sum(count for count, _ in seen) == 200
+    assert max(size for _, size in seen) <= MAX_HELD_BYTES
+
+
 LOOKS_LARGE: dict[str, tuple[Callable[[], Decoder], bytes]] = {
     "braces in a json text": (
         lambda: json_.decoder(table(ArrayType(WIDE))),
