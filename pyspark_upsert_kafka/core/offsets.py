@@ -23,7 +23,7 @@ would get another answer from a topic that has moved on."""
 
 
 _PARTITION = re.compile("0|[1-9][0-9]{0,9}")
-_LAST_OFFSET = 2**63 - 1
+_LAST_PARTITION, _LAST_OFFSET = 2**31 - 1, 2**63 - 1
 _HEXADECIMAL = 36
 """Characters of an id in hexadecimal digits with hyphens; in base64 it has 22."""
 
@@ -200,8 +200,9 @@ def _positions(topics: Mapping[str, Any], name: str) -> dict[TopicPartition, int
         if not isinstance(offsets, dict):
             raise _wrong(place, offsets, "an object")
         for partition, offset in offsets.items():
-            if not _PARTITION.fullmatch(partition):
-                raise _wrong(f"A partition in {place}", partition, "a whole number")
+            if not _PARTITION.fullmatch(partition) or int(partition) > _LAST_PARTITION:
+                expected = f"a whole number from 0 to {_LAST_PARTITION}"
+                raise _wrong(f"A partition in {place}", partition, expected)
             if type(offset) is not int or not 0 <= offset <= _LAST_OFFSET:
                 place = f"Partition {partition} in {place}"
                 raise _wrong(place, offset, f"a whole number from 0 to {_LAST_OFFSET}")

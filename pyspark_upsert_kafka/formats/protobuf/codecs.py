@@ -47,8 +47,10 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
     items = Items(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
-        is_small = len(messages) < _MIN_VECTORISED and items.at_most(messages) < _MANY_ITEMS_BYTES
-        columnar = None if is_small else read(messages)
+        is_small = len(messages) < _MIN_VECTORISED
+        if is_small and items.in_columns(messages) < _MANY_ITEMS_BYTES:
+            return None
+        columnar = read(messages)
         if columnar is None:
             return None
         arrays, fallback = columnar

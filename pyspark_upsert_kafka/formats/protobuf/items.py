@@ -126,14 +126,20 @@ class Items:
         if not self._values and not self._reading.widest:
             return 0
         size = sum(map(len, messages))
-        in_columns = self._values * size + self._columns.at_most(messages, size)
         most = self._reading.widest * size / _LEAST
         if most > MAX_HELD_BYTES:
             enough = MAX_HELD_BYTES * _LEAST / self._reading.widest
             large = [message for message in messages if len(message) > enough]
             sizes = (self._reading.at_most([message], len(message)) for message in large)
             most = max(sizes, default=0)
-        return in_columns + (most if len(messages) == 1 or most > MAX_HELD_BYTES else 0)
+        return self.in_columns(messages) + (
+            most if len(messages) == 1 or most > MAX_HELD_BYTES else 0
+        )
+
+    def in_columns(self, messages: Sequence[bytes]) -> float:
+        """What the items of messages take at most in columns."""
+        size = sum(map(len, messages))
+        return self._values * size + self._columns.at_most(messages, size)
 
     def of_one(self, message: bytes) -> float:
         """What the items of one message take, or too much; of what is no message, what was found until there."""

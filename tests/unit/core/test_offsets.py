@@ -288,6 +288,7 @@ WRONG = [
     ("topics.a.stop.0", 2**63, "expected a whole number from 0 to 9223372036854775807"),
     ("topics.a.stop.x", 1, "A partition in 'stop' of topic 'a' is 'x', expected a whole number"),
     ("topics.a.stop.9" + "9" * 5_000, 1, "expected a whole number"),
+    ("topics.a.stop.2147483648", 1, "expected a whole number from 0 to 2147483647"),
     ("topics.a.id", 7, "The 'id' of topic 'a' is 7, expected a topic's id as text"),
     ("topics.a.id", "x" * 36, "expected a topic's id as text"),
     ("bounded", "yes", "'bounded' is 'yes', expected true or false"),
