@@ -1,0 +1,48 @@
+"""A program that listens to a query and ends: Spark's JVM lives a little longer than its Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Broker
+from tests.spark.streams import message
+
+pytestmark = pytest.mark.classic("over Spark Connect nobody calls the listener from outside")
+
+PROGRAM = """
+import sys
+from pyspark_upsert_kafka import ProgressListener
+from pyspark.sql import SparkSession
+
+servers, topic, folder, last = sys.argv[1:]
+settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+spark.streams.addListener(ProgressListener(print_to=sys.stdout))
+table = spark.readStream.format("upsert-kafka").schema("id BIGINT").option("topic", topic)
+table = table.options(**{"properties.bootstrap.servers": servers, "value.format": "json", "read.mode": "append"})
+writer = table.load().writeStream.option("checkpointLocation", folder)
+query = writer.foreachBatch(lambda rows, number: rows.collect()).start()
+query.processAllAvailable()
+exec(last)
+"""
+
+
+@pytest.mark.parametrize("last", ["query.stop()", "pass", "query.stop(); spark.stop()"])
+def test_a_program_that_ends_after_its_query(broker: Broker, tmp_path: Path, last: str) -> None:
+    """The lines of all batches are printed, and the JVM does not call a listener whose Python has gone."""
+    topic = broker.topic()
+    broker.produce(topic, message(1))
+    given = [broker.servers, topic, str(tmp_path / "checkpoint"), last]
+    program = [sys.executable, "-c", PROGRAM, *given]
+    # Until its end of the pipe is closed, the JVM may still print.
+    done = subprocess.run(program, capture_output=True, text=True, timeout=600)
+
+    assert done.returncode == 0, done.stderr
+    assert "Py4J" not in done.stderr
+    assert "StackOverflowError" not in done.stderr
+    if last != "pass":
+        assert ", batch 0 (" in done.stdout
