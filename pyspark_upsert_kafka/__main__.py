@@ -8,7 +8,7 @@ from importlib.abc import MetaPathFinder
 from pyspark_upsert_kafka.cli.interrupts import interrupts
 
 _OF_CLIENTS = (["show"], ["replay"])
-"""They call a Kafka client in the main thread; the others have the JVM, or a broker, to end."""
+"""They call a Kafka client in the main thread; others have a JVM or a broker to end."""
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -27,8 +27,7 @@ class _WithoutPandas(MetaPathFinder):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["show"]:
         sys.meta_path.insert(0, _WithoutPandas())
-    if sys.argv[1:2] in _OF_CLIENTS:
-        interrupts.begin()
+    interrupts.begin(of_client=sys.argv[1:2] in _OF_CLIENTS)
     try:
         from pyspark_upsert_kafka.cli import main
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that gets through, wherever it comes: for commands that call a Kafka client in the main thread.
+"""Ctrl-C that gets through, wherever it comes, and once.
 
 Python raises KeyboardInterrupt in whatever runs just then. In a destructor, or in a callback of a library in C, it is
 dropped, or becomes another error.
@@ -12,17 +12,26 @@ from types import FrameType
 from typing import Any
 
 _AGAIN_S = 0.5
-"""What has not got through by then was dropped; what is closed on the way out takes less."""
+"""What has not got through by then was dropped; what a Kafka client closes on the way out takes less."""
+
+_AT_ONCE_S = 0.01
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt for the first Ctrl-C, again and again until it is `settled`; further ones change nothing."""
+    """Raises KeyboardInterrupt for the first Ctrl-C, again if it was dropped, until it is `settled`; further ones change nothing."""
 
     def __init__(self) -> None:
-        self.received = self._has_begun = False
+        self.received = self._has_begun = self._is_settled = False
+        self._again_s = 0.0
 
-    def begin(self) -> None:
-        """Takes Ctrl-C over, unless it is ignored, as of a program in the background."""
+    def begin(self, *, of_client: bool) -> None:
+        """Takes Ctrl-C over, unless it is ignored, as of a program in the background.
+
+        Args:
+            of_client: The main thread calls a Kafka client, whose callbacks drop it without a word: it is raised again and
+                again. Else it is raised again when Python says that it was dropped: to end a JVM or a broker takes long.
+        """
+        self._again_s = _AGAIN_S if of_client else 0.0
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             self._has_begun = True
             signal.signal(signal.SIGALRM, self._again)
@@ -31,6 +40,7 @@ class Interrupts:
 
     def settled(self) -> None:
         """It has got through: what is done from now on is not interrupted."""
+        self._is_settled = True
         if self._has_begun:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -38,7 +48,7 @@ class Interrupts:
     def _first(self, _: int, __: FrameType | None) -> None:
         if not self.received:
             self.received = True
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
+            signal.setitimer(signal.ITIMER_REAL, self._again_s, self._again_s)
             raise KeyboardInterrupt
 
     def _again(self, _: int, __: FrameType | None) -> None:
@@ -47,6 +57,8 @@ class Interrupts:
     def _unraisable(self, dropped: Any) -> None:
         if not self.received:
             sys.__unraisablehook__(dropped)
+        elif dropped.exc_type is KeyboardInterrupt and not (self._again_s or self._is_settled):
+            signal.setitimer(signal.ITIMER_REAL, _AT_ONCE_S)
 
 
 interrupts = Interrupts()

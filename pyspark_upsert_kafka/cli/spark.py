@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka.cli.interrupts import interrupts
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -40,13 +41,14 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").appName("pyspark_upsert_kafka")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
-    with _stderr_to(log):
+    with _stderr_to(log), ThreadPool(1) as pool:
+        # In the main thread Spark takes Ctrl-C over, and calls the JVM then, perhaps in the middle of another call to it.
+        pool.apply(builder.getOrCreate)
         session = builder.getOrCreate()
-    # Spark's own handler calls the JVM, perhaps in the middle of another call to it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield session
     finally:
+        interrupts.settled()
         _stop(session)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.cli.connection import add_option_argument
+from pyspark_upsert_kafka.cli.interrupts import interrupts
 from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.spark import local_spark
 from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals
@@ -91,9 +92,12 @@ def wait_for(queries: list[StreamingQuery], timeout: float | None) -> None:
 
     try:
         has_ended = wait(queries, timeout)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
+        if not (interrupts.received or isinstance(error, KeyboardInterrupt)):
+            raise
         has_ended = False
     if not has_ended:
+        interrupts.settled()
         stop(queries)
         echo("Stopped.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -12,7 +11,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.progress import QueryBatch, query_batch
-from pyspark_upsert_kafka.monitoring.departure import leave
+from pyspark_upsert_kafka.monitoring.departure import Departure
 from pyspark_upsert_kafka.monitoring.totals import QueryTotals
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -50,7 +49,7 @@ class ProgressListener(StreamingQueryListener):
     def __init__(self, print_to: TextIO | None = None) -> None:
         self._print_to = print_to
         self._queries: Mapping[str, QueryTotals] = {}
-        self._leaves = False
+        self._has_departure = False
 
     @property
     def batches(self) -> Mapping[str, QueryBatch]:
@@ -76,11 +75,11 @@ class ProgressListener(StreamingQueryListener):
     def _totals(self) -> Iterable[QueryTotals]:
         return self._queries.values()
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+    def onQueryStarted(self, _: QueryStartedEvent) -> None:
         """Nothing is known yet."""
-        if not self._leaves:
-            self._leaves = True
-            atexit.register(leave, self)
+        if not self._has_departure:
+            self._has_departure = True
+            Departure.prepare(self)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Remembers a micro-batch that is done, and prints its line."""
