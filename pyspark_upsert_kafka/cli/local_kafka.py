@@ -14,7 +14,7 @@ import argparse
 import signal
 import threading
 
-from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals
 from pyspark_upsert_kafka.kafka.local import LocalKafka
 
 _WELCOME = """\
@@ -40,9 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Runs a broker until Ctrl-C or SIGTERM."""
-    stop_requested = _on_stop_signals()
     echo("Starting Apache Kafka; the first time it is downloaded, 44 MB ...")
-    with LocalKafka(port=given.port or None) as kafka:
+    # A download takes long on a slow line: until the broker is there, a signal ends the start.
+    with ended_by_signals(), LocalKafka(port=given.port or None) as kafka:
+        stop_requested = _on_stop_signals()
         echo(_WELCOME.format(servers=kafka.bootstrap_servers))
         stop_requested.wait()
         echo("\nStopping Apache Kafka ...")
