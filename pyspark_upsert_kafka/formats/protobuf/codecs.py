@@ -47,9 +47,10 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
     items = Items(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
-        is_small = len(messages) < _MIN_VECTORISED
-        if is_small and items.in_columns(messages) < _MANY_ITEMS_BYTES:
-            return None
+        if len(messages) < _MIN_VECTORISED:
+            in_columns = items.in_columns(messages, sum(map(len, messages)))
+            if in_columns < _MANY_ITEMS_BYTES:
+                return None
         columnar = read(messages)
         if columnar is None:
             return None

@@ -132,13 +132,12 @@ class Items:
             large = [message for message in messages if len(message) > enough]
             sizes = (self._reading.at_most([message], len(message)) for message in large)
             most = max(sizes, default=0)
-        return self.in_columns(messages) + (
+        return self.in_columns(messages, size) + (
             most if len(messages) == 1 or most > MAX_HELD_BYTES else 0
         )
 
-    def in_columns(self, messages: Sequence[bytes]) -> float:
-        """What the items of messages take at most in columns."""
-        size = sum(map(len, messages))
+    def in_columns(self, messages: Sequence[bytes], size: int) -> float:
+        """What the items of messages, of so many bytes, take at most in columns."""
         return self._values * size + self._columns.at_most(messages, size)
 
     def of_one(self, message: bytes) -> float:
