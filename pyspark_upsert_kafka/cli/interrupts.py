@@ -44,6 +44,9 @@ class Interrupts:
         if self._has_begun:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            # If it came in the exec() of a text, such as dataclasses have, Python would end `-m` by the signal, whatever
+            # the exit code: it remembers how the last exec() of a text ended.
+            exec("")  # noqa: S102
 
     def _first(self, _: int, __: FrameType | None) -> None:
         if not self.received:
