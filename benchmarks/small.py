@@ -36,13 +36,13 @@ _MANY_SIDES: dict[str, dict[str, str] | None] = {
 
 _PLANS = "import pyspark.sql.worker.plan_data_source_read"
 _OURS_PLANS = (
-    "pyspark_upsert_kafka.source.stream, pyspark_upsert_kafka.format_catalog, "
+    "pyspark_upsert_kafka.source.planning.stream, pyspark_upsert_kafka.format_catalog, "
     "pyspark_upsert_kafka.kafka.librdkafka, pyspark_upsert_kafka.formats.json"
 )
 _READS = "import pyspark.worker"
 _OURS_READS = (
-    f"{_OURS_PLANS}, pyspark_upsert_kafka.source.task, pyspark_upsert_kafka.kafka.librdkafka.reader, "
-    "pyspark_upsert_kafka.formats.json.vectorised_path, pyspark_upsert_kafka.formats.json.column_path"
+    f"{_OURS_PLANS}, pyspark_upsert_kafka.source.reading.task, pyspark_upsert_kafka.kafka.librdkafka.reader, "
+    "pyspark_upsert_kafka.formats.json.strategies, pyspark_upsert_kafka.formats.json.column_path"
 )
 _IMPORTS = {
     "Python itself": "pass",

@@ -22,12 +22,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import read_options, write_options
-from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.source.batch import plan
-from pyspark_upsert_kafka.source.rows import RowDecoder
+from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 
 
 def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, float, int]]:
@@ -83,7 +83,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.core.arrow import arrow_schema
+        from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 
         size = 20_000
         columns = [

@@ -49,16 +49,16 @@ class UpsertKafkaDataSource(DataSource):
             OptionError: An option is wrong.
             BrokerError: The schema registry does not answer, or refuses.
         """
-        from pyspark_upsert_kafka.source.schema_inference import inferred_schema
+        from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
 
         return inferred_schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: the table as of now, or its changes."""
         from pyspark_upsert_kafka.core.options import read_options
-        from pyspark_upsert_kafka.core.table import table_to_read
+        from pyspark_upsert_kafka.core.table.columns import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
-        from pyspark_upsert_kafka.source.batch import BatchReader
+        from pyspark_upsert_kafka.source.planning.batch import BatchReader
 
         options = read_options(self.options, format_options, stream=False)
         return BatchReader(table_to_read(schema, options), options)
@@ -66,9 +66,9 @@ class UpsertKafkaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read of the table's changes."""
         from pyspark_upsert_kafka.core.options import read_options
-        from pyspark_upsert_kafka.core.table import table_to_read
+        from pyspark_upsert_kafka.core.table.columns import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
-        from pyspark_upsert_kafka.source.protocols import stream_reader
+        from pyspark_upsert_kafka.source.planning.protocols import stream_reader
 
         options = read_options(self.options, format_options, stream=True)
         return stream_reader(table_to_read(schema, options), options)

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
+from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from tests.local_registry import LocalRegistry, Registry

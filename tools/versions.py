@@ -17,7 +17,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"

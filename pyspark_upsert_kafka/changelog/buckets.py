@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
@@ -14,6 +17,7 @@ from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024
 """The last rows of a bucket go through a Python worker and the JVM as one value, which must fit into both."""
@@ -93,3 +97,33 @@ def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
                 "Go on with a column that may be NULL, or start a new checkpoint."
             )
     return pa.chunked_array(chunks, field.type)
+
+
+class ChangeProcessor(StatefulProcessor):
+    """Keeps the last rows of each bucket as one value.
+
+    Args:
+        columns: Which column is what.
+        layout: How the keys are spread.
+    """
+
+    def __init__(self, columns: ChangeColumns, layout: Layout) -> None:
+        self._columns, self._layout = columns, layout
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark's hook at the beginning of a task: which state there is."""
+        freeze_modules()
+        self._last = handle.getValueState("last", "rows BINARY")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
+        """Spark's hook: the number of a bucket, and its changes, packed; there are no timers."""
+        kept = self._last.get()
+        bucket = Bucket(key[0], self._columns, self._layout)
+        last, whole = bucket.apply(
+            None if kept is None else bytes(kept[0]), [row["rows"] for row in rows]
+        )
+        self._last.update((last,))
+        return (Row(rows=part) for part in whole)
+
+    def close(self) -> None:
+        """Spark's hook; there is nothing to end."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, change_columns
-from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

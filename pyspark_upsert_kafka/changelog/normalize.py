@@ -10,8 +10,8 @@ from pyspark.sql import GroupedData
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns, change_columns
 from pyspark_upsert_kafka.changelog.layout import Layout
-from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
     _check_needs(df)
     by_bucket = _packed(df, layout).groupBy("bucket")
     if df.isStreaming:
-        from pyspark_upsert_kafka.changelog.processor import ChangeProcessor
+        from pyspark_upsert_kafka.changelog.buckets import ChangeProcessor
 
         whole = by_bucket.transformWithState(
             ChangeProcessor(columns, layout), "rows BINARY", outputMode="Append", timeMode="None"

@@ -7,14 +7,17 @@ that the user can act on is printed as its message; anything else is a bug and k
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from pyspark.errors import PySparkException
+
 from pyspark_upsert_kafka.cli.interrupts import interrupts
 from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error
-from pyspark_upsert_kafka.cli.user_message import user_message
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import printable
 
 _COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
@@ -101,3 +104,25 @@ def parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return root
+
+
+# What Spark appends: SQLSTATE, the plan, the JVM's stack.
+_END = r"(?=\n+ ?SQLSTATE:|\n+\s+at |\n+JVM stacktrace|\n+=== |\n+== SQL|\Z)"
+_FROM_WORKER = re.compile(
+    rf"^(?:Caused by: )?{re.escape(errors.__name__)}\.\w+: (.+?){_END}", re.DOTALL | re.MULTILINE
+)
+_FROM_SPARK = re.compile(r"\s*(?:\[[\w.]+\] )?(.+?)(?= SQLSTATE:|\n\n|\Z)", re.DOTALL)
+
+
+def user_message(error: Exception) -> str | None:
+    """The message of an error that this package or Spark raises on purpose; None for a bug."""
+    if isinstance(error, errors.UpsertKafkaError):
+        return str(error)
+    if not isinstance(error, PySparkException):
+        return None
+    from_worker = _FROM_WORKER.search(str(error))
+    if from_worker:
+        return from_worker[1].strip()
+    # Spark's own message, such as on a schema that it cannot parse; with a traceback it is a bug.
+    from_spark = _FROM_SPARK.match(str(error))
+    return None if "Traceback" in str(error) or from_spark is None else from_spark[1].strip()

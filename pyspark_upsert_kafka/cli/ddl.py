@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.ddl import Tokens, create_tables, definition_of
 from pyspark_upsert_kafka.core.options import options_of
-from pyspark_upsert_kafka.source.schema_inference import declared_schema
+from pyspark_upsert_kafka.source.planning.schema_inference import declared_schema
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,9 +16,9 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.ddl import TableDefinition
-from pyspark_upsert_kafka.core.secrecy import has_literal_secret
+from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
+from pyspark_upsert_kafka.core.table.names import quoted
 
 _IMPORTS = {
     "StructType(": "from pyspark.sql.types import *",

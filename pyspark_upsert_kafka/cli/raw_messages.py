@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import NamedTuple
 
-from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
 
 

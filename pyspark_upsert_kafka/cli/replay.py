@@ -24,8 +24,8 @@ from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.letters import Letters
-from pyspark_upsert_kafka.source.replay import letters_to_replay, replay
+from pyspark_upsert_kafka.source.bad_messages.letters import Letters
+from pyspark_upsert_kafka.source.bad_messages.replay import letters_to_replay, replay
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

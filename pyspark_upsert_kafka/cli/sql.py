@@ -88,7 +88,7 @@ def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
 
 def wait_for(queries: list[StreamingQuery], timeout: float | None) -> None:
     """Waits until the streams end, Ctrl-C ends them, or their time is over; ``timeout`` is in seconds."""
-    from pyspark_upsert_kafka.sql.waiting import stop, wait
+    from pyspark_upsert_kafka.sql.running import stop, wait
 
     try:
         has_ended = wait(queries, timeout)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.core.errors import EncodeError
 
 TextParts: TypeAlias = "list[str | pl.Series]"
 """A column of texts, as what stands side by side in each: constants and columns.
@@ -48,3 +51,18 @@ def per_list(lists: pa.Array, texts: pl.Series) -> pl.Series:
 def quoted(texts: pl.Series, suffix: str = "") -> TextParts:
     """Texts as JSON strings, when nothing in them needs an escape."""
     return ['"', texts, f'{suffix}"']
+
+
+Written = TypeVar("Written")
+
+
+def naming_column(path: str, write: Callable[[pa.Array], Written]) -> Callable[[pa.Array], Written]:
+    """The writer of a column, whose ValueErrors become EncodeErrors that name the column."""
+
+    def named(array: pa.Array) -> Written:
+        try:
+            return write(array)
+        except ValueError as why:
+            raise EncodeError(path, str(why)) from None
+
+    return named

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.outage import Outage
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
@@ -111,3 +112,28 @@ class AdminRequests(ABC):
         """The first offset at or after a time; negative = none."""
         (found,) = self.list_offsets(partitions, [OffsetLookup(timestamp_ms)])
         return found
+
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class CommitWarning:
+    """Warns of the first failed commit only: the query goes on without.
+
+    Args:
+        group: The consumer group.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._warned = False
+
+    def warn(self, error: object) -> None:
+        """Logs the reason, unless there was a warning before."""
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "Offsets are not committed to group %r, so Kafka's tools do not show how far the query "
+                "is: %s. The query itself goes on; its checkpoint decides.",
+                self._group, error,
+            )  # fmt: skip

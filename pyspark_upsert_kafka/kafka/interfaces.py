@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from pyspark_upsert_kafka.core.cluster_view import ClusterView, TopicInfo
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.markers import GroupOffset
-from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.core.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
 from pyspark_upsert_kafka.core.options import Position, Topics
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.messages import Messages
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
 
 
 class Cluster(Protocol):

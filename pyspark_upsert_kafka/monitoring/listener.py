@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.progress import QueryBatch, query_batch
+from pyspark_upsert_kafka.core.positions.progress import QueryBatch, query_batch
 from pyspark_upsert_kafka.monitoring.departure import Departure
 from pyspark_upsert_kafka.monitoring.totals import QueryTotals
 

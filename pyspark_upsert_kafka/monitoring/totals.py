@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark_upsert_kafka.core.progress import QueryBatch, SourceBatch
+from pyspark_upsert_kafka.core.positions.progress import QueryBatch, SourceBatch
 
 
 @dataclass(frozen=True)

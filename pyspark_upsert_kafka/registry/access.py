@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrecy import resolve
+from pyspark_upsert_kafka.core.secrets.masking import resolve
 
 
 @dataclass(frozen=True)

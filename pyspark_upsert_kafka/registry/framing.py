@@ -8,13 +8,13 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat, SchemaEncoder
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
-from pyspark_upsert_kafka.registry.options import OPTIONS, settings_of
-from pyspark_upsert_kafka.registry.subjects import subject_of
-from pyspark_upsert_kafka.registry.wire_format import PREFIX_LENGTH, decoder_by_id, prefix_of
+from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
 
 
 def framed(format_: RegistryFormat) -> Format:
@@ -87,3 +87,54 @@ def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> Stru
         schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
         format_.check_type(schema)
     return format_.columns(schema, spec, only)
+
+
+def subject_of(spec: CodecSpec, settings: Settings) -> str:
+    """The given subject, or the one named after the topic and the side.
+
+    Raises:
+        OptionError: None is given, and there is not one topic to name it after.
+    """
+    if settings.subject is not None:
+        return settings.subject
+    if len(spec.topics) != 1:
+        raise OptionError(
+            f"Option '{settings.access.option_prefix}subject' is required for more than one topic: the "
+            f"default, '<topic>-{spec.side}', would be another one for each."
+        )
+    return f"{spec.topics[0]}-{spec.side}"
+
+
+PREFIX_LENGTH = 5
+"""So many bytes stand before what the format writes."""
+
+_MAGIC_BYTE = 0
+_HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 bits
+
+
+def prefix_of(schema_id: int) -> bytes:
+    """What a message of this schema begins with."""
+    return bytes([_MAGIC_BYTE]) + schema_id.to_bytes(4, "big")
+
+
+def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) -> DecoderByPrefix:
+    """The decoder of messages of any schema.
+
+    Args:
+        compile_decoder: Compiles the decoder of one schema's messages, prefix and all; a SchemaError
+            is the fault of each message that names this schema.
+        target: The columns.
+    """
+
+    def of_prefix(prefix: bytes) -> Decoder:
+        if len(prefix) < PREFIX_LENGTH or prefix[0] != _MAGIC_BYTE or prefix[1] > _HIGHEST:
+            raise SchemaError(_WRONG_PREFIX.format(prefix=shown(prefix)))
+        return compile_decoder(int.from_bytes(prefix[1:], "big"))
+
+    return DecoderByPrefix(lambda message: message[:PREFIX_LENGTH], of_prefix, target)
+
+
+_WRONG_PREFIX = (
+    "the message does not begin with a zero byte and the four bytes of a schema id, as the "
+    "serializers of a schema registry write it; it begins with {prefix!r}"
+)

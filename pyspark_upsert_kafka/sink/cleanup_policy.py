@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from contextlib import closing
 
-from pyspark_upsert_kafka.core.compaction import POLICY, not_compacted
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import TableOptions
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.compaction import POLICY, not_compacted
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 

@@ -1,6 +1,6 @@
 """How the messages of one task reach the brokers, and what becomes of them when the task fails.
 
-What a guarantee means for acks and idempotence is in ``core/confirmation.py``. The delivery of ``exactly-once``
+What a guarantee means for acks and idempotence is in ``core/delivery/guarantee.py``. The delivery of ``exactly-once``
 is in ``sink/exactly_once.py``.
 """
 
@@ -13,12 +13,12 @@ from functools import partial
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.options import WriteOptions
-from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, OpenTransaction
+from pyspark_upsert_kafka.sink.spark_task import TaskIdentity
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
-from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import WriteOptions
-from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema, canonical_floats
+from pyspark_upsert_kafka.core.table.changes import Change, change_named, unknown_kind
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.formats.conform import conform
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.metadata import WrittenMetadata
 from pyspark_upsert_kafka.sink.sides import written_side
 from pyspark_upsert_kafka.time_zone import local_time

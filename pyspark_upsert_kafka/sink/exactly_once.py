@@ -1,6 +1,6 @@
 """Exactly once: a task's messages and its marker are in one transaction, so a task that runs again writes nothing.
 
-For readers with ``isolation.level`` = ``read_committed``. What a marker says is in ``core/markers.py``.
+For readers with ``isolation.level`` = ``read_committed``. What a marker says is in ``core/delivery/markers.py``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pyspark_upsert_kafka.core.marker_messages import another_query, old_plan
-from pyspark_upsert_kafka.core.markers import Call, is_written, preparation
+from pyspark_upsert_kafka.core.delivery.marker_messages import another_query, old_plan
+from pyspark_upsert_kafka.core.delivery.markers import Call, is_written, preparation
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
 
 _LOOKED_AT = 10
 """Of so many queries before with the same prefix it is looked up where they wrote, each in a request of its own."""

@@ -104,7 +104,7 @@ class SinkCall:
 
     Args:
         prefix: ``sink.transactional-id-prefix``.
-        sink: What the sink is; see ``core/sink_identity.py``.
+        sink: What the sink is; see ``core/delivery/sink_identity.py``.
         servers: The brokers that it writes to.
         rows: A hash of the plan of the rows, which tells rows apart within a batch.
     """

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA
-from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.kafka.messages import Headers
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table.metadata import HEADERS, METADATA
+from pyspark_upsert_kafka.kafka.sending.messages import Headers
 from pyspark_upsert_kafka.time_zone import utc_timestamps
 
 _OF_MESSAGES = {"timestamp", *HEADERS}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
-from pyspark_upsert_kafka.core.column_names import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA
 from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
-from pyspark_upsert_kafka.core.table import Table, table_to_write
-from pyspark_upsert_kafka.sink.spark_plan import is_deterministic, partition_count
+from pyspark_upsert_kafka.core.table.columns import Table, table_to_write
+from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, METADATA
+from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,3 +84,46 @@ def _expression(sequence_by: str, rows: DataFrame) -> Column:
 
     named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
     return rows[quoted(named[0])] if named else f.expr(sequence_by)
+
+
+_RANDOM = re.compile(
+    r"\b(rand|random|randn|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id)\s*\(",
+    re.IGNORECASE,
+)
+
+
+def partition_count(rows: DataFrame) -> int | None:
+    """In how many partitions the rows are; None = that is not known before they are computed."""
+    in_jvm = getattr(rows, "_jdf", None)
+    return None if in_jvm is None else _partitions_of(in_jvm.queryExecution().executedPlan())
+
+
+def is_deterministic(rows: DataFrame, expression: Column, text: str) -> bool:
+    """Whether the expression, written so, gives the same value each time it is computed for a row."""
+    in_jvm = getattr(rows.select(expression), "_jdf", None)
+    if in_jvm is None:
+        return _RANDOM.search(text) is None
+    analyzed = in_jvm.queryExecution().analyzed().expressions()
+    return all(analyzed.apply(at).deterministic() for at in range(analyzed.length()))
+
+
+def _partitions_of(plan: Any) -> int | None:
+    """Of a physical plan, without computing anything of it.
+
+    Most plans know how many partitions they give. One that does not, and has one child, gives as many as that;
+    a scan, such as that of the rows that foreachBatch hands over, has an RDD that is made at once.
+    """
+    known: int = plan.outputPartitioning().numPartitions()
+    if known:
+        return known
+    children = plan.children()
+    if children.length() == 1:
+        return _partitions_of(children.head())
+    if children.length():
+        return None
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        # How many it will be is decided while it runs, but what was asked to be one stays one.
+        asked_for = plan.inputPlan().outputPartitioning().getClass().getSimpleName()
+        return 1 if asked_for == "SinglePartition$" else None
+    count: int = plan.execute().getNumPartitions()
+    return count

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.options import WriteOptions
-from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.format_catalog import side_of
 from pyspark_upsert_kafka.formats.codec import Side
 

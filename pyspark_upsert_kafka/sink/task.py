@@ -12,13 +12,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from pyspark_upsert_kafka.core.memory import KEPT_CODECS, MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions
-from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.core.task_identity import TaskIdentity
+from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.sink.delivery import delivering
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.sink.metadata import sets_metadata
 from pyspark_upsert_kafka.sink.preimages import preimages_in
-from pyspark_upsert_kafka.sink.spark_task import warn_of_speculation
+from pyspark_upsert_kafka.sink.spark_task import TaskIdentity, warn_of_speculation
 from pyspark_upsert_kafka.time_zone import session_time_zone
 from pyspark_upsert_kafka.worker_garbage import freeze_modules
 

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.markers import Call, digest
+from pyspark_upsert_kafka.core.delivery.sink_identity import sink_identity
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.markers import Call, digest
 from pyspark_upsert_kafka.core.options import (
     CALL,
     DDL,
@@ -20,9 +21,8 @@ from pyspark_upsert_kafka.core.options import (
     given_options,
     write_options,
 )
-from pyspark_upsert_kafka.core.secrecy import masked
-from pyspark_upsert_kafka.core.sink_identity import sink_identity
-from pyspark_upsert_kafka.core.table import table_to_write
+from pyspark_upsert_kafka.core.secrets.masking import masked
+from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.core.warning import is_on, speculation, warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted

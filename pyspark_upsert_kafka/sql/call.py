@@ -46,8 +46,7 @@ def run_sql(
             query.awaitTermination()
     """
     from pyspark_upsert_kafka.sql.planning import plan
-    from pyspark_upsert_kafka.sql.running import run
-    from pyspark_upsert_kafka.sql.waiting import stop, wait
+    from pyspark_upsert_kafka.sql.running import run, stop, wait
 
     if mode is not None and mode not in _MODES:
         raise OptionError(f"'mode' is {mode!r}: expected one of {', '.join(map(repr, _MODES))}.")

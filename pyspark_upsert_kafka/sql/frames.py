@@ -6,16 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, StructField
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from pyspark_upsert_kafka.core.column_names import quoted
-from pyspark_upsert_kafka.sql.implicit_casts import is_cast_by_itself
+from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.sql.plans import Step
 from pyspark_upsert_kafka.sql.streams import CHANGE
 from pyspark_upsert_kafka.sql.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
 
@@ -88,3 +105,43 @@ def _shown(kind: DataType) -> str:
 def _first_line(error: Exception) -> str:
     text = str(error).split("SQLSTATE")[0].split("\n")[0].strip()
     return text if text.endswith((".", "?")) else f"{text}."
+
+
+_WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
+_NUMBERS: tuple[type[DataType], ...] = (*_WHOLE, DecimalType, FloatType, DoubleType)
+
+_FROM: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ShortType: _WHOLE[:1],
+    IntegerType: _WHOLE[:2],
+    LongType: _WHOLE[:3],
+    DecimalType: _NUMBERS,
+    FloatType: (*_WHOLE, DecimalType),
+    DoubleType: _NUMBERS,
+    DateType: (TimestampNTZType, TimestampType),
+    TimestampNTZType: (TimestampType,),
+    TimestampType: (TimestampNTZType,),
+}
+
+
+def is_cast_by_itself(source: DataType, target: DataType) -> bool:
+    """Whether a value of one type is written to a column of another without CAST.
+
+    >>> is_cast_by_itself(IntegerType(), LongType()), is_cast_by_itself(LongType(), IntegerType())
+    (True, False)
+    """
+    if isinstance(source, NullType) or type(source) in _FROM.get(type(target), ()):
+        return True
+    if type(source) is not type(target):
+        return False
+    inner = list(zip(_parts(source), _parts(target), strict=False))
+    return len(_parts(source)) == len(_parts(target)) and all(
+        is_cast_by_itself(one, other) for one, other in inner
+    )
+
+
+def _parts(kind: DataType) -> list[DataType]:
+    if isinstance(kind, StructType):
+        return [field.dataType for field in kind]
+    if isinstance(kind, MapType):
+        return [kind.keyType, kind.valueType]
+    return [kind.elementType] if isinstance(kind, ArrayType) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.sql.dialect import depth_refused
 from pyspark_upsert_kafka.sql.inlining import View
 from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
-from pyspark_upsert_kafka.sql.checkpoint_use import taken
 from pyspark_upsert_kafka.sql.checkpoints import (
     check_owner,
     folders_of,
     mark,
     names_of,
+    release,
+    taken,
 )
 from pyspark_upsert_kafka.sql.frames import frame_of
 from pyspark_upsert_kafka.sql.plans import Plan, Step
-from pyspark_upsert_kafka.sql.waiting import stop
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -167,3 +170,48 @@ def _started(ready: Ready) -> StreamingQuery:
 
 def _show(rows: DataFrame, _batch: int) -> None:
     rows.show(_ROWS_SHOWN, truncate=False)
+
+
+_POLL_S = 0.2
+
+
+def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:
+    """Waits until all queries have ended, or for so many seconds.
+
+    Returns:
+        Whether all have ended.
+
+    Raises:
+        StreamingQueryException: One has failed; the others are stopped then.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    try:
+        while any(query.isActive for query in queries):
+            _raise_failure(queries)
+            if end is not None and time.monotonic() >= end:
+                return False
+            time.sleep(_POLL_S)
+        _raise_failure(queries)
+    except BaseException:
+        stop(queries)
+        raise
+    release(queries)
+    return True
+
+
+def stop(queries: Sequence[StreamingQuery]) -> None:
+    """Stops those of the queries that run.
+
+    Other threads do it, since each has a connection to the JVM of its own: on this thread's, Ctrl-C may have left an answer
+    that is not read.
+    """
+    with ThreadPool(1) as pool:
+        pool.map(lambda query: query.stop(), queries)
+    release(queries)
+
+
+def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
+    for query in queries:
+        error = query.exception()
+        if error is not None:
+            raise error

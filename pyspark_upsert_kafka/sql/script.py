@@ -9,8 +9,13 @@ from pyspark_upsert_kafka.core.ddl import Tokens, definition_of
 from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
 from pyspark_upsert_kafka.core.ddl.statement import Name
 from pyspark_upsert_kafka.core.ddl.tokens import Token
-from pyspark_upsert_kafka.sql.query_text import offset_of, read_query, refuse_hints
-from pyspark_upsert_kafka.sql.refusals import NOT_READ, UNKNOWN
+from pyspark_upsert_kafka.sql.query_text import (
+    NOT_READ,
+    UNKNOWN,
+    offset_of,
+    read_query,
+    refuse_hints,
+)
 from pyspark_upsert_kafka.sql.statements import (
     CreateTable,
     CreateView,

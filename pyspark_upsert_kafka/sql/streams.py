@@ -14,18 +14,54 @@ from sqlglot import exp
 from pyspark_upsert_kafka.sql.distinct import count_by_sets
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.statements import Query
-from pyspark_upsert_kafka.sql.stream_refusals import (
-    NESTED,
-    NO_STREAM,
-    NO_WATERMARK,
-    OF_CHANGES,
-    OVER,
-    RANKED,
-    SETS,
-    UNION,
-)
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.windows import bounds_of, is_window
+
+_BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
+OF_CHANGES = {
+    "where": (
+        "filtering a table that changes is not done in a stream: a row that no longer fits would have to be deleted. Write "
+        f"all rows, and filter where the table is read. {_BATCH}."
+    ),
+    "group": (
+        "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
+        f"Python (docs/aggregating.md). {_BATCH}."
+    ),
+    "joins": (
+        "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
+        f"that changes is joined in foreachBatch (docs/joining.md). {_BATCH}."
+    ),
+    "laterals": (
+        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
+        f"{_BATCH}."
+    ),
+    "having": (
+        "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
+        f"the table is read. {_BATCH}."
+    ),
+    "distinct": (
+        f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
+    ),
+    "order": f"ORDER BY is not done in a stream, which has no end. {_BATCH}.",
+    "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+    "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+}
+NESTED = f"a query within an expression is not done in a stream: it would be joined (docs/joining.md). {_BATCH}."
+OVER = f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
+RANKED = (
+    "ranking is not done in a stream: a row that falls behind would have to be deleted. Write all rows, and rank them where the "
+    f"table is read. {_BATCH}."
+)
+SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
+UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
+NO_STREAM = (
+    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
+)
+NO_WATERMARK = (
+    "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
+    "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
+)
+
 
 CHANGE = "_change_type"
 _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})

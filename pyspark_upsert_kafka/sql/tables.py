@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import (
     ReadOptions,
     WriteOptions,
@@ -17,11 +16,12 @@ from pyspark_upsert_kafka.core.options import (
     read_options,
     write_options,
 )
-from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.sides import check_sides as check_written_sides
-from pyspark_upsert_kafka.source.schema_inference import declared_schema
-from pyspark_upsert_kafka.source.sides import check_sides as check_read_sides
+from pyspark_upsert_kafka.source.planning.schema_inference import declared_schema
+from pyspark_upsert_kafka.source.planning.sides import check_sides as check_read_sides
 from pyspark_upsert_kafka.sql.statements import CreateTable
 
 _CHANGE = "_change_type"

@@ -19,16 +19,16 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, Sender
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from tests.conftest import Broker, broker_at
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pyspark_upsert_kafka import LocalAcl, LocalCertificates, LocalKafka, LocalSecurity
-from pyspark_upsert_kafka.kafka.jaas import quoted
+from pyspark_upsert_kafka.kafka.connections.jaas import quoted
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import Edge

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.raw_produce import produce_raw
 
 _BAD = [(b"good", b"1"), (b"\xff\xfe", b"2")]

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, messages, numbered
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import broker_at
 from tests.kafka.conftest import Edge, eventually, messages, numbered
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import Edge, messages, numbered
 from tests.kafka.two_brokers import TwoBrokers

@@ -6,7 +6,7 @@ import gc
 
 import psutil
 
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, eventually, no_more_than, numbered, open_things
 

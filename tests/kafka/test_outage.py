@@ -10,10 +10,10 @@ import pytest
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.metadata import ALL_DETAILS
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, numbered
 

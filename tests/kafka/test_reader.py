@@ -10,12 +10,12 @@ import uuid
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from pyspark_upsert_kafka.core import data_loss
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
-from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.core.positions import data_loss
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka import fetcher as librdkafka_fetcher
-from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
+from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
     delete_before,

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from pyspark_upsert_kafka.cli import main
-from pyspark_upsert_kafka.core.murmur2 import partition_of
+from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_message import BadMessage
-from pyspark_upsert_kafka.source.dead_letters import ADDED, PREFIX, DeadLetters
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages.dead_letters import ADDED, PREFIX, DeadLetters
 from tests.conftest import Broker, options
 from tests.kafka.conftest import eventually
 

@@ -12,17 +12,18 @@ from contextlib import closing
 import confluent_kafka as ck
 import pytest
 
+from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.core.markers import GroupOffset
-from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import Position, Topics
-from pyspark_upsert_kafka.kafka import client_errors, timeouts
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.kafka_python import admin_pool as kafka_python_admin_pool
+from pyspark_upsert_kafka.kafka.connections import client_errors, timeouts
+from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import errors as kafka_python_errors
 from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
-from pyspark_upsert_kafka.kafka.librdkafka import admin_pool, producer, reader
+from pyspark_upsert_kafka.kafka.librdkafka import admin_requests as admin_pool
+from pyspark_upsert_kafka.kafka.librdkafka import producer, reader
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered, own_messages
 from tests.kafka.secured import CLIENT, PASSWORD, Secured, by_password, by_token, errors_of
 from tests.token_endpoint import TokenEndpoint

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     DeliveryError,
@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import (

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka import client_errors
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.connections import client_errors
 from pyspark_upsert_kafka.kafka.kafka_python import errors as kafka_python_errors
 from tests.kafka.conftest import CLIENTS, Edge, numbered
 from tests.kafka.secured import Secured, errors_of

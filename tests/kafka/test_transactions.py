@@ -13,9 +13,9 @@ import psutil
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
+from pyspark_upsert_kafka.core.delivery.markers import Call, GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
-from pyspark_upsert_kafka.core.markers import Call, GroupOffset
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import TransactionalSender
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
@@ -128,8 +128,8 @@ def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
 _ZOMBIE = """
 import os, signal, sys
 from functools import partial
-from pyspark_upsert_kafka.core.markers import Call
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
 from tests.kafka.conftest import messages

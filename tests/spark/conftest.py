@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 

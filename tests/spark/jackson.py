@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 
 _CSV = "com.fasterxml.jackson.dataformat.csv."
 _DATA = "com.fasterxml.jackson.databind."

@@ -18,7 +18,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 from tests.spark.pages import LAKEHOUSE, World, snippets
 
 LOCK = Path(__file__).with_name("delta-lake.lock")

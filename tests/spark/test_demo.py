@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
-from pyspark_upsert_kafka.cli.demo.runner import demo_topics
 from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS
+from pyspark_upsert_kafka.cli.demo.scenario import demo_topics
 from tests.conftest import Broker, broker_at
 
 pytestmark = pytest.mark.classic("starts a program of its own")

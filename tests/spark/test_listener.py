@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_upsert_kafka import ProgressListener
-from pyspark_upsert_kafka.core.offsets import TopicPartition
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from tests.conftest import Broker
 from tests.spark.conftest import eventually
 from tests.spark.streams import KNOWS_LIMITS, SCHEMA, message, read, running

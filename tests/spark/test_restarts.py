@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.busy import busy_machine
 from tests.conftest import broker_at, options
 from tests.kafka.conftest import CLIENTS, Edge

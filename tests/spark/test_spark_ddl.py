@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.spark_ddl import spark_columns
-from tests.unit.core.test_spark_ddl import COLUMNS, REFUSED
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from tests.unit.core.ddl.test_spark_columns import COLUMNS, REFUSED
 
 SPARK_ALONE = {"", "id INTERVAL"}
 """What Spark reads and no table can have: no columns, and a calendar's interval."""

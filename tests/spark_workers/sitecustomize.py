@@ -13,7 +13,7 @@ _TO_PLAN = (
     "pyspark_upsert_kafka.formats.json",
     "pyspark_upsert_kafka.kafka.librdkafka",
     "pyspark_upsert_kafka.sink.writer",
-    "pyspark_upsert_kafka.source.batch",
+    "pyspark_upsert_kafka.source.planning.batch",
 )
 _TO_RUN_TASKS = (
     "pandas",
@@ -24,11 +24,11 @@ _TO_RUN_TASKS = (
     "pyspark.worker",
     "pyspark_upsert_kafka.formats.json.encoding",
     "pyspark_upsert_kafka.formats.json.strategies",
-    "pyspark_upsert_kafka.formats.json.vectorised_path",
+    "pyspark_upsert_kafka.formats.json.strategies",
     "pyspark_upsert_kafka.kafka.librdkafka.reader",
     "pyspark_upsert_kafka.kafka.librdkafka.sender",
     "pyspark_upsert_kafka.sink.task",
-    "pyspark_upsert_kafka.source.task",
+    "pyspark_upsert_kafka.source.reading.task",
 )
 
 _PLANNERS = (

@@ -49,10 +49,10 @@ TASK = """
 import sys
 from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka.core.options import read_options
-from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import RawBatch
-from pyspark_upsert_kafka.source.task import RangeDecoder
+from pyspark_upsert_kafka.source.reading.task import RangeDecoder
 from tests.table_options import table_options
 
 given = table_options(key__format="{format}", value__format="{format}")

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.kafka.jars import broker_jars
+from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 
 _HERE = Path(__file__).parent
 _PYTHON = _HERE.parents[1] / ".venv-flink" / "bin" / "python"

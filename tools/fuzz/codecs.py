@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
-from pyspark_upsert_kafka.registry.wire_format import PREFIX_LENGTH, decoder_by_id, prefix_of
+from pyspark_upsert_kafka.registry.framing import PREFIX_LENGTH, decoder_by_id, prefix_of
 from tools.fuzz.case import Table
 
 

@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.registry.wire_format import prefix_of
+from pyspark_upsert_kafka.registry.framing import prefix_of
 from tools.fuzz.case import Case, Table, written
 from tools.fuzz.codecs import encoder_of
 from tools.fuzz.mutations import share_of_bad, spoiled

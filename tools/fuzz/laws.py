@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from tools.fuzz.case import UNKNOWN, Case, NoRow
 from tools.fuzz.equality import difference

@@ -11,9 +11,9 @@ import fastavro
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.registry.wire_format import prefix_of
+from pyspark_upsert_kafka.registry.framing import prefix_of
 from tools.fuzz.avro_kinds import record
 from tools.fuzz.avro_leaves import Kind, Writer
 from tools.fuzz.avro_writer import Writer as SpecWriter

@@ -34,7 +34,7 @@ from pyspark.sql.types import (
     VariantVal,
 )
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from tools.fuzz.odd_values import DOUBLES, integers, texts
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999

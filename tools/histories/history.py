@@ -12,15 +12,15 @@ from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.core.spark_ddl import spark_columns
-from pyspark_upsert_kafka.core.table import Table, table_to_read
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.source.batch import plan
-from pyspark_upsert_kafka.source.task import ChangeReader, shown_rows
+from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
 from tools.histories.writer import Model, Writer
 from tools.local_topics import table
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.demo.sample_data import UserChange
 from pyspark_upsert_kafka.cli.demo.topics import Topics
 from pyspark_upsert_kafka.cli.raw_messages import RawMessage, raw_messages
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

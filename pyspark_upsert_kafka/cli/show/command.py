@@ -19,8 +19,8 @@ from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_tex
 from pyspark_upsert_kafka.cli.show.planning import Plan, planned
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.cli.show.following import Follower

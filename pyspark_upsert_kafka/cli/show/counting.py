@@ -12,12 +12,12 @@ from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
 from pyspark_upsert_kafka.core.errors import DecodeError
-from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_message import BadMessage
-from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.task import ChangeReader
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.task import ChangeReader
 
 
 @dataclass

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import Limits, Position
-from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.stream import StreamReader
-from pyspark_upsert_kafka.source.task import ChangeReader
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.source.planning.stream import StreamReader
+from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.task import ChangeReader
 
 _NO_LIMITS = Limits()
 

@@ -10,17 +10,17 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
+from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
-from pyspark_upsert_kafka.core.murmur2 import partition_of
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
-from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.decoded_side import decode_side
-from pyspark_upsert_kafka.source.sides import key_side
-from pyspark_upsert_kafka.source.task import in_parts
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.planning.sides import key_side
+from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
+from pyspark_upsert_kafka.source.reading.task import in_parts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

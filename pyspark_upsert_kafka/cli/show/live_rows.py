@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.planning import Plan
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.offsets import TopicPartition
-from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.snapshot import MemoryLimit, Snapshot
-from pyspark_upsert_kafka.source.task import nullable
-from pyspark_upsert_kafka.source.worker_memory import snapshot_bytes
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot
+from pyspark_upsert_kafka.source.reading.task import nullable
+from pyspark_upsert_kafka.source.reading.worker_memory import snapshot_bytes
 
 _PLACE = ""
 """The column that tells keys of one partition from equal ones of another; no column of a table has this name."""

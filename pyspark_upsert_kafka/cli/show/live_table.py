@@ -15,10 +15,10 @@ from rich.table import Table as DrawnTable
 from rich.text import Text
 
 from pyspark_upsert_kafka.cli.show.live_rows import LiveRows
+from pyspark_upsert_kafka.cli.show.output import cell
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
-from pyspark_upsert_kafka.cli.show.text_table import cell
-from pyspark_upsert_kafka.core.offsets import TopicPartition
-from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.source.reading.rows import Rows
 
 _SECONDS_BETWEEN = 0.25
 """It is redrawn no more often than this, and for no more than a third of the time."""

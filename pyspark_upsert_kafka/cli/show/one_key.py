@@ -21,13 +21,13 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.cli.show.spelling import ISO, encodable_type
-from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema, canonical_floats
+from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.rows import Rows
 
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false")
 

@@ -13,14 +13,14 @@ from pyspark_upsert_kafka.cli.connection import default_servers
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
 from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.show.arguments import prints_changes
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, shown
-from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.core.properties import client_properties
-from pyspark_upsert_kafka.core.spark_ddl import spark_columns
-from pyspark_upsert_kafka.core.table import Table, table_to_read
+from pyspark_upsert_kafka.core.options.properties import client_properties
+from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
+from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
-from pyspark_upsert_kafka.source.sides import check_sides
+from pyspark_upsert_kafka.source.planning.sides import check_sides
 
 _ADVICE = (
     "A topic does not say what its columns are, nor which of them make the key: give both, for "
@@ -134,7 +134,7 @@ def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOpti
     if given.schema:
         columns = spark_columns(given.schema)
     else:
-        from pyspark_upsert_kafka.source.schema_inference import inferred_schema
+        from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
 
         columns = inferred_schema(raw)
     if options.mode == "snapshot":

@@ -14,14 +14,14 @@ from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
-from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.batch import plan
-from pyspark_upsert_kafka.source.rows import Rows
-from pyspark_upsert_kafka.source.task import ChangeReader, shown_rows
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

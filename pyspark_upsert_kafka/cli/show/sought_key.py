@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
-from pyspark_upsert_kafka.core.offsets import TopicPartition
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.rows import Rows
 
 _NO_TIMESTAMP = 0
 

@@ -11,8 +11,8 @@ from pyspark_upsert_kafka.core.ddl.definition import (
     create_tables,
     definition_of,
     table_definition,
+    watermark_of,
 )
-from pyspark_upsert_kafka.core.ddl.watermark import watermark_of
 
 __all__ = [
     "TableDefinition",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_upsert_kafka.core.ddl.statement import Column, CreateTable, Name
 from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.table.metadata import METADATA
 
 _UPSERT, _APPEND = "upsert-kafka", "kafka"
 

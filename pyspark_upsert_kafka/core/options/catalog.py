@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, PHYSICAL
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
@@ -30,6 +29,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     topic_name,
     whole_number,
 )
+from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, PHYSICAL
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, VIRTUAL
-from pyspark_upsert_kafka.core.properties import one_spelling
-from pyspark_upsert_kafka.core.secrecy import has_literal_secret, literal_secrets
+from pyspark_upsert_kafka.core.options.properties import one_spelling
+from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret, literal_secrets
 
 _TOPICS = frozenset({"topic", "topic-pattern", "path", "paths"})
 _KEYS = frozenset({"primary-key", "key.fields"})

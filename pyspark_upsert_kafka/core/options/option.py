@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrecy import is_secret, resolve
+from pyspark_upsert_kafka.core.secrets.masking import is_secret, resolve
 
 Parser = Callable[[str], Any]
 

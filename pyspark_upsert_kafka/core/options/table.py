@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.core.options.catalog import (
 from pyspark_upsert_kafka.core.options.names import FormatOptions, value_of
 from pyspark_upsert_kafka.core.options.option import Option
 from pyspark_upsert_kafka.core.options.parsers import one_of
+from pyspark_upsert_kafka.core.options.properties import client_properties
 from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics
-from pyspark_upsert_kafka.core.properties import client_properties
 
 
 def table_options(

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.markers import Call
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.secrets.masking import is_secret
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_upsert_kafka.core.confirmation import confirmation, weak_confirmation
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import (
+    DeliveryGuarantee,
+    confirmation,
+    weak_confirmation,
+)
+from pyspark_upsert_kafka.core.delivery.markers import Call
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
@@ -26,10 +29,10 @@ from pyspark_upsert_kafka.core.options.names import (
     declared_values,
     given_options,
 )
+from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
-from pyspark_upsert_kafka.core.properties import PREFIX
-from pyspark_upsert_kafka.core.secrecy import is_secret, literal_secrets, refers
+from pyspark_upsert_kafka.core.secrets.masking import is_secret, literal_secrets, refers
 
 
 def write_options(

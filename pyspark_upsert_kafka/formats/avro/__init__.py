@@ -8,12 +8,11 @@ from __future__ import annotations
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.columns import columns_of
+from pyspark_upsert_kafka.formats.avro.columns import columns_of, refuse_not_null
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, datum_plan
 from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
 from pyspark_upsert_kafka.formats.avro.decoding.skip import Skipper
 from pyspark_upsert_kafka.formats.avro.model import Schema
-from pyspark_upsert_kafka.formats.avro.not_null import refuse_not_null
 from pyspark_upsert_kafka.formats.avro.options import OPTIONS, Settings, origin_of, settings_of
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format

@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from pyspark_upsert_kafka.formats.avro.longs import long
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -21,6 +20,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
+from pyspark_upsert_kafka.formats.binary.numbers import varint
 
 _BITS = {"int": 32, "long": 64}
 
@@ -121,3 +121,8 @@ def _blocks(items: list[bytes]) -> bytes:
 
 def _wrong(value: Any) -> ValueError:
     return ValueError("no value is given" if value is NO_DEFAULT else f"{value!r} does not fit")
+
+
+def long(value: int) -> bytes:
+    """One number."""
+    return varint((value << 1) ^ (value >> 63))

@@ -17,11 +17,22 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.csv.column_text import ToText, is_bare, is_quoted, to_text
+from pyspark_upsert_kafka.formats.csv.column_text import (
+    Quote,
+    ToText,
+    is_bare,
+    is_quoted,
+    quoter,
+    to_text,
+)
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
-from pyspark_upsert_kafka.formats.csv.quoting import Quote, quoter
-from pyspark_upsert_kafka.formats.encoding import naming_column
-from pyspark_upsert_kafka.formats.text_columns import TextParts, as_binary, joined, per_list
+from pyspark_upsert_kafka.formats.text_columns import (
+    TextParts,
+    as_binary,
+    joined,
+    naming_column,
+    per_list,
+)
 
 Writer = Callable[[pa.Array], TextParts]
 """A column to its fields; raises ValueError."""

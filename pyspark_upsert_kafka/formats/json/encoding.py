@@ -30,7 +30,6 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.conform import as_lists
-from pyspark_upsert_kafka.formats.encoding import naming_column
 from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
 from pyspark_upsert_kafka.formats.json import column_text
 from pyspark_upsert_kafka.formats.json.settings import Settings
@@ -38,6 +37,7 @@ from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
     as_binary,
     joined,
+    naming_column,
     or_else,
     per_list,
 )

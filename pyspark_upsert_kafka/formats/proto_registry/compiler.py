@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.proto_registry.known_files import KNOWN_FILES
 from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
 from pyspark_upsert_kafka.formats.protobuf.descriptors import parse
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
@@ -120,3 +119,33 @@ def _google_files() -> list[str]:
         if found is not None and found.submodule_search_locations:
             places.append(str(Path(next(iter(found.submodule_search_locations)), above).resolve()))
     return places
+
+
+_META = """\
+syntax = "proto3";
+package confluent;
+import "google/protobuf/descriptor.proto";
+message Meta {
+  string doc = 1;
+  map<string, string> params = 2;
+  repeated string tags = 3;
+}
+extend google.protobuf.FileOptions { Meta file_meta = 1088; }
+extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
+extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
+extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
+extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }
+"""
+
+_DECIMAL = """\
+syntax = "proto3";
+package confluent.type;
+message Decimal {
+  bytes value = 1;
+  uint32 precision = 2;
+  int32 scale = 3;
+}
+"""
+
+KNOWN_FILES = {"confluent/meta.proto": _META, "confluent/type/decimal.proto": _DECIMAL}
+"""Text by name."""

@@ -16,8 +16,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.decoded_size import item_bytes
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.decoded_values import default_of
-from pyspark_upsert_kafka.formats.protobuf.enums import enum_names
+from pyspark_upsert_kafka.formats.protobuf.decoded_values import default_of, enum_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import (
     END_GROUP,
     FIXED64,

@@ -15,8 +15,8 @@ from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, Struc
 
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
+from pyspark_upsert_kafka.formats.protobuf.decoded_values import enum_names
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, parse
-from pyspark_upsert_kafka.formats.protobuf.enums import enum_names
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.required import what_is_missing
 from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS

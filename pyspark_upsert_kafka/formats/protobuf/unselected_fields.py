@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
-from pyspark_upsert_kafka.formats.protobuf.decoded_values import numbers
+from pyspark_upsert_kafka.formats.protobuf.decoded_values import finder, numbers
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated
-from pyspark_upsert_kafka.formats.protobuf.enums import finder
 from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.occurrences import every
 from pyspark_upsert_kafka.formats.protobuf.required import is_required

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import (
     Cluster,
@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.kafka.interfaces import (
     TransactionalSender,
 )
 from pyspark_upsert_kafka.kafka.kafka_python import installed  # first: says what is missing
-from pyspark_upsert_kafka.kafka.kafka_python.admin_pool import open_admin
+from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import open_admin
 from pyspark_upsert_kafka.kafka.kafka_python.producer import pooled_producer
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonReader
 from pyspark_upsert_kafka.kafka.kafka_python.sender import KafkaPythonSender

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests, OffsetLookup
-from pyspark_upsert_kafka.kafka.kafka_python.background_commits import BackgroundCommits
+from kafka.errors import KafkaError
+
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests, CommitWarning, OffsetLookup
+from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.errors import retrying
+from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
-from pyspark_upsert_kafka.kafka.outage import Outage
-from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
 
@@ -107,3 +114,71 @@ class KafkaPythonAdmin(AdminRequests):
     @abstractmethod
     def _commit(self, positions: Positions) -> None:
         """Commits positions to the group; raises what is wrong."""
+
+
+class BackgroundCommits:
+    """Commits in the background, one at a time and the last one last.
+
+    Args:
+        group: The consumer group, for the warning.
+        commit: Commits positions and waits for the answer.
+    """
+
+    def __init__(self, group: str, commit: Callable[[Positions], None]) -> None:
+        self._commit, self._warning = commit, CommitWarning(group)
+        self._lock = threading.Lock()
+        self._waiting: dict[TopicPartition, int] = {}
+        self._thread: threading.Thread | None = None
+
+    def add(self, positions: Positions) -> None:
+        """Has positions committed."""
+        with self._lock:
+            self._waiting.update(positions)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Waits a little for what is under way."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeouts.CLOSE_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                positions, self._waiting = self._waiting, {}
+                if not positions:
+                    self._thread = None
+                    return
+            try:
+                self._commit(positions)
+            except (BrokerError, KafkaError) as error:
+                self._warning.warn(error)
+
+
+POOL: Pool[KafkaPythonAdmin] = Pool(lambda admin: admin.close())
+
+
+def pooled_admin(
+    properties: Properties, role: str, outage_s: float = 0.0
+) -> AbstractContextManager[KafkaPythonAdmin]:
+    """An admin connection with these properties, kept for the next task."""
+
+    def connect() -> KafkaPythonAdmin:
+        admin = open_admin(properties, role)
+        admin.outage.limit_s = outage_s
+        return admin
+
+    return POOL.client((properties.resolved(), role, outage_s), connect)
+
+
+def open_admin(properties: Properties, role: str) -> KafkaPythonAdmin:
+    """A new admin connection with these properties."""
+    if IS_KAFKA_PYTHON_3:
+        from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_v3 import KafkaPython3Admin
+
+        return KafkaPython3Admin(properties, role)
+    from pyspark_upsert_kafka.kafka.kafka_python.admin_requests_ng import KafkaPythonNgAdmin
+
+    return KafkaPythonNgAdmin(properties, role)

@@ -9,10 +9,10 @@ from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetAndMeta
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource
 
-from pyspark_upsert_kafka.core.cluster_view import TopicInfo
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition, spelt_by_kafka
+from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition, spelt_by_kafka
 from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client

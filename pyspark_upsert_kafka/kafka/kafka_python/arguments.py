@@ -7,8 +7,8 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import PREFIX
-from pyspark_upsert_kafka.core.secrecy import is_secret
+from pyspark_upsert_kafka.core.options.properties import PREFIX
+from pyspark_upsert_kafka.core.secrets.masking import is_secret
 
 DEFAULTS: dict[str, Any] = {
     **KafkaAdminClient.DEFAULT_CONFIG,

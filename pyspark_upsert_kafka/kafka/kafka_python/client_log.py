@@ -6,7 +6,7 @@ import logging
 import re
 from typing import Any
 
-from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 
 _SECURITY = re.compile(
     "authentication ?failed|lost during authentication|certificate verify failed|hostname mismatch|SaslMechanism|sasl_mechanism"

@@ -8,12 +8,12 @@ from typing import Any
 
 from kafka import errors
 
-from pyspark_upsert_kafka.kafka import failures
-from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.connections import failures
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import is_about_security
-from pyspark_upsert_kafka.kafka.retrying import Retrying
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",

@@ -13,17 +13,17 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
-from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.failures import Kind
-from pyspark_upsert_kafka.kafka.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.connections.failures import Kind
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, kind_of
 from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
-from pyspark_upsert_kafka.kafka.raw_batch import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

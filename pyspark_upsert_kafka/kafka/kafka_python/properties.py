@@ -8,18 +8,23 @@ from typing import Any, TypeVar
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import PREFIX, Properties
-from pyspark_upsert_kafka.core.secrecy import hide_secrets
+from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
+from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka import tls
-from pyspark_upsert_kafka.kafka.jaas import without_jaas
+from pyspark_upsert_kafka.kafka.connections import tls
+from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.kafka_python import tokens
 from pyspark_upsert_kafka.kafka.kafka_python.arguments import DEFAULTS, has_plain_value, typed_value
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
-from pyspark_upsert_kafka.kafka.kafka_python.java_names import OURS, RENAMED, SECURITY
 from pyspark_upsert_kafka.kafka.kafka_python.tokens import token_provider
-from pyspark_upsert_kafka.kafka.kafka_python.translations import TRANSLATIONS, no_equivalent
+from pyspark_upsert_kafka.kafka.kafka_python.translations import (
+    OURS,
+    RENAMED,
+    SECURITY,
+    TRANSLATIONS,
+    no_equivalent,
+)
 
 T = TypeVar("T")
 

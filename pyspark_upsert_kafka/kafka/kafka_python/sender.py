@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 from kafka import errors as kafka_errors
 
+from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.core.murmur2 import partition_of
-from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error
 from pyspark_upsert_kafka.kafka.kafka_python.producer import POOL, OpenProducer, end_thread
-from pyspark_upsert_kafka.kafka.kafka_python.unconfirmed import (
-    UnconfirmedMessage,
-    UnconfirmedMessages,
-)
-from pyspark_upsert_kafka.kafka.messages import Headers, Messages, Row
-from pyspark_upsert_kafka.kafka.pool import Lease
-from pyspark_upsert_kafka.kafka.sizes import TOO_LARGE_HINT, larger_than_queue
-from pyspark_upsert_kafka.kafka.undelivered import Undelivered, raise_if_fatal
+from pyspark_upsert_kafka.kafka.reading.sizes import TOO_LARGE_HINT, larger_than_queue
+from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, Row
+from pyspark_upsert_kafka.kafka.sending.undelivered import Undelivered, raise_if_fatal
 
 
 class KafkaPythonSender:
@@ -151,3 +150,55 @@ def _reason(error: Exception, seen: str) -> str:
     if isinstance(error, kafka_errors.MessageSizeTooLargeError):
         return f"the message is too large {TOO_LARGE_HINT}"
     return f"{describe_error(error)}.{seen}" if seen else describe_error(error)
+
+
+class UnconfirmedMessage:
+    """A message that was handed to the producer."""
+
+    __slots__ = ("future", "key", "partition", "size", "topic")
+
+    def __init__(
+        self, future: Any, topic: str, partition: int | None, key: bytes | None, size: int
+    ) -> None:
+        self.future, self.topic, self.partition = future, topic, partition
+        self.key, self.size = key, size
+
+
+class UnconfirmedMessages:
+    """The messages in the order in which they were handed over, bounded in number and in bytes.
+
+    Args:
+        max_messages: With so many it is full.
+        max_bytes: With so many bytes of keys and values it is full.
+    """
+
+    def __init__(self, max_messages: int, max_bytes: int) -> None:
+        self._max_messages, self._max_bytes = max_messages, max_bytes
+        self._messages: deque[UnconfirmedMessage] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one must be confirmed before the next is handed over."""
+        return len(self._messages) >= self._max_messages or self._bytes >= self._max_bytes
+
+    @property
+    def oldest(self) -> UnconfirmedMessage:
+        """The one handed over first; there must be one."""
+        return self._messages[0]
+
+    def add(self, message: UnconfirmedMessage) -> None:
+        """Takes a message that was handed over."""
+        self._messages.append(message)
+        self._bytes += message.size
+
+    def remove_oldest(self) -> None:
+        """Lets go of the one handed over first."""
+        self._bytes -= self._messages.popleft().size
+
+    def count_done(self) -> int:
+        """How many have got an answer."""
+        return sum(each.future.is_done for each in self._messages)

@@ -18,8 +18,8 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 from kafka.errors import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import PREFIX
-from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
+from pyspark_upsert_kafka.core.options.properties import PREFIX
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 
 if IS_KAFKA_PYTHON_3:

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
+from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
-from pyspark_upsert_kafka.kafka.outage import Outage
-from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint
-from pyspark_upsert_kafka.kafka.retrying import Retrying
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 T = TypeVar("T")
 

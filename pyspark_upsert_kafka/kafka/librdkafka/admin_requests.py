@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import confluent_kafka as ck
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
-from pyspark_upsert_kafka.core.cluster_view import TopicInfo
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import (
     EARLIEST,
     LATEST,
     AdminRequests,
     OffsetLookup,
 )
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
 from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupOffsets, check_access
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 _AUTO_CREATE = "allow.auto.create.topics"
 
@@ -182,3 +184,19 @@ def _isolation_level(*, committed: bool) -> ck.IsolationLevel:
 def _topic_id(topic: Any) -> str:
     id_ = str(topic.topic_id)
     return "" if not id_.strip("A") else id_  # brokers before Kafka 2.8: all zero
+
+
+POOL: Pool[LibrdkafkaAdmin] = Pool(LibrdkafkaAdmin.close)
+
+
+def pooled_admin(
+    properties: Properties, role: str, outage_s: float = 0.0
+) -> AbstractContextManager[LibrdkafkaAdmin]:
+    """An admin connection with these properties, kept for the next task."""
+
+    def connect() -> LibrdkafkaAdmin:
+        admin = LibrdkafkaAdmin(properties, role)
+        admin.outage.limit_s = outage_s
+        return admin
+
+    return POOL.client((properties.resolved(), role, outage_s), connect)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_upsert_kafka.core.secrecy import hide_secrets
+from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
 
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
 

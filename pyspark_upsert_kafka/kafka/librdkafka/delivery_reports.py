@@ -9,10 +9,10 @@ from typing import Any
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
-from pyspark_upsert_kafka.kafka.failures import explained
+from pyspark_upsert_kafka.kafka.connections.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
-from pyspark_upsert_kafka.kafka.sizes import TOO_LARGE_HINT, larger_than_queue
-from pyspark_upsert_kafka.kafka.undelivered import Undelivered
+from pyspark_upsert_kafka.kafka.reading.sizes import TOO_LARGE_HINT, larger_than_queue
+from pyspark_upsert_kafka.kafka.sending.undelivered import Undelivered
 
 
 class DeliveryReports:

@@ -8,11 +8,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from pyspark_upsert_kafka.core.secrecy import hide_secrets
-from pyspark_upsert_kafka.kafka import failures
-from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.failures import Failure, Kind, explained
-from pyspark_upsert_kafka.kafka.tls import certificate_error
+from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
+from pyspark_upsert_kafka.kafka.connections import failures
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.connections.tls import certificate_error
 
 _KINDS = {
     KafkaError._TRANSPORT: Kind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes

@@ -15,18 +15,18 @@ from itertools import chain
 import confluent_kafka as ck
 import numpy as np
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka import timeouts
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.failures import Kind, explained
-from pyspark_upsert_kafka.kafka.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
-from pyspark_upsert_kafka.kafka.librdkafka.headers import append_headers
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sizes import BATCH_BYTES
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES
+from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -200,3 +200,31 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def append_headers(messages: list[ck.Message], batch: RawBatch) -> None:
+    """Appends the headers of each message to a batch, and why those of a message cannot be read."""
+    begin = len(batch.headers)
+    try:
+        # A call by `map` is checked at once for an error that the binding leaves behind.
+        batch.headers.extend([found or () for found in [*map(ck.Message.headers, messages)]])
+    except (SystemError, UnicodeDecodeError):
+        for at, message in enumerate(messages, begin):
+            found = _readable(message)
+            batch.headers.append(found or ())
+            if found is None:
+                batch.bad_headers[at] = BAD_HEADERS
+
+
+def _readable(message: ck.Message) -> Headers | None:
+    """Its headers; None when the key of one is not UTF-8.
+
+    The binding says so by an error, but only when first asked. From then on it gives pairs without a key:
+    not None, but no object at all, and to touch it ends the process. The collector does not count it.
+    """
+    try:
+        (found,) = map(ck.Message.headers, (message,))
+    except (SystemError, UnicodeDecodeError):
+        return None
+    pairs = found or ()
+    return pairs if len(gc.get_referents(*pairs)) == 2 * len(pairs) else None

@@ -8,9 +8,9 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka import timeouts
-from pyspark_upsert_kafka.kafka.commit_warning import CommitWarning
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.admin_requests import CommitWarning
+from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
 

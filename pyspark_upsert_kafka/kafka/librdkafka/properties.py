@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
-from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import PREFIX, SPELLINGS, Properties
-from pyspark_upsert_kafka.core.secrecy import hide_secrets
+from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
+from pyspark_upsert_kafka.core.secrets import key_stores
+from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.jaas import without_jaas
+from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 

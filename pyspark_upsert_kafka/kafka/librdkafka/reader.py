@@ -7,16 +7,16 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.fetcher import Fetcher
-from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
-from pyspark_upsert_kafka.kafka.pool import Pool
-from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
+from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.reading.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH
 
 _CONFIG = {
     "group.id": "pyspark-upsert-kafka",  # librdkafka wants one; nothing is ever committed to it here

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch
 from pyspark_upsert_kafka.kafka.librdkafka.errors import classify
 from pyspark_upsert_kafka.kafka.librdkafka.producer import POOL, OpenProducer
-from pyspark_upsert_kafka.kafka.messages import Messages, list_of
-from pyspark_upsert_kafka.kafka.pool import Lease
-from pyspark_upsert_kafka.kafka.undelivered import raise_if_fatal
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
+from pyspark_upsert_kafka.kafka.sending.undelivered import raise_if_fatal
 
 T = TypeVar("T")
 

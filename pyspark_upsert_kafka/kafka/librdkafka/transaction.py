@@ -13,26 +13,29 @@ from typing import TypeVar
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
-from pyspark_upsert_kafka.core.markers import GroupOffset
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka import timeouts
-from pyspark_upsert_kafka.kafka.failures import Failure, Kind
-from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
-from pyspark_upsert_kafka.kafka.librdkafka.producer import OpenProducer, open_producer
-from pyspark_upsert_kafka.kafka.librdkafka.producer_config import transaction_config
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.pool import Lease
+from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
+from pyspark_upsert_kafka.kafka.librdkafka.producer import (
+    OpenProducer,
+    open_producer,
+    transaction_config,
+)
 from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
 from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
     TransactionGroup,
     groups,
     retention_s,
 )
-from pyspark_upsert_kafka.kafka.messages import Messages
-from pyspark_upsert_kafka.kafka.pool import Lease
-from pyspark_upsert_kafka.kafka.retrying import Retrying
-from pyspark_upsert_kafka.kafka.sizes import max_message_bytes
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.transaction_errors import explained
+from pyspark_upsert_kafka.kafka.reading.sizes import max_message_bytes
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
+from pyspark_upsert_kafka.kafka.sending.transaction_errors import explained
 
 T = TypeVar("T")
 

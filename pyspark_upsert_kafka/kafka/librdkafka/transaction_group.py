@@ -13,14 +13,14 @@ from typing import Any
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.markers import GroupOffset
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.librdkafka.admin_pool import pooled_admin
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
-from pyspark_upsert_kafka.kafka.retrying import Retrying
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

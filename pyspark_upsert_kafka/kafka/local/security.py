@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka import jaas
+from pyspark_upsert_kafka.kafka.connections import jaas
 from pyspark_upsert_kafka.kafka.local.certificates import LocalCertificates
 from pyspark_upsert_kafka.kafka.local.ports import HOST
 

@@ -12,11 +12,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from pyspark.errors import AnalysisException
 
-from pyspark_upsert_kafka.cli import main, parser
+from pyspark_upsert_kafka.cli import main, parser, user_message
 from pyspark_upsert_kafka.cli.demo import page_views, scenario, users
 from pyspark_upsert_kafka.cli.demo.chart import Chart, ticks
 from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS, generate_waves
-from pyspark_upsert_kafka.cli.user_message import user_message
 from pyspark_upsert_kafka.core.errors import BrokerError, UpsertKafkaError
 
 COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")

@@ -22,12 +22,12 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats import decoded_size
-from pyspark_upsert_kafka.formats.avro.longs import long
+from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import slot_bytes
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.task import in_parts
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.task import in_parts
 from tests.unit import children
 from tests.unit.formats.avro import codecs as avro
 from tests.unit.formats.csv import codecs as csv

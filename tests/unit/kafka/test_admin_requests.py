@@ -9,16 +9,16 @@ from collections.abc import Sequence
 import pytest
 from kafka.errors import KafkaError
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import (
     EARLIEST,
     LATEST,
     AdminRequests,
+    CommitWarning,
     OffsetLookup,
 )
-from pyspark_upsert_kafka.kafka.commit_warning import CommitWarning
-from pyspark_upsert_kafka.kafka.kafka_python.background_commits import BackgroundCommits
+from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import BackgroundCommits
 
 TP = TopicPartition("t", 0)
 

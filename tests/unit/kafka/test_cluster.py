@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.kafka import cluster
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
 TOPIC = {"t": TopicInfo("id", 2)}
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH, FetchSizes
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.reading.sizes import (
+    LARGE_FETCH,
+    MEDIUM_FETCH,
+    SMALL_FETCH,
+    FetchSizes,
+)
 
 
 def fetched(size: int, *, average: int | None = None, **given: str) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.offsets import TopicPartition
 from pyspark_upsert_kafka.core.options import Position
-from pyspark_upsert_kafka.kafka.positions import group_offsets, specific_offsets, timestamp_offsets
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.cluster import group_offsets, specific_offsets, timestamp_offsets
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 VIEW = ClusterView({"t": "id"}, {A: Bounds(10, 20, 25), B: Bounds(0, 0, 0)})

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.kafka.kafka_python.producer_config import (
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.kafka.kafka_python.producer import (
     producer_config as arguments,
 )
-from pyspark_upsert_kafka.kafka.kafka_python.producer_config import (
+from pyspark_upsert_kafka.kafka.kafka_python.producer import (
     with_sizes,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.producer_config import producer_config
+from pyspark_upsert_kafka.kafka.librdkafka.producer import producer_config
 
 MB = 1_000_000
 

@@ -16,8 +16,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from pyspark_upsert_kafka import OptionError, ProgressListener
-from pyspark_upsert_kafka.core.offsets import StreamOffset, TopicPartition
-from tests.unit.core.test_progress import END, A, B, progress, source
+from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
+from tests.unit.core.positions.test_progress import END, A, B, progress, source
 
 ID = "e1a8c4b0-0000-4000-8000-000000000001"
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.registry import rest
-from pyspark_upsert_kafka.registry.wire_format import prefix_of
+from pyspark_upsert_kafka.registry.framing import prefix_of
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.registry.avro_confluent_codecs import FORMAT, decoder, encoder, spec
 

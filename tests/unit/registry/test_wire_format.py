@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath, UnreadableError
-from pyspark_upsert_kafka.registry.wire_format import decoder_by_id, prefix_of
+from pyspark_upsert_kafka.registry.framing import decoder_by_id, prefix_of
 
 TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.core.markers import GroupOffset
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.sending.messages import Messages
 
 
 @dataclass

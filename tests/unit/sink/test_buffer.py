@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import BufferFlush
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
-from pyspark_upsert_kafka.sink import last_changes
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.sink import buffer as last_changes
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 
 NEVER = 3600.0

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
-from pyspark_upsert_kafka.core.task_identity import TaskIdentity
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.delivery import delivering, open_sender
+from pyspark_upsert_kafka.sink.spark_task import TaskIdentity
 from tests.table_options import table_options
 
 MESSAGES = Messages("t", octets([b"k"]), octets([b"v"]))

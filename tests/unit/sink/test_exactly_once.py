@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.delivery.markers import Call, is_written
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.core.markers import Call, is_written
 from pyspark_upsert_kafka.core.options import BufferFlush
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
 from tests.unit.sink.fake_transactions import FakeKafka

@@ -10,14 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from pyspark_upsert_kafka.core.delivery.markers import Call
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.core.markers import Call
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
 from tests.unit.sink.fake_transactions import FakeKafka
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import preimages as preimages_module
 from pyspark_upsert_kafka.sink.encoding import Changes
 from pyspark_upsert_kafka.sink.preimages import Preimages, preimages_in

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark import TaskContext
 
-from pyspark_upsert_kafka.core.task_identity import TaskIdentity
-from pyspark_upsert_kafka.sink.spark_task import current_task
+from pyspark_upsert_kafka.sink.spark_task import TaskIdentity, current_task
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,11 @@ from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options import write_options
-from pyspark_upsert_kafka.core.table import table_to_write
-from pyspark_upsert_kafka.core.task_identity import TaskIdentity
+from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.messages import Messages, list_of
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
 from pyspark_upsert_kafka.sink import delivery, task, writer
-from pyspark_upsert_kafka.sink.spark_task import current_task
+from pyspark_upsert_kafka.sink.spark_task import TaskIdentity, current_task
 from tests.table_options import table_options
 
 SCHEMA = StructType().add("id", LongType()).add("_change_type", StringType())

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
-from pyspark_upsert_kafka.core.table import Table, table_to_read
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka import rechecking
-from pyspark_upsert_kafka.source import observer, stream
+from pyspark_upsert_kafka.kafka.reading import rechecking
+from pyspark_upsert_kafka.source.planning import observer, stream
 from tests.table_options import table_options
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition, stream_offset
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.source.protocols import (
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
+from pyspark_upsert_kafka.source.planning.protocols import (
     ReaderWithLimits,
     ReaderWithoutLimits,
     stream_reader,
 )
-from pyspark_upsert_kafka.source.stream import StreamReader
+from pyspark_upsert_kafka.source.planning.stream import StreamReader
 from tests.unit.source.fake_cluster import table
 
 KNOWS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None

@@ -6,8 +6,8 @@ import weakref
 from typing import Any
 
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.task import in_parts
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.task import in_parts
 
 
 class Large:

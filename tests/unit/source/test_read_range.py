@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
-from pyspark_upsert_kafka.core.metadata import METADATA, Detail
-from pyspark_upsert_kafka.core.offsets import Range
 from pyspark_upsert_kafka.core.options import read_options
-from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.messages import Messages, list_of
-from pyspark_upsert_kafka.source import dead_letters, task
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
+from pyspark_upsert_kafka.source.bad_messages import dead_letters
+from pyspark_upsert_kafka.source.reading import task
 from tests.table_options import table_options
-from tests.unit.source.test_metadata import FakeBatch, fake_batch
+from tests.unit.source.reading.test_metadata import FakeBatch, fake_batch
 
 ID = StructField("id", LongType())
 NAME = StructField("name", StringType())

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from tests.unit.source.fake_cluster import stream_options, world
 from tests.unit.source.fake_spark import KNOWS_LIMITS, PROTOCOLS, Query
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.sql.implicit_casts import is_cast_by_itself
+from pyspark_upsert_kafka.sql.frames import is_cast_by_itself
 
 
 @pytest.mark.parametrize(

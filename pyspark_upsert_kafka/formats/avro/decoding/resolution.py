@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding.names import columns_of_fields
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     Node,
     Plan,
@@ -24,7 +23,12 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
 from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
 from pyspark_upsert_kafka.formats.avro.decoding.skip import Skipper
 from pyspark_upsert_kafka.formats.avro.decoding.type_mapping import alike, leaf_node, null_node
-from pyspark_upsert_kafka.formats.avro.decoding.unions import NULL, matching_branch, union_node
+from pyspark_upsert_kafka.formats.avro.decoding.unions import (
+    NULL,
+    columns_of_fields,
+    matching_branch,
+    union_node,
+)
 from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.errors import field_label, mismatch, type_label
 from pyspark_upsert_kafka.formats.avro.model import (

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.avro.decoding.constants import added_by_item
-from pyspark_upsert_kafka.formats.avro.decoding.datum import Datum
-from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Read
+from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Datum, Read
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     MOST_EMPTY,
     Node,

@@ -11,7 +11,6 @@ from typing import TypeAlias, TypeVar
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding.names import unqualified
 from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     BytesNode,
     EnumNode,
@@ -20,6 +19,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
     NumberNode,
     Scale,
 )
+from pyspark_upsert_kafka.formats.avro.decoding.unions import unqualified
 from pyspark_upsert_kafka.formats.avro.errors import field_label, mismatch, type_label, unresolved
 from pyspark_upsert_kafka.formats.avro.model import (
     Array,

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.encoding import nested
-from pyspark_upsert_kafka.formats.avro.encoding.matching import columns_by_field
+from pyspark_upsert_kafka.formats.avro.encoding.nested import columns_by_field
 from pyspark_upsert_kafka.formats.avro.encoding.type_mapping import Timestamps, Writer, leaf_writer
 from pyspark_upsert_kafka.formats.avro.errors import type_label
 from pyspark_upsert_kafka.formats.avro.model import (

@@ -10,13 +10,13 @@ import pytest
 
 from pyspark_upsert_kafka.cli.show.live_rows import LastRows, LiveRows, TableRows
 from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.offsets import TopicPartition
 from pyspark_upsert_kafka.core.options import read_options
-from pyspark_upsert_kafka.core.spark_ddl import spark_columns
-from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.rows import Rows
+from pyspark_upsert_kafka.source.reading.rows import Rows
 from tests.table_options import table_options
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -14,15 +14,16 @@ from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.murmur2 import partition_of
-from pyspark_upsert_kafka.core.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.options import read_options
-from pyspark_upsert_kafka.core.spark_ddl import spark_columns
-from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source import observer, task
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.planning import observer
+from pyspark_upsert_kafka.source.reading import task
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, world
 

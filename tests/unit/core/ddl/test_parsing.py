@@ -219,7 +219,8 @@ def test_the_parser_is_loaded_when_a_statement_is_read() -> None:
 import sys
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.options import read_options, write_options
-from pyspark_upsert_kafka.source import batch, stream
+from pyspark_upsert_kafka.source.planning import batch
+from pyspark_upsert_kafka.source.planning import stream
 from pyspark_upsert_kafka.sink import writer
 from pyspark_upsert_kafka.core.ddl import table_definition
 print("sqlglot" in sys.modules)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.markers import Call
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.markers import Call
 from pyspark_upsert_kafka.core.options import (
     OPTIONS,
     SECTIONS,
@@ -30,8 +30,8 @@ from pyspark_upsert_kafka.core.options import (
     text,
     write_options,
 )
-from pyspark_upsert_kafka.core.properties import Properties
-from pyspark_upsert_kafka.core.secrecy import masked
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.secrets.masking import masked
 from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.options import OPTIONS, read_options, write_options
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
-from pyspark_upsert_kafka.formats.raw.charset import UTF_8, charset
+from pyspark_upsert_kafka.formats.raw.values import UTF_8, charset
 from pyspark_upsert_kafka.registry.access import addresses
 from tests.table_options import table_options
 

@@ -22,12 +22,12 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
 from pyspark_upsert_kafka.formats.avro.decoding.plan import MOST_EMPTY
-from pyspark_upsert_kafka.formats.avro.longs import long
+from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
-from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.task import in_parts
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.task import in_parts
 from tests.unit.formats.avro.codecs import columns_of, datum_decoder, datum_encoder
 from tests.unit.formats.avro.corpus import written
 from tests.unit.formats.json.codecs import batch

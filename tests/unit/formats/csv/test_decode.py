@@ -32,13 +32,15 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.csv import FORMAT
-from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
+from pyspark_upsert_kafka.formats.csv.column_path import (
+    compile_column_path,
+    compile_vectorised_path,
+)
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
-from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
 from tests.unit.formats.csv.codecs import decoder, exactly, read, read_rows, spec
 from tests.unit.formats.json.codecs import batch, columns, required
 from tests.unit.formats.listed import Listed

@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.csv.column_path import compile_column_path
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.formats.csv.column_path import (
+    compile_column_path,
+    compile_vectorised_path,
+)
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
-from pyspark_upsert_kafka.formats.csv.vectorised_path import compile_vectorised_path
 from tests.unit.formats.csv.codecs import decoder, encoder, exactly, spec
 from tests.unit.formats.csv.corpus import FIELDS, dialects, messages, schemas
 from tests.unit.formats.json.codecs import batch, columns, seen

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 from kafka import errors as kafka_errors
 
-from pyspark_upsert_kafka.core.offsets import Range
-from pyspark_upsert_kafka.kafka.client_errors import ClientErrors
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.kafka_python import fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
-from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
-from pyspark_upsert_kafka.kafka.timeouts import ReadWaits
+from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 
 RANGE = Range("t", 0, 0, 10)
 

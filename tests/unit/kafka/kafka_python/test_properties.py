@@ -9,11 +9,12 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from pyspark_upsert_kafka.core import warning as warning_module
-from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.kafka_python import installed, producer_config
+from pyspark_upsert_kafka.kafka.kafka_python import installed
+from pyspark_upsert_kafka.kafka.kafka_python import producer as producer_config
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, open_client
 
 ADAPTER = "pyspark_upsert_kafka.kafka.kafka_python."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Kind
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import valid_offset
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import (
 )
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
-from pyspark_upsert_kafka.kafka.messages import octets
+from pyspark_upsert_kafka.kafka.sending.messages import octets
 
 values = st.lists(st.none() | st.binary(max_size=3), max_size=20)
 

@@ -7,7 +7,7 @@ import pytest
 
 from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.properties import Properties
+from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 

@@ -1,0 +1,236 @@
+"""Markers: what a transaction of an exactly-once sink leaves, by which a task that runs again knows that it is done.
+
+A marker is an offset that the transaction itself commits, for a group with the name of its transactional id
+(``<prefix>-<query>-<call>-<task>``), on partition 0 of the sink's first topic. The offset is the number of
+the micro-batch and one more; its metadata says how many tasks the batch has, what it holds, and which call of
+`upsert_sink` wrote to which topics as which sink. Before any task starts, the driver commits the same under
+``<prefix>-<query>-<call>-plan``, and when that was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from pyspark_upsert_kafka.core.delivery import marker_messages as said
+from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
+
+_LONGEST_TOPICS = 1000
+"""Brokers take 4096 bytes of metadata (``offset.metadata.max.bytes``)."""
+
+
+@dataclass(frozen=True)
+class GroupOffset:
+    """An offset that a consumer group has committed.
+
+    Args:
+        topic: The topic.
+        partition: The partition.
+        offset: The offset.
+        metadata: The text that was committed with it.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of `upsert_sink` in a micro-batch of a query.
+
+    Args:
+        prefix: ``sink.transactional-id-prefix``.
+        query: Id of the query, which survives restarts.
+        number: Which call within the batch with this prefix it is, from 0.
+        batch: Number of the micro-batch.
+        tasks: How many tasks write it.
+        topics: Topics of the sink.
+        content: A digest of what the batch holds, the same when it runs again.
+        sink: A digest of what the sink is: its options and the columns of its rows; empty = not known.
+    """
+
+    prefix: str
+    query: str
+    number: int
+    batch: int
+    tasks: int
+    topics: tuple[str, ...]
+    content: str
+    sink: str = ""
+
+    def transactional_id(self, task: int) -> str:
+        """The transactional id of a task, and the group of its marker.
+
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").transactional_id(3)
+        'sink-7d0c-0-3'
+        """
+        return f"{self._name}-{task}"
+
+    @property
+    def plan_id(self) -> str:
+        """The transactional id of the driver, and the group of its marker.
+
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").plan_id
+        'sink-7d0c-0-plan'
+        """
+        return f"{self._name}-plan"
+
+    @property
+    def marker(self) -> GroupOffset:
+        """What each transaction of this call commits.
+
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t", "s"), "1f3b").marker.metadata
+        '{"tasks": 8, "call": 0, "content": "1f3b", "topic": "s;t"}'
+        """
+        about = {
+            "tasks": self.tasks, "call": self.number, "content": self.content, "topic": self.topics_text,
+            **({"sink": self.sink} if self.sink else {}),
+        }  # fmt: skip
+        return GroupOffset(min(self.topics), 0, self.batch + 1, json.dumps(about))
+
+    def plan_marker(self, now: float) -> GroupOffset:
+        """What the driver commits before the tasks start.
+
+        Args:
+            now: The time, in seconds since the epoch.
+        """
+        about = json.loads(self.marker.metadata)
+        return replace(self.marker, metadata=json.dumps({**about, "begun": int(now)}))
+
+    @property
+    def topics_text(self) -> str:
+        """The topics in a text that is short enough for a marker, in any order the same."""
+        text = ";".join(sorted(self.topics))
+        return text if len(text) <= _LONGEST_TOPICS else sha256(text.encode()).hexdigest()
+
+    def other_query(self, group: str) -> str | None:
+        """The id of another query that has written with this prefix, if this is the group of one of its plans.
+
+        >>> here, there = (f"{n}d0cf6a1-0000-4000-8000-000000000000" for n in (7, 8))
+        >>> call = Call("sink", here, 0, 12, 8, ("t",), "1f3b")
+        >>> call.other_query(f"sink-{there}-1-plan") == there, call.other_query(call.plan_id)
+        (True, None)
+        """
+        found = re.fullmatch(rf"{re.escape(self.prefix)}-([0-9a-f-]{{36}})-\d+-plan", group)
+        return found[1] if found and found[1] != self.query else None
+
+    @property
+    def _name(self) -> str:
+        return f"{self.prefix}-{self.query}-{self.number}"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is to be done before the tasks of a call start.
+
+    Args:
+        commits_plan: Whether the plan is to be committed; it is there already when the batch runs again.
+        fenced: Tasks of the batch before that this one does not have, whose late writers are to be fenced off.
+        warnings: What is to be told.
+        begun: When a batch that runs again was begun, in seconds since the epoch; None = it is a new one, or that is
+            not known.
+    """
+
+    commits_plan: bool
+    fenced: range = range(0)
+    warnings: tuple[str, ...] = ()
+    begun: int | None = None
+
+
+def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True) -> Preparation:
+    """What is to be done before the tasks start, as the marker of the last plan says.
+
+    Args:
+        call: The call that is to be written.
+        found: The marker; None = there is none.
+        may_begin: Whether the call can be told from those before it in its batch. One that cannot is only
+            finished, if an earlier version has begun it.
+
+    Raises:
+        CheckpointError: A newer batch was begun already, or this one with other rows.
+        OptionError: The batch was begun with another number of tasks or by another sink, calls before wrote to
+            other topics, or the call cannot be told from another one.
+    """
+    before = None if found is None else _read(call, found)
+    if before is not None and before.batch == call.batch:
+        return Preparation(commits_plan=False, begun=before.begun)
+    if not may_begin:
+        raise OptionError(said.like_another_call(call))
+    if before is None:
+        warnings = (said.no_marker(call),) if call.batch else ()
+        return Preparation(commits_plan=True, warnings=warnings)
+    return Preparation(commits_plan=True, fenced=range(call.tasks, max(before.tasks, call.tasks)))
+
+
+def is_written(call: Call, found: GroupOffset | None) -> bool:
+    """Whether a task has written this call already, as its marker says.
+
+    Args:
+        call: The call that is to be written.
+        found: The marker; None = there is none.
+
+    Raises:
+        CheckpointError: The task has written a newer batch already, or this one with other rows.
+        OptionError: It has written the batch as one of another number of tasks or of another sink, or calls before
+            wrote to other topics.
+    """
+    return found is not None and _read(call, found).batch == call.batch
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a marker says of the batch that was written."""
+
+    batch: int
+    tasks: int
+    content: str
+    sink: str
+    begun: int | None
+
+
+def _read(call: Call, found: GroupOffset) -> _Written:
+    """What a marker says: it is of the same call, of no newer batch, and of the same batch if it has its number."""
+    try:
+        about = json.loads(found.metadata)
+        topics = str(about["topic"])
+        # Earlier versions say neither which sink it was nor when.
+        sink, begun = str(about.get("sink", "")), about.get("begun")
+        written = _Written(
+            found.offset - 1,
+            int(about["tasks"]),
+            str(about["content"]),
+            sink,
+            None if begun is None else int(begun),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise CheckpointError(said.no_marker_of_ours(call, found.topic)) from None
+    if topics != call.topics_text:
+        raise OptionError(said.other_topics(call, topics))
+    if written.batch > call.batch:
+        raise CheckpointError(said.newer_batch(call, topics, written.batch))
+    if written.batch == call.batch:
+        _check_same(call, written)
+    return written
+
+
+def _check_same(call: Call, written: _Written) -> None:
+    """A batch that runs again is the same batch, written by the same sink."""
+    if written.content != call.content:
+        raise CheckpointError(said.another_batch(call))
+    if call.sink and written.sink and written.sink != call.sink:
+        raise OptionError(said.another_sink(call))
+    if written.tasks != call.tasks:
+        raise OptionError(said.other_tasks(call, written.tasks))
+
+
+def digest(*parts: str) -> str:
+    """A short text that differs when one of the parts does.
+
+    >>> digest("a", "b") == digest("ab"), len(digest("a"))
+    (False, 16)
+    """
+    return sha256(json.dumps(parts).encode()).hexdigest()[:16]

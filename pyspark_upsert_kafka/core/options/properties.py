@@ -1,0 +1,136 @@
+"""Options ``properties.*``: what the connector manages itself, and values that stay secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.secrets.masking import masked, refers, resolve
+
+PREFIX = "properties."
+
+_MANAGED = {
+    "key.serializer": "'key.format' decides how keys are written",
+    "value.serializer": "'value.format' decides how values are written",
+    "key.deserializer": "'key.format' decides how keys are read",
+    "value.deserializer": "'value.format' decides how values are read",
+    "enable.auto.commit": "offsets are kept in Spark's checkpoint",
+    "enable.auto.offset.store": "offsets are kept in Spark's checkpoint",
+    "partitioner": "keys are partitioned as the Java client does (murmur2)",
+    "partitioner.class": "keys are partitioned as the Java client does (murmur2)",
+    "transactional.id": "'sink.transactional-id-prefix' names transactions",
+    "enable.partition.eof": "the end of a range is found by the connector",
+    "interceptor.classes": "there is no JVM to load a class in",
+}
+
+_RESET = "auto.offset.reset"
+
+SPELLINGS = {
+    "auto.commit.enable": "enable.auto.commit",
+    "compression.codec": "compression.type",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "message.max.bytes": "max.request.size",
+    "message.send.max.retries": "retries",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "metadata.broker.list": "bootstrap.servers",
+    "queue.buffering.max.ms": "linger.ms",
+    "request.required.acks": "acks",
+    "sasl.mechanisms": "sasl.mechanism",
+    "socket.receive.buffer.bytes": "receive.buffer.bytes",
+    "socket.send.buffer.bytes": "send.buffer.bytes",
+}
+"""Librdkafka's other names of settings, and the Java client's, which stand for both from here on."""
+
+
+class Properties(Mapping[str, str]):
+    """The Kafka client's properties as given, without the prefix; its repr masks secrets.
+
+    Values may be references, ``${env:NAME}`` and ``${file:/path:key}`` (KIP-297), which only
+    `resolved` looks up: so a plan holds the reference and never the secret.
+
+    >>> Properties({"sasl.password": "s3cret", "linger.ms": "5"})
+    Properties({'linger.ms': '5', 'sasl.password': '***'})
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = dict(sorted(given.items()))
+
+    def __getitem__(self, name: str) -> str:
+        return self._given[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._given.items()))
+
+    def __repr__(self) -> str:
+        return f"Properties({masked(self._given)})"
+
+    def literal(self) -> dict[str, str]:
+        """The properties without those that hold a reference."""
+        return {name: value for name, value in self.items() if not refers(value)}
+
+    def resolved(self) -> Properties:
+        """The properties with every reference replaced by what it refers to.
+
+        Raises:
+            OptionError: An environment variable, a file or a key in it does not exist.
+        """
+        return Properties({name: resolve(PREFIX + name, value) for name, value in self.items()})
+
+
+def one_spelling(given: Mapping[str, str]) -> dict[str, str]:
+    """Options with each property under one of its names.
+
+    Raises:
+        OptionError: A property is given under two names with different values.
+
+    >>> one_spelling({"topic": "t", "properties.request.required.acks": "1"})
+    {'topic': 't', 'properties.acks': '1'}
+    """
+    spelt: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for given_name, value in given.items():
+        bare = given_name.removeprefix(PREFIX)
+        is_alias = bare != given_name and bare in SPELLINGS
+        name = PREFIX + SPELLINGS[bare] if is_alias else given_name
+        if spelt.setdefault(name, value).strip() != value.strip():
+            raise OptionError(
+                f"Options '{names[name]}' and '{given_name}' are two names of one setting, and have "
+                "different values: leave one out."
+            )
+        names.setdefault(name, given_name)
+    return spelt
+
+
+def client_properties(given: Mapping[str, str], *, group_start: bool) -> Properties:
+    """The ``properties.*`` among the options, checked for what the connector manages itself.
+
+    ``auto.offset.reset`` is not among them: the connector asks for group offsets itself, and a reader
+    whose offsets are gone must never be moved by the client.
+
+    Args:
+        given: All options, names in lower case.
+        group_start: Whether the query starts at group offsets, where ``auto.offset.reset`` counts.
+
+    Raises:
+        OptionError: The user has no say in a property.
+    """
+    properties = {
+        name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)
+    }
+    for name, reason in _MANAGED.items():
+        if name in properties:
+            raise OptionError(f"Option '{PREFIX}{name}' cannot be set: {reason}.")
+    if properties.pop(_RESET, None) is not None and not group_start:
+        raise OptionError(
+            f"Option '{PREFIX}{_RESET}' has a meaning only with 'scan.startup.mode' = "
+            "'group-offsets'; otherwise 'scan.startup.mode' says where to start."
+        )
+    return Properties(properties)

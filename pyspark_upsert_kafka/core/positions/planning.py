@@ -1,0 +1,178 @@
+"""Who reads what: pure functions from positions to positions and ranges."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import (
+    Positions,
+    Range,
+    Share,
+    StreamOffset,
+    TopicPartition,
+)
+
+
+def view_lifetime_s(partitions: int) -> float:
+    """How long a view of so many partitions is used before another is requested.
+
+    >>> view_lifetime_s(10), view_lifetime_s(1000)
+    (0.2, 2.0)
+    """
+    return max(0.2, partitions * 0.002)
+
+
+def with_new_partitions(offset: StreamOffset, view: ClusterView) -> StreamOffset:
+    """The offset with every partition that it did not know: it begins at its earliest offset."""
+    new = {tp: bounds.earliest for tp, bounds in view.bounds.items() if tp not in offset.positions}
+    return replace(offset, positions={**offset.positions, **new}, begins={**offset.begins, **new})
+
+
+def advanced(
+    offset: StreamOffset,
+    view: ClusterView,
+    *,
+    max_offsets: int | None = None,
+    target: Positions | None = None,
+) -> StreamOffset:
+    """How far the next batch reads.
+
+    Args:
+        offset: Where reading is now, its ``begins`` those of partitions new in this batch.
+        view: What the broker has.
+        max_offsets: At most about so many offsets, shared among partitions by backlog.
+        target: Nothing past these positions (``availableNow``); partitions that it does not name
+            wait.
+    """
+    caps = [cap for cap in (view.latest, target, offset.stop) if cap is not None]
+    ends = {
+        tp: max(at, min(cap.get(tp, at) for cap in caps)) for tp, at in offset.positions.items()
+    }
+    if max_offsets is not None:
+        ends = rate_limited(offset.positions, ends, max_offsets)
+    return replace(offset, positions=ends, topic_ids=known_ids(ends, offset, view))
+
+
+def known_ids(positions: Positions, offset: StreamOffset, view: ClusterView) -> dict[str, str]:
+    """The ids of these topics: as the broker says, or as was known where it says nothing."""
+    topics = {tp.topic for tp in positions}
+    return {topic: view.topic_ids.get(topic) or offset.topic_ids.get(topic, "") for topic in topics}
+
+
+def backlog(start: Positions, end: Positions) -> int:
+    """How many offsets lie between two positions."""
+    return sum(max(0, at - start.get(tp, at)) for tp, at in end.items())
+
+
+def rate_limited(start: Positions, end: Positions, limit: int) -> dict[TopicPartition, int]:
+    """At most about ``limit`` offsets, shared among partitions in proportion to their backlog.
+
+    A partition with anything to read gets at least one, so a lone message is never starved: the rule
+    of Spark's ``KafkaMicroBatchStream.rateLimit``.
+
+    >>> a, b = TopicPartition("t", 0), TopicPartition("t", 1)
+    >>> rate_limited({a: 0, b: 0}, {a: 100, b: 1}, 10) == {a: 9, b: 1}
+    True
+    """
+    total = backlog(start, end)
+    if total <= limit:
+        return dict(end)
+    limited = {}
+    for tp, stop in end.items():
+        begin = start.get(tp, stop)
+        share = max(1, limit * (stop - begin) // total)
+        limited[tp] = min(stop, begin + share)
+    return limited
+
+
+def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
+    """The ranges, cut into at least ``min_partitions`` pieces while pieces hold an offset each.
+
+    The largest piece is always cut first, as evenly as offsets allow.
+
+    >>> [(r.begin, r.end) for r in split([Range("t", 0, 0, 10)], 3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    counts = _piece_counts(ranges, min_partitions)
+    return [
+        piece
+        for range_, count in zip(ranges, counts, strict=True)
+        for piece in _pieces(range_, count)
+    ]
+
+
+def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
+    """The ranges of a snapshot, each read by several tasks that share its keys: at least ``min_partitions`` in all.
+
+    >>> [r.share for r in shared([Range("t", 0, 0, 10)], 2)]
+    [Share(index=0, count=2, ranges=1, offsets=10), Share(index=1, count=2, ranges=1, offsets=10)]
+    """
+    counts = _piece_counts(ranges, min_partitions)
+    offsets = sum(range_.size for range_ in ranges)
+    return [
+        replace(range_, share=Share(index, count, len(ranges), offsets))
+        for range_, count in zip(ranges, counts, strict=True)
+        for index in range(count)
+    ]
+
+
+def tasks_to_share(range_: Range, count: int) -> int:
+    """How many tasks a snapshot must have for so many of them to share the keys of this range, one of a plan of `shared`.
+
+    The largest piece is cut first, so another range has about as many pieces for its size.
+
+    >>> few, many = shared([Range("t", 0, 0, 10), Range("t", 1, 0, 1000)], None)
+    >>> tasks_to_share(few, 3)
+    204
+    >>> sum(piece.partition == 0 for piece in shared([few, many], 204)) >= 3
+    True
+    """
+    share = range_.share or Share(0, 1, 1, range_.size)
+    others = share.offsets - range_.size
+    return count + math.ceil(others * (count - 1) / range_.size) + share.ranges - 1
+
+
+def spread(ranges: Sequence[Range], tasks: int | None) -> list[tuple[Range, ...]]:
+    """Which ranges each task reads, one after another: one range, or with fewer tasks several.
+
+    The largest range goes first, each to the task that has the least so far.
+
+    >>> a, b, c = (Range("t", number, 0, size) for number, size in enumerate((5, 9, 3)))
+    >>> spread([a, b, c], 2) == [(a, c), (b,)]
+    True
+    """
+    if tasks is None or len(ranges) <= tasks:
+        return [(range_,) for range_ in ranges]
+    shares: list[list[int]] = [[] for _ in range(tasks)]
+    least = [(0, task) for task in range(tasks)]
+    for index in sorted(range(len(ranges)), key=lambda index: -ranges[index].size):
+        size, task = heapq.heappop(least)
+        shares[task].append(index)
+        heapq.heappush(least, (size + ranges[index].size, task))
+    return [
+        tuple(ranges[index] for index in sorted(share)) for share in sorted(map(sorted, shares))
+    ]
+
+
+def _piece_counts(ranges: Sequence[Range], least: int | None) -> list[int]:
+    """Into how many pieces each range is cut."""
+    counts = [1] * len(ranges)
+    largest = [(-float(range_.size), index) for index, range_ in enumerate(ranges)]
+    heapq.heapify(largest)
+    for _ in range((least or 0) - len(ranges)):
+        if not largest or -largest[0][0] <= 1:
+            break
+        _, index = heapq.heappop(largest)
+        counts[index] += 1
+        heapq.heappush(largest, (-ranges[index].size / counts[index], index))
+    return counts
+
+
+def _pieces(range_: Range, count: int) -> list[Range]:
+    cuts = [range_.begin + range_.size * number // count for number in range(count + 1)]
+    return [replace(range_, begin=begin, end=end) for begin, end in pairwise(cuts)]

@@ -1,0 +1,172 @@
+"""What Spark's progress of a streaming query says about our sources.
+
+Spark reports a query's progress as JSON (``StreamingQueryProgress.json``), the same in a classic session and over Spark
+Connect. Of a Python source it has three offsets, whose form is ours (`core.offsets`), and the number of rows. The latest
+offset is the only one that no checkpoint keeps, so it carries one word more: what becomes of bad messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.positions.offsets import (
+    Positions,
+    StreamOffset,
+    TopicPartition,
+    stream_offset,
+)
+
+BadMessages = Literal["fail", "column", "skip"]
+"""What becomes of a bad message: the query fails, it is a row with ``_error``, or it is left out."""
+
+_BAD_MESSAGES = "bad_messages"
+"""The name in the latest offset, and that of a metric which a query observes."""
+
+_MS = 1000
+
+
+def bad_messages(options: ReadOptions) -> BadMessages:
+    """What becomes of bad messages, those that a format skips by ``ignore-parse-errors`` included."""
+    formats = (options.table.key_format, options.table.value_format)
+    skips = any(each and dict(each.options).get("ignore-parse-errors") for each in formats)
+    mode = options.error_mode
+    return mode if mode in ("fail", "column") and not skips else "skip"
+
+
+def latest_offset(latest: StreamOffset, bad: BadMessages) -> dict[str, Any]:
+    """What a source reports as its latest offset."""
+    return {**latest.to_json(), _BAD_MESSAGES: bad}
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """What a micro-batch read of one source.
+
+    Args:
+        positions: Per partition, the next offset to read after this batch.
+        lag: Per partition, how many offsets there were beyond that when the batch was planned (of a bounded stream: up
+            to its end); None = not known: the partition is new or gone, the batch runs again after a restart, or Spark is
+            older than 4.2.
+        rows: How many rows Spark took from the source; what is read twice counts twice.
+        rows_per_second: Rows by the whole duration of the batch, as Spark computes it; None = not known.
+        bad_messages: How many messages could not be decoded; None = not known.
+    """
+
+    positions: Positions
+    lag: Mapping[TopicPartition, int | None]
+    rows: int
+    rows_per_second: float | None
+    bad_messages: int | None
+
+    @property
+    def total_lag(self) -> int | None:
+        """The lag of all partitions together; None = that of some partition is not known."""
+        known = [lag for lag in self.lag.values() if lag is not None]
+        return sum(known) if len(known) == len(self.lag) else None
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics, sorted."""
+        return sorted({tp.topic for tp in self.lag})
+
+
+@dataclass(frozen=True)
+class QueryBatch:
+    """What a micro-batch of a query read of our sources.
+
+    Args:
+        query_id: The query's id, which a restart keeps.
+        name: The query's name; without one its id.
+        number: The number of the batch.
+        seconds: How long it took.
+        sources: Our sources, in the order of the query; others are left out.
+    """
+
+    query_id: str
+    name: str
+    number: int
+    seconds: float
+    sources: tuple[SourceBatch, ...]
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        read = "; ".join(map(_line, self.sources))
+        return f"{self.name}, batch {self.number} ({self.seconds:.1f} s): {read}"
+
+
+def query_batch(progress: Mapping[str, Any]) -> QueryBatch:
+    """What a query's progress says, given as Spark's JSON.
+
+    Raises:
+        CheckpointError: The offsets are of a later version of this package (on a Spark Connect server).
+    """
+    ours = [source for source in progress["sources"] if _is_ours(source["endOffset"])]
+    # One count can be that of one source only.
+    unsure = [source for source in ours if _reported_bad(source) != "fail"]
+    observed = _observed(progress) if len(unsure) == 1 else None
+    return QueryBatch(
+        query_id=progress["id"],
+        name=progress.get("name") or progress["id"],
+        number=progress["batchId"],
+        seconds=progress["batchDuration"] / _MS,
+        sources=tuple(_source_batch(source, observed) for source in ours),
+    )
+
+
+def _is_ours(offset: object) -> bool:
+    """Whether an offset has the form of `StreamOffset.to_json`."""
+    if not isinstance(offset, dict) or "version" not in offset:
+        return False
+    topics = offset.get("topics")
+    return isinstance(topics, dict) and all(
+        isinstance(block, dict) and {"id", "positions"} <= block.keys() for block in topics.values()
+    )
+
+
+def _source_batch(source: Mapping[str, Any], observed: int | None) -> SourceBatch:
+    end = stream_offset(source["endOffset"]) or StreamOffset({})
+    latest = stream_offset(source["latestOffset"])
+    return SourceBatch(
+        positions=end.positions,
+        lag=_lag(end, {} if latest is None else latest.positions),
+        rows=source["numInputRows"],
+        rows_per_second=source.get("processedRowsPerSecond"),
+        bad_messages=0 if _reported_bad(source) == "fail" else observed,
+    )
+
+
+def _lag(end: StreamOffset, latest: Positions) -> dict[TopicPartition, int | None]:
+    if end.stop is not None:  # it reads no new partition, and nothing past its end
+        latest = {tp: min(latest[tp], at) for tp, at in end.stop.items() if tp in latest}
+    return {
+        tp: max(0, latest[tp] - end.positions[tp]) if tp in latest and tp in end.positions else None
+        for tp in sorted({*end.positions, *latest})
+    }
+
+
+def _reported_bad(source: Mapping[str, Any]) -> BadMessages | None:
+    """What the source says of bad messages; None = Spark does not report it: before 4.2, and of a batch that runs again."""
+    reported: BadMessages | None = (source["latestOffset"] or {}).get(_BAD_MESSAGES)
+    return reported
+
+
+def _observed(progress: Mapping[str, Any]) -> int | None:
+    """The metric ``bad_messages`` that the query observes; None = it observes none, or it is no whole number."""
+    metrics = progress.get("observedMetrics", {}).values()
+    counts = [count for each in metrics if each and (count := each.get(_BAD_MESSAGES)) is not None]
+    return sum(counts) if counts and all(type(count) is int for count in counts) else None
+
+
+def _line(source: SourceBatch) -> str:
+    first, *others = source.topics or ["no topic"]
+    more = f" and {len(others)} more" if others else ""
+    speed = "" if source.rows_per_second is None else f", {source.rows_per_second:,.0f}/s"
+    lag, bad = _number(source.total_lag), _number(source.bad_messages)
+    return f"{first}{more} {source.rows:,} rows{speed}, lag {lag}, bad {bad}"
+
+
+def _number(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"

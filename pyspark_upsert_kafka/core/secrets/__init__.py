@@ -1,0 +1,1 @@
+"""What must not be shown, and where it comes from: references, masks, key stores.."""

@@ -1,0 +1,251 @@
+"""The table: which columns are physical, which make the key, which the value, which are metadata.
+
+The rules of prefix (``key.fields-prefix``), include (``value.fields-include``) and NOT NULL stand here
+and nowhere else. They are those of Flink's ``KafkaConnectorOptionsUtil`` and
+``DynamicKafkaDeserializationSchema``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql.types import AtomicType, StructField, StructType, TimestampNTZType, VariantType
+
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.table.declared import (
+    as_declared,
+    in_declared_order,
+    local_times,
+    without_virtual,
+)
+from pyspark_upsert_kafka.core.table.metadata import (
+    CHANGE_TYPE,
+    ERROR,
+    METADATA,
+    MetadataColumn,
+    metadata_columns,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table by what they are.
+
+    Args:
+        schema: All columns, as the user gave them.
+        physical: Columns of the row.
+        key: Columns of the message key, in its order, under their names in the table.
+        value: Columns of the message value, in its order.
+        metadata: Columns that show or set metadata of the message.
+        key_prefix: What to strip from key columns for their names in the message key.
+        is_keyed: Whether the key is a primary key; an append source reads columns of it at most.
+        declared: The columns that a DDL declares; None = there is none.
+        local_times: Columns without a zone in the messages that are TIMESTAMP in the schema, in the session's
+            zone: Spark has no watermarks of others.
+    """
+
+    schema: StructType
+    physical: tuple[StructField, ...]
+    key: tuple[StructField, ...]
+    value: tuple[StructField, ...]
+    metadata: tuple[MetadataColumn, ...]
+    key_prefix: str = ""
+    is_keyed: bool = True
+    declared: StructType | None = None
+    local_times: frozenset[str] = frozenset()
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The primary-key columns, as the table names them."""
+        return tuple(field.name for field in self.key)
+
+    @property
+    def declared_not_null(self) -> frozenset[str]:
+        """Columns that a DDL declares NOT NULL."""
+        return frozenset(field.name for field in self.declared or () if not field.nullable)
+
+    @property
+    def key_message(self) -> StructType:
+        """The message key's columns, under their names in the message."""
+        return StructType(
+            [
+                StructField(
+                    field.name.removeprefix(self.key_prefix), field.dataType, field.nullable
+                )
+                for field in self.key
+            ]
+        )
+
+    @property
+    def value_message(self) -> StructType:
+        """The message value's columns."""
+        return StructType(list(self.value))
+
+    def required(self, side: Literal["key", "value"]) -> frozenset[str]:
+        """Columns that are never null, under their names in the message key or value.
+
+        They are those of the primary key, or in a table without one those that are NOT NULL, and those that a
+        DDL declares so: where it does, Flink writes them as such.
+        """
+        if not self.is_keyed:
+            columns = self.key_message if side == "key" else self.value
+            return frozenset(field.name for field in columns if not field.nullable)
+        if side == "key":
+            return frozenset(self.key_message.names)
+        return self.declared_not_null.union(self.key_names)
+
+    def metadata_column(self, key: str) -> MetadataColumn | None:
+        """The first column for that metadata key."""
+        return next((column for column in self.metadata if column.key == key), None)
+
+
+def table_to_read(schema: StructType, options: ReadOptions) -> Table:
+    """The table that a reader shows.
+
+    Raises:
+        SchemaError: Columns, key or types do not fit.
+        OptionError: An option contradicts the columns.
+    """
+    is_keyed = options.mode != "append"
+    table = _table(schema, options.table, reading=True, is_keyed=is_keyed)
+    changes = table.metadata_column(CHANGE_TYPE)
+    if options.mode == "append" and changes is not None:
+        raise SchemaError(
+            f"'read.mode' = 'append' knows no changes: leave out the column {changes.name!r}."
+        )
+    if options.mode == "changelog" and options.emit_deletes and changes is None:
+        raise SchemaError(
+            "A changelog shows deletes by its change column, and the schema has none: add the column "
+            "'_change_type STRING', or leave deletes out with 'scan.deletes' = 'drop'."
+        )
+    if options.error_mode == "column" and table.metadata_column(ERROR) is None:
+        raise SchemaError(
+            "'error-handling.mode' = 'column' needs the column '_error STRUCT<stage: STRING, "
+            "message: STRING, key: BINARY, value: BINARY>' in the schema."
+        )
+    check_not_null(table, options)
+    return table
+
+
+def table_to_write(schema: StructType, options: WriteOptions) -> Table:
+    """The table that a sink writes, from the columns of the DataFrame.
+
+    Raises:
+        SchemaError: Columns, key or types do not fit.
+        OptionError: An option contradicts the columns.
+    """
+    table = _table(as_declared(schema, options.table), options.table, reading=False)
+    topics = options.table.topics.names
+    counts = Counter(column.key for column in table.metadata if METADATA[column.key].writable)
+    if len(topics) == 1:
+        del counts["topic"]  # there is nothing to choose
+    if counts["headers"] and counts["header-list"]:
+        raise SchemaError(
+            "The writable metadata is ambiguous. Please use either metadata key 'headers' or "
+            "'header-list'."
+        )
+    for key, count in counts.items():
+        if count > 1:
+            raise SchemaError(f"The writable metadata is ambiguous: {count} columns set {key!r}.")
+    if len(topics) > 1 and not counts["topic"]:
+        raise SchemaError(
+            f"The topic of a row is not known: option 'topic' lists {', '.join(topics)}, so the column "
+            "'_topic STRING' must choose among them."
+        )
+    return table
+
+
+def _table(
+    schema: StructType, options: TableOptions, *, reading: bool, is_keyed: bool = True
+) -> Table:
+    doubled = [
+        name for name, count in Counter(n.lower() for n in schema.names).items() if count > 1
+    ]
+    if doubled:
+        raise SchemaError(
+            f"The schema has the column {doubled[0]!r} more than once (the case of letters makes no "
+            "difference)."
+        )
+    metadata = metadata_columns(schema, _named(schema, options), reading=reading)
+    names = {column.name for column in metadata}
+    physical = tuple(field for field in schema if field.name not in names)
+    if options.declared is not None and not reading:
+        metadata = without_virtual(metadata, options.declared)
+        physical = in_declared_order(physical, options)
+    local = local_times(physical, options.declared)
+    physical = tuple(
+        StructField(each.name, TimestampNTZType(), each.nullable) if each.name in local else each
+        for each in physical
+    )
+    key = tuple(_key_column(name, physical, options.key_prefix) for name in options.primary_key)
+    value = physical if options.value_holds_key else tuple(f for f in physical if f not in key)
+    if not physical:
+        raise SchemaError("The schema has no physical column, only metadata.")
+    prefix, declared = options.key_prefix, options.declared
+    return Table(schema, physical, key, value, metadata, prefix, is_keyed, declared, local)
+
+
+def _named(schema: StructType, options: TableOptions) -> tuple[tuple[str, str], ...]:
+    """The options ``metadata.<column>``, but for those of a DDL whose column the schema leaves out."""
+    names = {name.lower() for name in schema.names}
+    declared = {name.lower() for name in options.declared.names} if options.declared else set()
+    return tuple(each for each in options.metadata if each[0] in names or each[0] not in declared)
+
+
+def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> StructField:
+    field = next((field for field in physical if field.name.lower() == name.lower()), None)
+    if field is None:
+        raise SchemaError(
+            f"Could not find the field '{name}' in the table schema for usage in the key format. A key "
+            "field must be a regular, physical column. The following columns can be selected in the "
+            f"'key.fields' option:\n[{', '.join(field.name for field in physical)}]\n"
+            "(Option 'primary-key' means the same.)"
+        )
+    if not isinstance(field.dataType, AtomicType) or isinstance(field.dataType, VariantType):
+        raise SchemaError(
+            f"Column {field.name!r} is part of the primary key and has the type "
+            f"{field.dataType.simpleString().upper()}; a key column must be of a simple type."
+        )
+    if not field.name.startswith(prefix):
+        raise OptionError(
+            f"All fields in 'key.fields' must be prefixed with '{prefix}' when option "
+            f"'key.fields-prefix' is set but field '{field.name}' is not prefixed. (Option "
+            "'primary-key' means the same as 'key.fields'.)"
+        )
+    if field.name == prefix:
+        raise OptionError(
+            f"Nothing is left of the name of column '{field.name}' without the prefix that option "
+            "'key.fields-prefix' strips in the message key."
+        )
+    return field
+
+
+def check_not_null(table: Table, options: ReadOptions) -> None:
+    """NOT NULL is a promise that Spark relies on; allow it only where it can be kept.
+
+    Raises:
+        SchemaError: A column promises what a reader cannot keep.
+    """
+    metadata = {column.name: column.key for column in table.metadata}
+    for field in table.schema:
+        if field.nullable:
+            continue
+        if options.error_mode == "column":
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL, but with 'error-handling.mode' = 'column' a row "
+                "with an error shows NULL in it. Make it nullable."
+            )
+        if options.mode == "changelog" and field.name not in table.key_names:
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL; in a changelog only primary-key columns may be, "
+                "since a delete has nothing else to show. Make it nullable."
+            )
+        key = metadata.get(field.name)
+        if key is not None and METADATA[key].nullable:
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL, but not every message has the metadata "
+                f"{key!r}. Make it nullable."
+            )

@@ -1,0 +1,126 @@
+"""Rows that are written to a table with a DDL: under the names, in the types and in the order that it declares."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.options import VIRTUAL, TableOptions
+from pyspark_upsert_kafka.core.table.metadata import MetadataColumn, metadata_columns
+
+_WIDENING: tuple[tuple[type[DataType], ...], ...] = (
+    (ByteType, ShortType, IntegerType, LongType),
+    (FloatType, DoubleType),
+)
+"""Each type holds every value of those before it."""
+
+
+def as_declared(rows: StructType, options: TableOptions) -> StructType:
+    """The columns of rows under their declared names and in their declared types, in the order of the rows.
+
+    Those that show or set metadata stay as they are, and without a DDL all do.
+
+    Raises:
+        SchemaError: A column is not declared, or has a type whose values the declared one cannot hold.
+    """
+    declared = options.declared
+    if declared is None:
+        return rows
+    metadata = _metadata_names(rows, options)
+    known = {field.name.lower(): field for field in declared}
+    columns = []
+    for field in rows:
+        wanted = field if field.name.lower() in metadata else known.get(field.name.lower())
+        if wanted is None:
+            raise SchemaError(
+                f"Column {field.name!r} is not in the DDL, whose columns are: {', '.join(declared.names)}. Leave it "
+                "out with drop."
+            )
+        if not (_holds(field.dataType, wanted.dataType) or _is_local_time(field, wanted)):
+            raise SchemaError(
+                f"Column {field.name!r} has the type {_shown(field.dataType)}, and in the DDL "
+                f"{_shown(wanted.dataType)}: cast it."
+            )
+        kind = field.dataType if _is_local_time(field, wanted) else wanted.dataType
+        columns.append(StructField(wanted.name, kind))
+    return StructType(columns)
+
+
+def without_virtual(
+    metadata: tuple[MetadataColumn, ...], declared: StructType
+) -> tuple[MetadataColumn, ...]:
+    """The metadata columns but for those that the DDL declares for reading only."""
+    virtual = {field.name.lower() for field in declared if field.metadata.get(VIRTUAL)}
+    return tuple(column for column in metadata if column.name.lower() not in virtual)
+
+
+def in_declared_order(
+    physical: tuple[StructField, ...], options: TableOptions
+) -> tuple[StructField, ...]:
+    """The physical columns in the order of the DDL; one that the rows have not is NULL in each of them.
+
+    Raises:
+        SchemaError: A column is missing that is NOT NULL, or part of the key.
+    """
+    declared = options.declared or StructType()
+    metadata = _metadata_names(declared, options)
+    given = {field.name: field for field in physical}
+    columns = [field for field in declared if field.name.lower() not in metadata]
+    key = {name.lower() for name in options.primary_key}
+    for field in columns:
+        if field.name not in given and (not field.nullable or field.name.lower() in key):
+            raise SchemaError(
+                f"Column {field.name!r} is NOT NULL in the DDL, or part of its key, and the rows have none."
+            )
+    return tuple(given.get(field.name, field) for field in columns)
+
+
+def local_times(physical: tuple[StructField, ...], declared: StructType | None) -> frozenset[str]:
+    """The columns that are TIMESTAMP, and in the messages without a zone."""
+    known = {field.name.lower(): field for field in declared or ()}
+    return frozenset(
+        field.name
+        for field in physical
+        if field.name.lower() in known and _is_local_time(field, known[field.name.lower()])
+    )
+
+
+def _is_local_time(field: StructField, declared: StructField) -> bool:
+    return isinstance(field.dataType, TimestampType) and isinstance(
+        declared.dataType, TimestampNTZType
+    )
+
+
+def _metadata_names(schema: StructType, options: TableOptions) -> set[str]:
+    """Those of the columns that show or set metadata, in lower case."""
+    columns = metadata_columns(schema, options.metadata, reading=False)
+    return {column.name.lower() for column in columns}
+
+
+def _holds(kind: DataType, wanted: DataType) -> bool:
+    if _without_not_null(kind) == _without_not_null(wanted):
+        return True
+    return any(
+        type(kind) in types and type(wanted) in types[types.index(type(kind)) :]
+        for types in _WIDENING
+    )
+
+
+def _without_not_null(kind: DataType) -> DataType:
+    return StructType([StructField("it", kind)]).toNullable()
+
+
+def _shown(kind: DataType) -> str:
+    return kind.simpleString().upper()

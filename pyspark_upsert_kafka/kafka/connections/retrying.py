@@ -1,0 +1,167 @@
+"""The one retry loop of requests to brokers, whichever client sends them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
+from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT, ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+
+T = TypeVar("T")
+
+_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 1.0
+"""Between attempts: the Java client's ``retry.backoff.ms`` and ``retry.backoff.max.ms``."""
+
+_CLIENTS = 4
+"""When nothing helps, so many clients share the time for all attempts."""
+
+_MIN_ATTEMPT_S = 0.1
+
+
+def _nothing(*_: object) -> object:
+    """For a client that keeps nothing from one attempt to the next."""
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """The retry loop for one client.
+
+    A client may keep for minutes what it once knew of leaders: so it looks them up anew before each
+    retry, and as a last resort it is replaced.
+
+    Args:
+        servers: The bootstrap servers, for errors.
+        timeouts: For one attempt and for all of them.
+        errors: What the client reports by itself.
+        raised: What an attempt may raise.
+        classify: What such an exception means for the next attempt.
+        refresh: Has the client look up leaders and brokers anew, within a timeout in seconds; true = a broker has
+            answered.
+        reopen: Has the next attempt open a new client.
+        hint: What to do when the port speaks another security protocol, to append to a sentence.
+        outage: How long brokers are waited for while none answers: that is no time of an attempt.
+    """
+
+    servers: str
+    timeouts: Timeouts
+    errors: ClientErrors
+    raised: tuple[type[Exception], ...]
+    classify: Callable[[Exception], Failure]
+    refresh: Callable[[float], object] = _nothing
+    reopen: Callable[[], object] = _nothing
+    hint: Callable[[], str] = lambda: ""
+    outage: Outage = field(default_factory=Outage)
+
+    def call(self, what: str, request: Callable[[float], T]) -> T:
+        """The answer to a request, which is sent again after a retriable error.
+
+        Args:
+            what: What is requested, to complete "could not".
+            request: Gets a timeout in seconds.
+
+        Raises:
+            BrokerError: No answer within the time for all attempts, or one that cannot change.
+            UnknownTopicError: A topic or partition is not known.
+        """
+        self.errors.clear()
+        opened = time.monotonic()
+        deadline = opened + self.timeouts.api_s
+        backoff_s = _BACKOFF_S
+        attempt = request
+        while True:
+            began = time.monotonic()
+            try:
+                return self._attempt(attempt, deadline)
+            except AttemptError as error:
+                failure = error.failure
+            self._raise_if_fatal(what, failure)
+            opened = self._reopen_if_useless(failure, opened)
+            time.sleep(max(0.0, min(backoff_s, deadline - time.monotonic())))
+            if self._is_in_outage(what, failure):
+                deadline += time.monotonic() - began
+            if time.monotonic() >= deadline:
+                raise self._no_answer(what, failure)
+            backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
+            attempt = self._refreshed(request)
+
+    def _attempt(self, request: Callable[[float], T], deadline: float) -> T:
+        """One attempt; raises AttemptError."""
+        left = deadline - time.monotonic()
+        try:
+            answer = request(max(_MIN_ATTEMPT_S, min(self.timeouts.request_s, left)))
+        except self.raised as error:
+            raise AttemptError(self.classify(error)) from error
+        self.errors.note_progress()
+        self.outage.end()
+        return answer
+
+    def _refreshed(self, request: Callable[[float], T]) -> Callable[[float], T]:
+        """The request by a client that has looked up leaders and brokers anew."""
+
+        def attempt(timeout: float) -> T:
+            has_answer = self.refresh(timeout)
+            try:
+                return request(timeout)
+            except self.raised as error:
+                failure = self.classify(error)
+                if has_answer and failure.kind is Kind.AWAY:  # one broker is, not all of them
+                    raise AttemptError(replace(failure, kind=Kind.RETRIABLE)) from error
+                raise
+
+        return attempt
+
+    def _is_in_outage(self, what: str, failure: Failure) -> bool:
+        """Whether no broker answers, and they are waited for.
+
+        Raises:
+            BrokerError: They have been waited for long enough.
+        """
+        if failure.kind is not Kind.AWAY:
+            self.outage.end()
+            return False
+        if not self.outage.limit_s:
+            return False
+        if self.outage.goes_on(self.servers, failure.text):
+            return True
+        raise BrokerError(
+            f"Could not {what}: no Kafka broker at {self.servers!r} has answered for {self.outage.limit_s:g} seconds, the "
+            f"time of 'scan.outage.timeout' ({failure.text}).{self.errors.describe()} A query that is started again goes "
+            "on from its checkpoint."
+        )
+
+    def _raise_if_fatal(self, what: str, failure: Failure) -> None:
+        if failure.kind is Kind.SECURITY:
+            self.errors.add(failure.text, security=True)
+        fatal = self.errors.fatal_error
+        if fatal is None and (failure.kind.is_retriable or failure.kind is Kind.SECURITY):
+            return
+        text = f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
+        if failure.kind is Kind.UNKNOWN_TOPIC:
+            raise UnknownTopicError(text)
+        advice = f"{self.hint()}{SECURITY_HINT}" if fatal else ""
+        raise BrokerError(text + advice, is_final=True)
+
+    def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
+        """Replaces a client that fails for long, or whose login failed; when the client was opened."""
+        now = time.monotonic()
+        # A client may repeat the result of its first login for ever.
+        if failure.kind is Kind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:
+            self.reopen()
+            return now
+        return opened
+
+    def _no_answer(self, what: str, failure: Failure) -> BrokerError:
+        seen = self.errors.describe()
+        return BrokerError(
+            f"Could not {what}: no Kafka broker at {self.servers!r} answered within "
+            f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''}{self.hint()} "
+            "Check 'properties.bootstrap.servers' and 'properties.security.protocol', and that the broker "
+            "runs and can be reached from here. Where a broker needs longer, raise "
+            "'properties.default.api.timeout.ms'."
+        )

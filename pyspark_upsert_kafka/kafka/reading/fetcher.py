@@ -1,0 +1,70 @@
+"""What a Kafka client does for a `RangeFetch`: the small interface that each adapter implements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+
+
+@dataclass
+class Fetched:
+    """What one poll has brought; an adapter fills it.
+
+    Args:
+        batch: The messages; without any, none arrived for a moment.
+        position: The next offset to fetch: after the messages and gaps.
+        size_bytes: The bytes of the messages' values.
+        is_out_of_range: Whether the broker says that it does not have the offset at the position.
+        fatal_error: Why the partition cannot be read, in the client's words; None = polling again may help.
+    """
+
+    batch: RawBatch
+    position: int
+    size_bytes: int = 0
+    is_out_of_range: bool = False
+    fatal_error: str | None = None
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether another poll could bring the next messages."""
+        return not self.is_out_of_range and self.fatal_error is None
+
+
+class Fetcher(Protocol):
+    """Fetches one partition from where it is told. It reports what the broker says, and concludes nothing."""
+
+    @property
+    def errors(self) -> ClientErrors:
+        """The errors that the client has reported since the fetcher was made."""
+
+    def seek(self, offset: int) -> None:
+        """Lets the next poll begin at this offset."""
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """The next messages, waiting a moment for them; errors that pass are retried.
+
+        Args:
+            position: Where the last seek or poll has come to.
+            end: Messages at and after this offset are left out.
+        """
+
+    def bounds(self) -> Bounds:
+        """The bounds of the partition as a broker knows them now.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+
+    def topic(self) -> TopicInfo | None:
+        """The topic as a broker knows it now; None = it does not exist.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+
+    def close(self) -> None:
+        """Ends fetching, so that the client can be used for another range."""

@@ -1,0 +1,80 @@
+"""Whether a topic is still the one for which a range was planned, by its id."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pyspark_upsert_kafka.core.errors import DataLossError
+from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.positions.data_loss import is_other_topic
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.reading.rechecking import confirmed_loss
+
+_RECENT_S = 1.0
+"""How new an answer must be for the comparison before the first message; the one after the last is always asked."""
+
+_MANY = 1000
+
+_confirmed: dict[tuple[str, str], tuple[str, float]] = {}
+"""Servers and topic -> its id and when a broker said so: many ranges of a topic are read in one moment."""
+
+
+class PlannedTopic:
+    """The topic for which a range was planned.
+
+    Ids are never used again: a topic that has its id after the last message had it all the time.
+
+    Args:
+        range_: The range; without an id neither the client nor the broker knows any.
+        servers: The bootstrap servers.
+        lookup: Gives the topic as a broker knows it now; None = it does not exist.
+    """
+
+    def __init__(self, range_: Range, servers: str, lookup: Callable[[], TopicInfo | None]) -> None:
+        self._range, self._key, self._lookup = range_, (servers, range_.topic), lookup
+
+    def loss_before(self) -> DataLossError | None:
+        """The loss when the topic is gone, or is another, before the first message is fetched.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+        id_, at = _confirmed.get(self._key, ("", 0.0))
+        if id_ == self._range.topic_id and time.monotonic() - at < _RECENT_S:
+            return None
+        return self.loss_after()
+
+    def loss_after(self) -> DataLossError | None:
+        """The same after the last message.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+        if not self._range.topic_id:
+            return None
+        loss = confirmed_loss(lambda: self.check(self._range.begin))
+        if loss is None:
+            if len(_confirmed) >= _MANY:
+                _confirmed.clear()
+            _confirmed[self._key] = self._range.topic_id, time.monotonic()
+        return loss
+
+    def check(self, wanted: int) -> DataLossError | None:
+        """The loss that one lookup shows; the broker that answers may be stale.
+
+        Args:
+            wanted: The offset to name.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+        range_ = self._range
+        topic = self._lookup()
+        if topic is None or range_.partition >= topic.partitions:
+            reason = "the topic was deleted while it was read"
+        elif is_other_topic(range_.topic_id, topic.id):
+            reason = "the topic was deleted and created again while it was read (its id is another)"
+        else:
+            return None
+        return DataLossError(range_.topic, range_.partition, wanted, None, reason)

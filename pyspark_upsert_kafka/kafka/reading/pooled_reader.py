@@ -1,0 +1,106 @@
+"""Reads ranges, whichever client is used: it is opened at the first range and kept for the next ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Generic, TypeVar
+
+from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits, message_timeout_s
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
+from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.reading.sizes import FetchSizes
+
+C = TypeVar("C")
+
+_SIZES = FetchSizes()
+
+
+class PooledReader(ABC, Generic[C]):
+    """Reads ranges, each with a client that nobody else uses meanwhile.
+
+    Args:
+        properties: The client's properties.
+        committed: Whether messages of open and aborted transactions stay unseen.
+        fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
+        details: What is taken out of messages beside key, value and offset.
+        outage_s: How long brokers that are all away are waited for.
+    """
+
+    _pool: Pool[C]
+
+    def __init__(
+        self,
+        properties: Properties,
+        *,
+        committed: bool,
+        fail_on_data_loss: bool,
+        details: frozenset[Detail],
+        outage_s: float,
+    ) -> None:
+        level = "read_committed" if committed else "read_uncommitted"
+        self._properties = Properties({**properties, "isolation.level": level})
+        self._committed, self._fail_on_data_loss = committed, fail_on_data_loss
+        self._details, self._outage_s = details, outage_s
+
+    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
+        """The messages of the range, in batches."""
+        properties = self._properties.resolved()
+        # Whoever reads no further leaves fetches under way, and the pool closes the client.
+        fetch_bytes = _SIZES.choose(range_, self._properties)
+        settings = (properties, fetch_bytes)
+        with self._pool.client(settings, partial(self._connect, fetch_bytes)) as client:
+            fetcher = self._fetcher(client, range_)
+            fetch = RangeFetch(
+                fetcher,
+                range_,
+                self._properties["bootstrap.servers"],
+                fail_on_data_loss=self._fail_on_data_loss,
+                waits=ReadWaits(message_timeout_s(properties), self._outage_s),
+            )
+            yield from fetch.batches(is_last=is_last)
+            fetcher.close()
+            if range_.size:
+                _SIZES.learn(range_, fetch.size_bytes)
+
+    def end(self, range_: Range) -> int:
+        """Where the partition of a range ends now; of a lost one, where that is no error, where the range ends."""
+        partition = TopicPartition(range_.topic, range_.partition)
+        with self._admin() as admin:
+            planned = PlannedTopic(range_, admin.servers, partial(_topic, admin, range_.topic))
+            loss = planned.loss_before()
+            if loss is None:
+                try:
+                    return admin.latest([partition], committed=self._committed)[partition]
+                except UnknownTopicError as error:  # the client tells no ids
+                    loss = DataLossError(*partition, range_.end, None, str(error))
+        if self._fail_on_data_loss:
+            raise loss
+        return range_.end
+
+    @abstractmethod
+    def _admin(self) -> AbstractContextManager[AdminRequests]:
+        """Lends an admin client."""
+
+    @abstractmethod
+    def _connect(self, fetch_bytes: int) -> C:
+        """Opens a client that fetches so many bytes at once."""
+
+    @abstractmethod
+    def _fetcher(self, client: C, range_: Range) -> Fetcher:
+        """Fetches the partition of a range with a client."""
+
+
+def _topic(admin: AdminRequests, name: str) -> TopicInfo | None:
+    return admin.existing([name]).get(name)

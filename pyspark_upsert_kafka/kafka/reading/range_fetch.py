@@ -1,0 +1,203 @@
+"""Fetches one range, whichever client is used: its position, lost data, and how long is waited."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
+from pyspark_upsert_kafka.core.positions.data_loss import RETENTION
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched, Fetcher
+from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.reading.rechecking import confirmed_loss, recheck_until_certain
+
+_LONG_S = 1.0
+"""No broker takes so long to say what a topic's id is."""
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class RangeFetch:
+    """Fetches one range, up to its end by position, since gaps are normal.
+
+    The topic's id is compared before the first message and after the last.
+
+    Args:
+        fetcher: Fetches the range's partition.
+        range_: What to fetch.
+        servers: The bootstrap servers, for errors.
+        fail_on_data_loss: Whether lost offsets are an error; else they are a warning.
+        waits: How long is waited.
+    """
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        range_: Range,
+        servers: str,
+        *,
+        fail_on_data_loss: bool,
+        waits: ReadWaits,
+    ) -> None:
+        self._fetcher, self._range, self._servers = fetcher, range_, servers
+        self._fail_on_data_loss, self._waits = fail_on_data_loss, waits
+        self._topic = PlannedTopic(range_, servers, fetcher.topic)
+        self._position = range_.begin
+        self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
+        self._lookup_error = ""
+        self.size_bytes = 0
+
+    def batches(self, *, is_last: bool = True) -> Iterator[RawBatch]:
+        """The messages of the range.
+
+        Args:
+            is_last: Whether the topic's id is compared after the last message; no later range of the topic does.
+
+        Raises:
+            DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
+            BrokerError: The broker refuses, or stays away.
+        """
+        if self._ends_with(self._topic.loss_before()):
+            return
+        self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
+        self._fetcher.seek(self._position)
+        while self._position < self._range.end:
+            fetched = self._poll()
+            if len(fetched.batch):
+                yield fetched.batch
+                # The time spent downstream is not ours.
+                self._arrived_at = self._progress_at = time.monotonic()
+            if fetched.fatal_error is not None:
+                raise BrokerError(f"{self._place()} cannot be read: {fetched.fatal_error}.")
+            if self._ends_with(self._loss_after(fetched)):
+                return
+        if is_last:
+            self._ends_with(self._topic.loss_after())
+
+    def _poll(self) -> Fetched:
+        fetched = self._fetcher.poll(self._position, self._range.end)
+        self.size_bytes += fetched.size_bytes
+        self._move_to(fetched.position)
+        return fetched
+
+    def _move_to(self, position: int) -> None:
+        if position > self._position:
+            self._position = position
+            self._arrived_at = self._progress_at = time.monotonic()
+
+    def _loss_after(self, fetched: Fetched) -> DataLossError | None:
+        loss = self._loss_out_of_range() if fetched.is_out_of_range else None
+        return self._loss_when_stalled() if loss is None else loss
+
+    def _ends_with(self, loss: DataLossError | None) -> bool:
+        """Raises or warns of a loss and skips what is lost; whether nothing remains of the range."""
+        if loss is None:
+            return False
+        if self._fail_on_data_loss:
+            raise loss
+        logger.warning("%s", loss)
+        if loss.earliest is None:
+            return True
+        self._skip_to(loss.earliest)
+        return False
+
+    def _skip_to(self, earliest: int) -> None:
+        """Continues at the earliest offset if that is ahead; else nothing remains of the range."""
+        self._move_to(earliest if earliest > self._position else self._range.end)
+        if self._position < self._range.end:
+            self._fetcher.seek(self._position)
+
+    def _loss_out_of_range(self) -> DataLossError | None:
+        """The loss when the broker says that it does not have the position; it may be stale."""
+        bounds = recheck_until_certain(self._bounds(), self._missing_offsets, self._bounds)
+        if bounds is not None and bounds.earliest > self._position:
+            return self._loss(bounds.earliest, RETENTION)
+        if bounds is not None and bounds.latest < self._position:
+            return self._truncation(bounds)
+        self._fetcher.seek(self._position)
+        return None
+
+    def _missing_offsets(self, bounds: Bounds | None) -> list[int]:
+        return [] if bounds is None or bounds.latest >= self._position else [self._position]
+
+    def _loss_when_stalled(self) -> DataLossError | None:
+        """The loss that explains why nothing has arrived for long.
+
+        Raises:
+            BrokerError: There is none, and waiting longer will not help.
+        """
+        now = time.monotonic()
+        if now - max(self._progress_at, self._checked_at) < timeouts.STALL_CHECK_S:
+            return None
+        loss = confirmed_loss(self._check_loss)
+        self._checked_at = time.monotonic()
+        if self._was_away(self._checked_at - now):
+            self._progress_at = self._checked_at
+        now = self._checked_at
+        waited_s, errors = now - self._progress_at, self._fetcher.errors
+        if loss is None and (errors.fatal_error is not None or waited_s > self._waits.message_s):
+            raise BrokerError(
+                f"{self._place()}: nothing arrived for {waited_s:.0f} seconds.{errors.describe()}"
+                f"{self._lookup_error}"
+            )
+        return loss
+
+    def _was_away(self, asked_s: float) -> bool:
+        """Whether brokers have answered after an outage: then messages are waited for anew.
+
+        Args:
+            asked_s: How long the answer took.
+        """
+        if self._lookup_error or asked_s < _LONG_S:
+            return False
+        return time.monotonic() - self._arrived_at < 2 * self._waits.outage_s
+
+    def _check_loss(self) -> DataLossError | None:
+        """What one check shows to be lost; no answer shows nothing."""
+        self._lookup_error = ""
+        try:
+            loss = self._topic.check(self._position)
+        except BrokerError as error:
+            if error.is_final:
+                raise BrokerError(f"{self._place()} cannot be read. {error}") from error
+            logger.info("The topic of %s is not known: %s", self._place(), error)
+            self._lookup_error = f" {error}"
+            return None
+        if loss is not None:
+            return loss
+        bounds = self._bounds()
+        if bounds is None or bounds.latest >= self._range.end:
+            return None
+        return self._truncation(bounds)
+
+    def _bounds(self) -> Bounds | None:
+        """What the broker has now; None = it does not answer."""
+        try:
+            return self._fetcher.bounds()
+        except BrokerError as error:
+            logger.info("The bounds of %s are not known: %s", self._place(), error)
+            return None
+
+    def _truncation(self, bounds: Bounds) -> DataLossError:
+        reason = (
+            f"the partition ends at offset {bounds.latest}, before offset {self._range.end} that was "
+            "planned; was the topic created again, or truncated?"
+        )
+        return self._loss(bounds.earliest, reason)
+
+    def _loss(self, earliest: int, reason: str) -> DataLossError:
+        range_ = self._range
+        return DataLossError(range_.topic, range_.partition, self._position, earliest, reason)
+
+    def _place(self) -> str:
+        range_ = self._range
+        return (
+            f"Topic {range_.topic!r}, partition {range_.partition}, offset {self._position} (reading "
+            f"{range_.begin} to {range_.end}) at {self._servers!r}"
+        )

@@ -1,0 +1,44 @@
+"""What a message that cannot be decoded looks like, where that tells of another format."""
+
+from __future__ import annotations
+
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+
+_WITHOUT_PREFIX = frozenset({"json", "csv", "avro", "protobuf"})
+"""Formats whose messages have no prefix of a schema registry."""
+
+_NOT_JSON = frozenset({"csv", "avro", "protobuf"})
+
+_PREFIX_BYTES = 5
+
+
+def with_format_hint(bad: BadMessage, data: bytes | None, format_: str) -> BadMessage:
+    """A bad message, with what its bytes look like behind the reason.
+
+    Args:
+        bad: The message.
+        data: The bytes of its key or value, whichever cannot be decoded.
+        format_: The format as which they were read.
+    """
+    hint = format_hint(data or b"", format_)
+    return BadMessage(bad.index, bad.stage, f"{bad.reason}{hint}") if hint else bad
+
+
+def format_hint(data: bytes, format_: str) -> str:
+    """What the bytes look like, as the end of a reason; empty when nothing tells.
+
+    >>> format_hint(b'{"id":1}', "avro")
+    "; it begins with '{', as JSON does"
+    >>> format_hint(b'{"id":1}', "json")
+    ''
+    """
+    if format_ in _WITHOUT_PREFIX and data[:1] == b"\0" and len(data) > _PREFIX_BYTES:
+        schema_id = int.from_bytes(data[1:_PREFIX_BYTES], "big")
+        return (
+            f"; it begins as with a schema registry, with a zero byte and perhaps the schema id {schema_id}: the formats "
+            "'avro-confluent', 'json-registry' and 'proto-registry' read that"
+        )
+    begin = data.lstrip()[:1]
+    if format_ in _NOT_JSON and begin in (b"{", b"["):
+        return f"; it begins with '{begin.decode()}', as JSON does"
+    return ""

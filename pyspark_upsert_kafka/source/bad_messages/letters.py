@@ -1,0 +1,197 @@
+"""Dead letters as the messages that they were, and which of them are worth writing back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark_upsert_kafka.core.options.parsers import topic_name
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.sending.messages import Headers
+from pyspark_upsert_kafka.source.bad_messages.dead_letters import ADDED, PREFIX
+
+_NO_TIMESTAMP = -1
+_MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1
+
+Identity = tuple[TopicPartition, int, int, bytes | None, bytes | None]
+"""Partition, offset, timestamp, key and value of a message."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message as it was before it became a dead letter.
+
+    Args:
+        at: Its topic and partition.
+        offset: Its offset.
+        timestamp: Its timestamp in ms since the epoch.
+        key: Its key.
+        value: Its value.
+        headers: Its headers.
+        sent: When it became a dead letter, in ms since the epoch.
+    """
+
+    at: TopicPartition
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    sent: int = 0
+
+    @property
+    def identity(self) -> Identity:
+        """What no other message has, not even one of a topic that was created again under the name."""
+        return self.at, self.offset, self.timestamp, self.key, self.value
+
+    def is_before(self, other: Letter) -> bool:
+        """Whether another letter of the key came later."""
+        if other.at != self.at:
+            if self.is_copied(other.value, other.headers):
+                # The copy has the time at which it was written, and the original may be from ahead of the clock.
+                return (other.sent, other.timestamp) > (self.sent, self.timestamp)
+            return other.timestamp > self.timestamp
+        if other.sent > self.sent and other.timestamp > self.timestamp:
+            return True  # with a smaller offset: the topic was created again between them
+        if other.sent < self.sent and other.timestamp < self.timestamp:
+            return False
+        return other.offset > self.offset
+
+    def is_copied(self, value: bytes | None, headers: Headers) -> bool:
+        """Whether another message of the key may be this one, written back."""
+        return value == self.value and list(headers) == list(self.headers)
+
+
+def letter(
+    key: bytes | None, value: bytes | None, headers: Headers, sent: int = 0
+) -> Letter | None:
+    """The message that a dead letter was; None = this is no dead letter, or none that the connector wrote.
+
+    >>> added = [("topic", b"t"), ("partition", b"0"), ("offset", b"7"), ("timestamp", b"1000"),
+    ...          ("stage", b"value"), ("message", b"no JSON")]
+    >>> headers = [("trace", b"1"), *((f"__error.{name}", value) for name, value in added)]
+    >>> letter(b"k", b"{", headers).headers
+    [('trace', b'1')]
+    """
+    original, added = headers[: -len(ADDED)], headers[-len(ADDED) :]
+    if [name for name, _ in added] != [PREFIX + name for name in ADDED]:
+        return None
+    topic, partition, offset, timestamp, *_ = (value or b"" for _, value in added)
+    try:
+        at = TopicPartition(topic_name(topic.decode()), _number(partition, 0, _MOST_PARTITION))
+        place = _number(offset, 0, _MOST_OFFSET), _number(timestamp, _NO_TIMESTAMP, _MOST_OFFSET)
+    except ValueError:
+        return None
+    return Letter(at, *place, key, value, original, sent)
+
+
+def _number(text: bytes, least: int, most: int) -> int:
+    """Raises ValueError when it is no number in these bounds, both included."""
+    if not re.fullmatch(rb"-?[0-9]{1,19}", text) or not least <= int(text) <= most:
+        raise ValueError
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What becomes of dead letters.
+
+    Args:
+        replayed: These are written back, in offset order of each partition.
+        outdated: Their keys have a newer message, so writing them back would undo it.
+        keyless: They have no key, so they are no rows of a table.
+        without_topic: Their topics do not exist.
+    """
+
+    replayed: tuple[Letter, ...] = ()
+    outdated: tuple[Letter, ...] = ()
+    keyless: tuple[Letter, ...] = ()
+    without_topic: tuple[Letter, ...] = ()
+
+    def without_outdated(self, batches: Iterable[RawBatch]) -> Letters:
+        """The same, when these messages are in the topics too; those that are letters themselves are no rows."""
+        letters = {each.identity for each in (*self.replayed, *self.outdated)}
+        waiting = {(each.at.topic, each.key): _Waiting(each) for each in self.replayed}
+        places = {(each.letter.at, each.letter.offset): each for each in waiting.values()}
+        for batch in batches:
+            at = TopicPartition(batch.topic, batch.partition)
+            columns = batch.offsets, batch.timestamps, batch.keys, batch.values, batch.headers
+            for *place, key, value, headers in zip(*columns, strict=True):
+                is_letter = (at, *place, key, value) in letters
+                found = places.get((at, place[0]))
+                if found is not None:
+                    found.is_there, found.is_replaced = is_letter, not is_letter
+                of_key = waiting.get((at.topic, key))
+                if of_key is not None and not is_letter:
+                    of_key.meet(at, place[0], place[1], value, headers)
+        return replace(
+            self,
+            replayed=tuple(each.letter for each in waiting.values() if not each.is_outdated),
+            outdated=(
+                *self.outdated,
+                *(each.letter for each in waiting.values() if each.is_outdated),
+            ),
+        )
+
+
+@dataclass
+class _Waiting:
+    """What the messages of its topic say of a letter: whether they are newer by their places and by their times.
+
+    Offsets tell as long as the topic is the one that the letter came from. It was created again when another message
+    stands at the letter's place; where none does, compaction may have taken the letter's, and either order counts.
+    """
+
+    letter: Letter
+    is_there: bool = False
+    is_replaced: bool = False
+    by_place: bool = False
+    by_time: bool = False
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether writing it back would undo a newer message, as far as can be told."""
+        if self.is_there:
+            return self.by_place
+        return self.by_time or (self.by_place and not self.is_replaced)
+
+    def meet(
+        self, at: TopicPartition, offset: int, timestamp: int, value: bytes | None, headers: Headers
+    ) -> None:
+        """Takes another message of the key into account."""
+        letter, is_copy = self.letter, self.letter.is_copied(value, headers)
+        if at == letter.at:
+            self.by_place |= offset > letter.offset
+            self.by_time |= timestamp >= letter.timestamp or is_copy
+        else:  # between partitions only timestamps can tell
+            is_newer = timestamp > letter.timestamp or is_copy
+            self.by_place |= is_newer
+            self.by_time |= is_newer or timestamp == letter.timestamp
+
+
+def each_once(letters: Iterable[Letter]) -> list[Letter]:
+    """Each message once, however many letters it became, in offset order of its partition."""
+    once = {each.identity: each for each in letters}
+    return sorted(once.values(), key=lambda each: (each.at, each.offset, each.timestamp))
+
+
+def last_of_each_key(letters: Sequence[Letter]) -> Letters:
+    """The last letter of each key of a table: the others, and those without a key, are not written back."""
+    last: dict[tuple[str, bytes], Letter] = {}
+    outdated = []
+    for each in letters:
+        if each.key is None:
+            continue
+        key = each.at.topic, each.key
+        before = last.get(key)
+        is_newer = before is None or before.is_before(each)
+        last[key] = each if is_newer else last[key]
+        if before is not None:
+            outdated.append(before if is_newer else each)
+    return Letters(
+        tuple(each_once(last.values())),
+        tuple(outdated),
+        tuple(each for each in letters if each.key is None),
+    )

@@ -1,0 +1,82 @@
+"""How lost data is handled: the query fails, or continues with a warning (``failOnDataLoss``)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark_upsert_kafka.core.errors import DataLossError
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.data_loss import is_other_topic, lost_data, recovered
+from pyspark_upsert_kafka.core.positions.offsets import (
+    Positions,
+    Range,
+    StreamOffset,
+    TopicPartition,
+    not_empty,
+)
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+def accept_loss(offset: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    """The offset itself when nothing of what it needs is lost; else where to continue.
+
+    Raises:
+        DataLossError: Something is lost, and ``failOnDataLoss`` is true.
+    """
+    lost = lost_data(offset, view)
+    _raise_or_warn(lost, options)
+    return recovered(offset, view) if lost else offset
+
+
+def checked_start(wanted: StreamOffset, view: ClusterView, options: ReadOptions) -> StreamOffset:
+    """Where a new query starts, after checking that the wanted offsets exist.
+
+    Raises:
+        DataLossError: They do not, and ``failOnDataLoss`` is true.
+    """
+    found = accept_loss(wanted, view, options)
+    return replace(found, begins=found.positions)
+
+
+def ends_of(ranges: Sequence[Range], topic_ids: Mapping[str, str]) -> StreamOffset:
+    """The ends of planned ranges as an offset: what must exist for them to be read."""
+    ends = {TopicPartition(r.topic, r.partition): r.end for r in ranges}
+    return StreamOffset(ends, topic_ids=topic_ids)
+
+
+def remaining_ranges(
+    ranges: Sequence[Range], topic_ids: Mapping[str, str], view: ClusterView, options: ReadOptions
+) -> list[Range]:
+    """The ranges, or with ``failOnDataLoss`` = false what remains of them.
+
+    A batch may have been planned long before it is read, by a run that crashed.
+
+    Raises:
+        DataLossError: Something is lost, and ``failOnDataLoss`` is true.
+    """
+    begins: Positions = {TopicPartition(r.topic, r.partition): r.begin for r in ranges}
+    lost_ends = lost_data(ends_of(ranges, topic_ids), view)
+    lost_begins = lost_data(StreamOffset(begins, topic_ids=topic_ids), view)
+    _raise_or_warn({**lost_ends, **lost_begins}, options)
+    return not_empty(_remaining(range_, topic_ids, view) for range_ in ranges)
+
+
+def _raise_or_warn(lost: Mapping[TopicPartition, DataLossError], options: ReadOptions) -> None:
+    for loss in lost.values():
+        if options.fail_on_data_loss:
+            raise loss
+        logger.warning("%s", loss)
+
+
+def _remaining(range_: Range, topic_ids: Mapping[str, str], view: ClusterView) -> Range:
+    bounds = view.bounds.get(TopicPartition(range_.topic, range_.partition))
+    seen = view.topic_ids.get(range_.topic, "")
+    if bounds is None or is_other_topic(topic_ids.get(range_.topic, ""), seen):
+        return replace(range_, end=range_.begin)
+    return replace(
+        range_, begin=max(range_.begin, bounds.earliest), end=min(range_.end, bounds.high)
+    )

@@ -1,0 +1,214 @@
+"""Spark data source reader for streaming reads.
+
+Only the checkpoint says where a query is: positions derive from ``start``, the broker and the options.
+Attributes of the reader save requests to the broker, and are computed again after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from pyspark_upsert_kafka.core.errors import UnknownTopicError
+from pyspark_upsert_kafka.core.options import Limits, ReadOptions
+from pyspark_upsert_kafka.core.positions.alignment import Alignment
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import (
+    INITIAL,
+    Positions,
+    Range,
+    StreamOffset,
+    ranges_between,
+    stream_offset,
+)
+from pyspark_upsert_kafka.core.positions.planning import (
+    advanced,
+    backlog,
+    split,
+    spread,
+    with_new_partitions,
+)
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.source.planning.loss import accept_loss, ends_of, remaining_ranges
+from pyspark_upsert_kafka.source.planning.observer import Observer
+from pyspark_upsert_kafka.source.planning.record_times import RecordTimes, record_times
+from pyspark_upsert_kafka.source.planning.sides import check_sides
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class StreamReader(DataSourceStreamReader):
+    """Plans micro-batches; `read_ranges` reads them in the tasks."""
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        check_sides(table, options)
+        self._table = table
+        self._options = options
+        self._observer = Observer(options)
+        self._first: StreamOffset | None = None
+        self._target: Positions | None = None
+        self._last_batch_at = float("-inf")
+        self._resumed = False
+        self._idle_at: dict[str, Any] | None = None
+        self._waits = False
+        self._alignment: Alignment | None = None
+        self._times: RecordTimes | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The same for every query: the end of its first batch says where it really starts."""
+        return INITIAL
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One for each Kafka partition with anything new, unless options want more or fewer."""
+        before, after = stream_offset(start), stream_offset(end)
+        if after is None or after == before:
+            return []
+        planned = ranges_between(before, after)
+        view = self._observer.view(after, wanted=ends_of(planned, after.topic_ids))
+        ranges = remaining_ranges(planned, after.topic_ids, view, self._options)
+        pieces = split(ranges, self._options.min_partitions)
+        return [InputPartition(each) for each in spread(pieces, self._options.max_partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task's ranges."""
+        from pyspark_upsert_kafka.source.reading.task import read_ranges
+
+        return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Commits the end of a finished batch to the consumer group, for Kafka's tools: the query never reads it."""
+        offset = stream_offset(end)
+        if offset is not None and offset.positions and "group.id" in self._options.table.properties:
+            self._observer.cluster.commit(offset.positions)
+
+    def next_offset(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        """The end of the next batch, or ``start`` itself when there is nothing new.
+
+        Spark compares offsets as text: the same positions spelled differently would start a batch.
+        """
+        asked_at = time.monotonic()
+        end = self._end(start, limits)
+        # "Nothing new" is said of a view after the question, for ``processAllAvailable``; and as Spark asks again
+        # at once, waiting for the next view costs nothing.
+        while end is start and self._target is None and not self._observer.looked_since(asked_at):
+            if not self._observer.wait_until_stale():
+                return start
+            end = self._end(start, limits)
+        return end
+
+    def _end(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        """The same, of a view that may be a moment old."""
+        if self._is_idle_at(start):
+            return start
+        warn_once(*self._options.warnings)
+        before = stream_offset(start)
+        if before is None:
+            now, view = self._beginning()
+        else:
+            now, view = self._current(before)
+        # A new begin of a partition must get into the checkpoint, even by a batch without rows.
+        moved = before is None or bool(now.begins) or now.positions != before.positions
+        if not moved and self._waits_for_more(now, view, limits):
+            return self._idle(start, waits=True)
+        target = self._aligned(now, view, limits)
+        end = advanced(now, view, max_offsets=limits.max_offsets, target=target)
+        if not moved and end.positions == now.positions:
+            return self._idle(start)
+        self._last_batch_at = time.monotonic()
+        return end.to_json()
+
+    def _aligned(self, now: StreamOffset, view: ClusterView, limits: Limits) -> Positions | None:
+        """Nothing past these positions; None = no limit."""
+        if limits.max_drift_s is None:
+            return self._target
+        if self._alignment is None or self._times is None:
+            self._alignment = Alignment(int(limits.max_drift_s * 1000), int(time.time() * 1000))
+            self._times = record_times(self._observer.cluster, self._options)
+        reachable = advanced(now, view, target=self._target).positions
+        try:
+            begin = self._times.start_batch(view, now.positions, reachable)
+            asks = partial(self._times.first_after, view, begin, reachable)
+            return self._alignment.ends(begin, reachable, asks)
+        except UnknownTopicError:  # the next view shows whether it is gone
+            return now.positions
+
+    def _is_idle_at(self, start: dict[str, Any]) -> bool:
+        """Whether there was nothing new at this start and nothing has changed since."""
+        if self._idle_at is None or start != self._idle_at:
+            return False
+        observer = self._observer
+        if observer.is_fresh:
+            return True
+        return not (self._waits or observer.discovery_is_due) and observer.is_unchanged()
+
+    def _idle(self, start: dict[str, Any], *, waits: bool = False) -> dict[str, Any]:
+        """Remembers that there is nothing new at this start, or (``waits``) less than ``minOffsetsPerTrigger``."""
+        self._idle_at, self._waits = start, waits
+        return start
+
+    def _beginning(self) -> tuple[StreamOffset, ClusterView]:
+        """Where a new query starts; it stays the same until its first batch is planned."""
+        if self._first is None:
+            self._first = self._observer.begin()
+        view = self._observer.view(self._first)
+        self._resume(self._first, view)
+        return self._first, view
+
+    def _current(self, before: StreamOffset) -> tuple[StreamOffset, ClusterView]:
+        """The position of the query, after partitions that were lost or added since the last batch."""
+        discovers = before.stop is None and self._observer.discovery_is_due
+        view = self._observer.discover(before) if discovers else self._observer.view(before)
+        if not self._resumed:
+            _warn_of_changed_end(before, self._options)
+        self._resume(before, view)
+        now = accept_loss(replace(before, begins={}), view, self._options)
+        if before.stop is None and (discovers or now.begins):
+            now = with_new_partitions(now, view)
+        return now, view
+
+    def _waits_for_more(self, now: StreamOffset, view: ClusterView, limits: Limits) -> bool:
+        if limits.min_offsets is None or self._target is not None:
+            return False
+        waited = time.monotonic() - self._last_batch_at
+        return waited < limits.max_delay_s and (
+            backlog(now.positions, advanced(now, view).positions) < limits.min_offsets
+        )
+
+    def _freeze_target(self) -> None:
+        """``availableNow``: this run reads up to the latest offsets of this moment."""
+        self._target = self._observer.current().latest
+
+    def _resume(self, start: StreamOffset, view: ClusterView) -> None:
+        """Done once per run, at the start of a new query or at the checkpoint."""
+        if not self._resumed and self._target is not None:
+            # The view that fixed the end may have missed partitions that are known here.
+            missed = {tp: at for tp, at in view.latest.items() if tp in start.positions}
+            self._target = {**missed, **self._target}
+        self._resumed = True
+
+
+def _warn_of_changed_end(before: StreamOffset, options: ReadOptions) -> None:
+    is_bounded, wants_end = before.stop is not None, options.end.kind != "unbounded"
+    if wants_end and not is_bounded:
+        logger.warning(
+            "'scan.bounded.mode' = %r is without effect: the checkpoint is that of a stream without an "
+            "end, and an end is fixed when a query begins. To read up to an end, start with a new "
+            "checkpoint.",
+            options.end.kind,
+        )
+    if is_bounded and not wants_end:
+        logger.warning(
+            "The stream still ends where it was to end when it began: the checkpoint is that of a stream "
+            "with 'scan.bounded.mode', which the options no longer give. To read on, start with a new "
+            "checkpoint."
+        )

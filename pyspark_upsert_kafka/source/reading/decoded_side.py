@@ -1,0 +1,90 @@
+"""One side (key or value) of the messages of a batch, decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from operator import is_
+from typing import Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, Stage
+from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection
+
+
+@dataclass(frozen=True)
+class DecodedSide:
+    """The decoded rows of one side.
+
+    Args:
+        rows: A row for each message that could be decoded.
+        index: For each message its row in ``rows``; -1 = none.
+        nulls: For each message whether it is null; None = none is.
+        bad: Messages that cannot be decoded, in offset order.
+        skipped: Messages that the format skips (``ignore-parse-errors``).
+    """
+
+    rows: pa.RecordBatch
+    index: Indexes
+    nulls: Mask | None
+    bad: list[BadMessage]
+    skipped: list[int]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each message has a row."""
+        return bool(self.rows.num_rows == len(self.index))
+
+    def column(self, name: str, selection: Selection) -> pa.Array:
+        """The column for the selected messages, NULL for a message without a row."""
+        array = self.rows.column(name)
+        if self.is_complete:
+            return selection.take(array)
+        index = self.index if selection.indexes is None else self.index[selection.indexes]
+        return array.take(pa.array(index, mask=index < 0))
+
+    def with_nulls_bad(self, stage: Stage, reason: str) -> DecodedSide:
+        """The same, with each null message as one that cannot be decoded."""
+        if self.nulls is None:
+            return self
+        nulls = [BadMessage(int(at), stage, reason) for at in np.flatnonzero(self.nulls)]
+        return replace(self, bad=sorted([*self.bad, *nulls], key=lambda message: message.index))
+
+
+def nulls_of(messages: Sequence[bytes | None]) -> Mask | None:
+    """For each message whether it is null; None = none is."""
+    if all(messages) or None not in messages:  # the first is quicker, but takes no empty message
+        return None
+    return np.fromiter(map(is_, messages, repeat(None)), dtype=bool, count=len(messages))
+
+
+def decode_side(
+    messages: Sequence[bytes | None], decoder: Decoder, side: Literal["key", "value"]
+) -> DecodedSide:
+    """Decodes one side; a null message has no row and is no error."""
+    count = len(messages)
+    nulls = nulls_of(messages)
+    if nulls is None:
+        indexes = np.arange(count)
+        present = cast("Sequence[bytes]", messages)
+    else:
+        indexes = np.flatnonzero(~nulls)
+        present = [message for message in messages if message is not None]
+    decoded = decoder.decode(present)
+    bad = [
+        BadMessage(int(indexes[at]), side, reason) for at, reason in sorted(decoded.errors.items())
+    ]
+    skipped = [int(indexes[at]) for at in sorted(decoded.skipped)]
+    if len(present) == count and not bad and not skipped:
+        return DecodedSide(decoded.rows, indexes, nulls, bad, skipped)
+    has_row = np.zeros(count, dtype=bool)
+    has_row[indexes] = True
+    has_row[[message.index for message in bad]] = False
+    has_row[skipped] = False
+    index = np.full(count, -1, dtype=np.int64)
+    index[has_row] = np.arange(int(has_row.sum()))
+    return DecodedSide(decoded.rows, index, nulls, bad, skipped)

@@ -1,0 +1,74 @@
+"""The share of a range's keys that one task of a snapshot keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.positions.offsets import Share
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.planning.sides import key_side
+from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
+from pyspark_upsert_kafka.source.reading.row_hash import row_hashes
+from pyspark_upsert_kafka.source.reading.selection import Mask, Selection
+
+
+class KeyShares:
+    """Takes out of batches the messages whose keys are of a share: equal keys are in one, however they are spelt.
+
+    Of messages without a key that can be read the first share takes care.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        side = key_side(table, options)
+        if side is None:
+            raise ValueError("Keys are shared in snapshots only, and a snapshot has keys.")
+        self._decoder = side.decoder()
+
+    def of(self, batch: RawBatch, share: Share) -> RawBatch:
+        """The messages of a share."""
+        keys = decode_side(batch.keys, self._decoder, "key")
+        shares = np.zeros(len(batch), dtype=np.uint64)
+        has_row = keys.index >= 0
+        shares[has_row] = (row_hashes(keys.rows) % share.count)[keys.index[has_row]]
+        mask: Mask = shares == share.index
+        return batch.where(mask)
+
+
+def refuse_other_keys(
+    name: str, column: pa.Array, from_key: pa.Array, selection: Selection
+) -> None:
+    """The value's copy of a key column wins over the key's, so keys that are shared must be the same in both.
+
+    Raises:
+        OptionError: They differ in a message: its row has a key that another task may keep.
+    """
+    # A value without a copy takes the key's, so that the two cannot differ.
+    differs = pc.and_(column.is_valid(), pc.invert(_equal(column, from_key)))
+    at = pc.index(differs, True).as_py()
+    if at >= 0:
+        batch, index = selection.batch, at if selection.indexes is None else selection.indexes[at]
+        raise OptionError(
+            f"'minPartitions' shares the keys of a snapshot among tasks, but in topic {batch.topic!r}, partition "
+            f"{batch.partition}, offset {batch.offsets[index]} column {name!r} is another in the value than in the key. "
+            "Leave 'minPartitions' out, or read the key alone with 'value.fields-include' = 'EXCEPT_KEY' if "
+            "the values have no key columns of their own."
+        )
+
+
+def _equal(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
+    """Whether they are the same key: NaN is, and -0.0 is 0.0."""
+    equal = pc.fill_null(pc.equal(column, other), False)
+    if not pa.types.is_floating(column.type):
+        return equal
+    # NULL is no NaN, as of a message whose key lacks the column.
+    are_nan = pc.and_(pc.is_nan(column), pc.is_nan(other))
+    return pc.or_(equal, pc.fill_null(are_nan, False))

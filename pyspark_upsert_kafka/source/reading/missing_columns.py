@@ -1,0 +1,104 @@
+"""Warnings about columns that messages lack: all of the table's, so that all that is read of them is NULL, or one of the key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from pyspark_upsert_kafka.core.errors import shown
+from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.formats.codec import Side
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide
+
+_LOOKED_AT = 10
+_SHOWN = 10
+_LONGEST = 40
+
+
+class MissingColumns:
+    """Says once which fields messages have, when no message of a batch has any of the columns.
+
+    They are messages of another table, or have the columns within an envelope, or under other names. A column that
+    is there and NULL is none of that. Only a batch whose columns are all NULL costs a look, into a few messages.
+
+    Args:
+        value: The value's format and columns.
+    """
+
+    def __init__(self, value: Side) -> None:
+        self._fields, self._columns = value.format.fields, value.spec.schema.names
+        self._is_said = False
+
+    def look(self, batch: RawBatch, values: DecodedSide) -> None:
+        """Logs the warning, if it is not logged yet and a batch has none of the columns.
+
+        Args:
+            batch: The messages.
+            values: What was read of their values.
+        """
+        fields_of, rows = self._fields, values.rows
+        if self._is_said or fields_of is None or not rows.num_rows or not self._columns:
+            return
+        if any(column.null_count < rows.num_rows for column in rows.columns):
+            return
+        places = np.flatnonzero(values.index >= 0)[:_LOOKED_AT].tolist()
+        messages = (batch.values[at] for at in places)
+        found = dict.fromkeys(
+            name for each in messages if each is not None for name in fields_of(each)
+        )
+        # An object without fields is how a row of NULLs may be written.
+        if found and not any(column in found for column in self._columns):
+            warn_once(_text(batch, places[0], list(found), self._columns))
+            self._is_said = True
+
+
+def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str]) -> str:
+    return (
+        f"Topic {batch.topic!r}, partition {batch.partition}, offset {batch.offsets[at]} and what follows it: the values "
+        f"have none of the columns {_names(columns)}, so these are NULL, but for those of the key. The fields that are there: "
+        f"{_names(fields)}. Check the schema: a column has the name of its field, in upper and lower case. Where the "
+        "row stands within an envelope, as Debezium's, name the envelope's fields and take the row from them: "
+        "after STRUCT<...>."
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    """Some names, each cut when it is long, and how many there are besides."""
+    cut = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, cut)) + more
+
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class NullKeys:
+    """Warns once for each topic and column: most often the column has another name in the messages.
+
+    Args:
+        names: The columns of the message key.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._told: set[tuple[str, str]] = set()
+
+    def look_at(self, batch: RawBatch, keys: DecodedSide) -> None:
+        """Warns if a column is NULL in a key of the batch."""
+        for name in self._names:
+            column = keys.rows.column(name)
+            if column.null_count and (batch.topic, name) not in self._told:
+                self._told.add((batch.topic, name))
+                row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+                self._warn(batch, int(np.flatnonzero(keys.index == row)[0]), name)
+
+    def _warn(self, batch: RawBatch, at: int, name: str) -> None:
+        logger.warning(
+            "Key column %r is NULL in the message at topic %r, partition %d, offset %d, whose key is %s. Messages "
+            "with equal keys are changes of one row. Has the column this name in the messages, where the case of "
+            "letters counts?",
+            name, batch.topic, batch.partition, batch.offsets[at], shown(batch.keys[at]),
+        )  # fmt: skip

@@ -1,0 +1,177 @@
+"""Raw messages -> rows of the table, columns at a time.
+
+The rules are those of Flink's ``DynamicKafkaDeserializationSchema``:
+
+- the key is always decoded; a message without a key cannot be decoded;
+- a null value is a delete: its key columns and metadata, NULL elsewhere;
+- under ``ALL`` the value's copy of a key column wins over the key's, where the value has one;
+- a message that a format skips (``ignore-parse-errors``) gives no row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table.metadata import HEADERS
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, first_per_message
+from pyspark_upsert_kafka.source.bad_messages.format_hint import with_format_hint
+from pyspark_upsert_kafka.source.planning.sides import key_side, value_side
+from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide, decode_side
+from pyspark_upsert_kafka.source.reading.key_share import refuse_other_keys
+from pyspark_upsert_kafka.source.reading.metadata import metadata_array
+from pyspark_upsert_kafka.source.reading.missing_columns import MissingColumns, NullKeys
+from pyspark_upsert_kafka.source.reading.selection import Indexes, Selection, select
+from pyspark_upsert_kafka.time_zone import utc_timestamps
+
+_NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
+_NO_VALUE = (
+    "the value is null; in an append source every message is a row, and only a table knows deletes"
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a batch of messages.
+
+    Args:
+        columns: One array per column of the table, all of one length.
+        deletes: Whether each row is a delete; None = no row is.
+        bad: The messages that cannot be decoded, in offset order.
+        places: The place of each row's message in the batch; None = each message has a row.
+    """
+
+    columns: list[pa.Array]
+    deletes: pa.BooleanArray | None
+    bad: list[BadMessage]
+    places: Indexes | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def offsets_in(self, batch: RawBatch) -> np.ndarray:
+        """The offset of each row's message in the batch that was decoded."""
+        offsets = np.asarray(batch.offsets, dtype=np.int64)
+        return offsets if self.places is None else offsets[self.places]
+
+
+class RowDecoder:
+    """Turns raw batches into rows of the table; codecs are compiled here, once.
+
+    Args:
+        table: The table.
+        options: How it is read.
+        time_zone: The session's.
+        shares_keys: Whether other tasks read the other keys of the same range.
+    """
+
+    def __init__(
+        self, table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool = False
+    ) -> None:
+        self._table = table
+        self._shares_keys = shares_keys
+        self._keep_bad = options.error_mode == "column"
+        self._is_append = options.mode == "append"
+        self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
+        key = key_side(table, options)
+        self._key = None if key is None else key.decoder()
+        value = value_side(table, options)
+        self._value = value.decoder()
+        self._missing = MissingColumns(value)
+        self._null_keys = NullKeys([] if self._is_append else table.key_message.names)
+        self._formats = _formats(options)
+        self._schema = arrow_schema(table.schema)
+        self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
+        self._in_value = {field.name for field in table.value}
+        self._metadata = {column.name: column for column in table.metadata}
+        self._time_zone = time_zone
+        # Unreadable headers are an error only where headers are shown or sent on.
+        self._wants_headers = options.sends_dead_letters or any(
+            column.key in HEADERS for column in table.metadata
+        )
+
+    def decode(self, batch: RawBatch) -> Rows:
+        """The rows of a batch, in offset order.
+
+        Raises:
+            TooManyMessagesError: The rows would be too large together; fewer can be decoded.
+        """
+        keys, values = self._decode_sides(batch)
+        self._missing.look(batch, values)
+        deletes = None if self._is_append else values.nulls
+        skipped = {*(keys.skipped if keys else ()), *values.skipped}
+        # In this order: of a message with two errors, that of the key is reported.
+        found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
+        bad = [self._with_format_hint(each, batch) for each in first_per_message(found, skipped)]
+        hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
+        selection = select(batch, deletes, bad, hidden=hidden, keep_deletes=self._keep_deletes)
+        columns = [self._column(field, selection, keys, values) for field in self._schema]
+        shown_deletes = None if deletes is None else selection.take(pa.array(deletes))
+        return Rows(columns, shown_deletes, bad, selection.indexes)
+
+    def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, DecodedSide]:
+        values = decode_side(batch.values, self._value, "value")
+        if self._is_append:
+            values = values.with_nulls_bad("value", _NO_VALUE)
+        if self._key is None:
+            return None, values
+        keys = decode_side(batch.keys, self._key, "key")
+        self._null_keys.look_at(batch, keys)
+        return keys.with_nulls_bad("null-key", _NO_KEY), values
+
+    def _with_format_hint(self, bad: BadMessage, batch: RawBatch) -> BadMessage:
+        if bad.stage not in self._formats:
+            return bad
+        data = (batch.keys if bad.stage == "key" else batch.values)[bad.index]
+        return with_format_hint(bad, data, self._formats[bad.stage])
+
+    def _bad_headers(self, batch: RawBatch) -> list[BadMessage]:
+        if not self._wants_headers:
+            return []
+        return [BadMessage(at, "headers", reason) for at, reason in batch.bad_headers.items()]
+
+    def _column(
+        self, field: pa.Field, selection: Selection, keys: DecodedSide | None, values: DecodedSide
+    ) -> pa.Array:
+        metadata = self._metadata.get(field.name)
+        if metadata is not None:
+            return metadata_array(metadata.key, field.type, selection, self._time_zone)
+        column = values.column(field.name, selection) if field.name in self._in_value else None
+        in_key = self._in_key.get(field.name)
+        if keys is not None and in_key is not None:
+            column = self._key_column(field.name, column, keys, selection)
+        if field.name in self._table.local_times:
+            column = utc_timestamps(column, self._time_zone).cast(field.type)
+        return _null_where_bad(column, selection) if self._keep_bad and selection.bad else column
+
+    def _key_column(
+        self, name: str, column: pa.Array | None, keys: DecodedSide, selection: Selection
+    ) -> pa.Array:
+        """A key column: the value's copy, and the key's where the value has none."""
+        if column is not None and not column.null_count and not self._shares_keys:
+            return column
+        from_key = keys.column(self._in_key[name], selection)
+        if column is None:
+            return from_key
+        if self._shares_keys:
+            refuse_other_keys(name, column, from_key, selection)
+        return pc.coalesce(column, from_key)
+
+
+def _formats(options: ReadOptions) -> dict[str, str]:
+    """The names of the formats by stage."""
+    key, value = options.table.key_format, options.table.value_format
+    return {"value": value.name} if key is None else {"key": key.name, "value": value.name}
+
+
+def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:
+    """The array with NULL in the rows of bad messages."""
+    bad = selection.take(pa.array(selection.bad_mask))
+    return pc.if_else(bad, pa.nulls(len(array), array.type), array)

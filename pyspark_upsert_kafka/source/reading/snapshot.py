@@ -1,0 +1,205 @@
+"""The table as of now: of each key's changes in a partition the last, unless it is a delete."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
+from pyspark_upsert_kafka.core.table.arrow import canonical_floats
+
+_REDUCE_AT = MAX_HELD_BYTES
+"""Overwritten rows are dropped whenever this many bytes have been added."""
+
+_MARGIN = 1.25
+"""Keys are not spread quite evenly over tasks."""
+
+_ROW_BYTES = 128
+"""Memory of a row beside its columns while keys are compared."""
+
+_OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
+"""The size of a returned batch, at most about: in rows, or in bytes where rows are large."""
+
+
+Which = Literal["first", "last"]
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """What a table may take.
+
+    Args:
+        size: Bytes.
+        error: From the bytes that are needed for what was read so far, what is raised when they are more.
+    """
+
+    size: int
+    error: Callable[[int], Exception]
+
+
+def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionError:
+    """The error of a table that does not fit, with how many tasks it would take.
+
+    Args:
+        range_: What the task was to read.
+        read_to: One past the last offset that it has read.
+        size: Bytes that the table takes up to there.
+        memory: Bytes that it may take.
+    """
+    whole = size * range_.size / max(1, read_to - range_.begin)
+    times = max(2, math.ceil(whole * _MARGIN / memory))
+    pieces = times * (range_.share.count if range_.share else 1)
+    return OptionError(
+        f"The table in topic {range_.topic!r}, partition {range_.partition} does not fit into the memory of a task: "
+        f"it takes {size / 2**20:,.0f} MB of {memory / 2**20:,.0f} MB ('scan.snapshot.memory') after "
+        f"{100 * (read_to - range_.begin) / range_.size:.0f} % of the offsets. Have it read by more tasks, "
+        f"which share its keys: 'minPartitions' = '{tasks_to_share(range_, pieces)}' makes {pieces} of them for this "
+        "partition, enough if all of it is like what was read; or let a task hold more with 'scan.snapshot.memory'."
+    )
+
+
+class Snapshot:
+    """Gathers the changes of one partition in offset order and keeps the last one per key.
+
+    Rows are reduced whenever as many bytes came as are kept, so that memory holds about twice the table
+    and each row is looked at a few times at most. Batches are filtered one by one: no array ever holds
+    the whole table, which would end at 2 GiB of text.
+
+    Args:
+        key_columns: The columns of the key.
+        limit: What all of it may take; None = any.
+        which: Which change of each key is kept.
+    """
+
+    def __init__(
+        self,
+        key_columns: Sequence[str],
+        limit: MemoryLimit | None = None,
+        which: Which = "last",
+    ) -> None:
+        self._keys, self._which = list(key_columns), which
+        self._limit = limit
+        self._reduce_at = _REDUCE_AT if limit is None else min(_REDUCE_AT, limit.size // 2)
+        self._batches: list[pa.RecordBatch] = []
+        self._deletes: list[pa.BooleanArray | None] = []
+        self._kept = self._pending = 0
+
+    def add(self, rows: pa.RecordBatch, deletes: pa.BooleanArray | None) -> None:
+        """Adds changes that are later than all added before.
+
+        Raises:
+            Exception: That of the limit: the table takes more.
+        """
+        if not rows.num_rows:
+            return
+        self._batches.append(rows)
+        self._deletes.append(deletes)
+        self._pending += _memory(rows)
+        if self._pending > max(self._reduce_at, self._kept):
+            self._reduce()
+
+    def size(self) -> int:
+        """Bytes that it takes, as its limit counts them.
+
+        Raises:
+            Exception: That of the limit: the table takes more.
+        """
+        self._reduce()
+        return 2 * self._kept
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The table in offset order; each batch is released when it has been returned.
+
+        Raises:
+            Exception: That of the limit: the table takes more.
+        """
+        self._reduce()
+        self._batches.reverse()
+        return iter(self._pop, None)
+
+    def _pop(self) -> pa.RecordBatch | None:
+        return self._batches.pop() if self._batches else None
+
+    def _reduce(self) -> None:
+        if not self._batches:
+            return
+        self._batches = list(_joined(self._last_changes()))
+        self._deletes = [None] * len(self._batches)
+        self._kept, self._pending = sum(map(_memory, self._batches)), 0
+        # As much again comes before the next time.
+        if self._limit is not None and 2 * self._kept > self._limit.size:
+            raise self._limit.error(2 * self._kept)
+
+    def _last_changes(self) -> Iterator[pa.RecordBatch]:
+        """The batches without overwritten rows; each original is released as soon as it is filtered."""
+        last = kept_rows([batch.select(self._keys) for batch in self._batches], self._which)
+        begin = 0
+        waiting = deque(zip(self._batches, self._deletes, strict=True))
+        self._batches = []
+        while waiting:
+            batch, deletes = waiting.popleft()
+            mask = pa.array(last[begin : begin + batch.num_rows])
+            begin += batch.num_rows
+            # All earlier changes of a deleted key are here and go too, so the delete has done its work.
+            batch = batch.filter(mask if deletes is None else pc.and_not(mask, deletes))  # a copy
+            yield batch
+
+
+def _memory(batch: pa.RecordBatch) -> int:
+    """Bytes that a batch keeps in memory: its whole buffers, even if it is a slice of them."""
+    return int(batch.get_total_buffer_size() + _ROW_BYTES * batch.num_rows)
+
+
+def kept_rows(keys: Sequence[pa.RecordBatch], which: Which = "last") -> np.ndarray:
+    """For every row whether it is the last one of its key, or the first one."""
+    (chosen,) = rows_per_key(keys, "max" if which == "last" else "min")
+    kept = np.zeros(sum(batch.num_rows for batch in keys), dtype=bool)
+    kept[chosen] = True
+    return kept
+
+
+def rows_per_key(keys: Sequence[pa.RecordBatch], *which: Literal["min", "max"]) -> list[np.ndarray]:
+    """For every key the number of its first row (``min``), or of its last one (``max``)."""
+    table = pa.Table.from_batches(keys)
+    # Arrow groups by bits, which differ among floats that are equal as keys.
+    columns = [canonical_floats(column) for column in table.columns]
+    # Named by their place: a key column may have any name, that of an aggregate too.
+    names = [str(at) for at in range(len(columns))]
+    rows = pa.chunked_array([pa.array(np.arange(table.num_rows))])
+    grouped = pa.table([*columns, rows], [*names, "row"]).group_by(names, use_threads=False)
+    found = grouped.aggregate([("row", each) for each in which])
+    return [found.column(f"row_{each}").to_numpy() for each in which]
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches: filtering leaves small ones."""
+    small: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if small and (rows + batch.num_rows > _OUT_ROWS or size + batch.nbytes > _OUT_BYTES):
+            yield _one(small)
+            small, rows, size = [], 0, 0
+        if batch.num_rows:
+            small.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+    if small:
+        yield _one(small)
+
+
+def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch; together they are so small that no array of text needs a second chunk."""
+    if len(batches) == 1:
+        return batches[0]
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined

@@ -1,0 +1,203 @@
+"""Reads the ranges of a task: messages -> record batches in exactly Spark's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache, partial
+from itertools import chain
+from typing import TypeVar
+
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.memory import KEPT_CODECS
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.positions.offsets import Range, Share
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
+from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.bad_messages.dead_letters import DETAILS
+from pyspark_upsert_kafka.source.bad_messages.error_handling import ErrorHandler, error_handler
+from pyspark_upsert_kafka.source.reading.key_share import KeyShares
+from pyspark_upsert_kafka.source.reading.reading_on import RangeTable, batches_past, holds
+from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
+from pyspark_upsert_kafka.time_zone import session_time_zone
+from pyspark_upsert_kafka.worker_garbage import freeze_modules
+
+T = TypeVar("T")
+
+
+def read_ranges(
+    ranges: Sequence[Range], table: Table, options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges, one range after another, as record batches in the table's schema.
+
+    Raises:
+        DecodeError: A message cannot be decoded, and ``error-handling.mode`` is ``fail``.
+        DataLossError: Offsets of a range are gone, and ``failOnDataLoss`` is true.
+        BrokerError: The broker stays away, or refuses.
+    """
+    freeze_modules()
+    schema = arrow_schema(table.schema)
+    reader = ChangeReader(table, options)
+    # A topic's id is asked once, after the last of its ranges: the answer grows with its partitions.
+    last = {(range_.topic, range_.topic_id): range_ for range_ in ranges}
+    for range_ in ranges:
+        is_last = last[range_.topic, range_.topic_id] is range_
+        changes = reader.read(range_, is_last=is_last)
+        for rows in shown_rows(changes, range_, reader):
+            if len(rows):
+                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+
+class ChangeReader:
+    """Reads the messages of ranges as rows, deletes among them.
+
+    Args:
+        table: The table.
+        options: How it is read.
+        handle_errors: Called with each batch that has bad messages; None = as the options say.
+        details: What is wanted of each message beyond what the table shows.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        options: ReadOptions,
+        handle_errors: ErrorHandler | None = None,
+        details: frozenset[Detail] = frozenset(),
+    ) -> None:
+        self.table, self.options = table, options
+        self._handle_errors = handle_errors or error_handler(options)
+        self._reader = load_client(options.table.client).reader(
+            options.table.properties,
+            committed=options.read_committed,
+            fail_on_data_loss=options.fail_on_data_loss,
+            outage_s=options.outage_timeout_s,
+            details=details | _details(table, options),
+        )
+        self._decoder = RangeDecoder(table, options)
+
+    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[tuple[RawBatch, Rows]]:
+        """The messages of a range, or its share of them, and their rows; of a snapshot those past its end, too, if need be.
+
+        Args:
+            range_: What to read.
+            is_last: As `RangeReader.read` has it.
+
+        Raises:
+            UpsertKafkaError: As `read_ranges` does.
+        """
+        planned = self._reader.read(range_, is_last=is_last)
+        for whole in chain(planned, batches_past(self._reader, range_)):
+            for batch, rows in self._decoder.decode(whole, range_.share):
+                if rows.bad:
+                    self._handle_errors(batch, rows.bad)
+                yield batch, rows
+
+    def table_of(self, range_: Range, key_columns: tuple[str, ...]) -> RangeTable:
+        """The table of a range that is read, for its changes to be added.
+
+        Args:
+            range_: The range.
+            key_columns: The names of the key's columns among those that are added.
+        """
+        return RangeTable(range_, key_columns, self.options, partial(holds, self._reader, range_))
+
+
+class RangeDecoder:
+    """Decodes the messages of ranges, or their shares of them; codecs are compiled once.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        self._table, self._options = table, options
+
+    def decode(self, batch: RawBatch, share: Share | None) -> Iterator[tuple[RawBatch, Rows]]:
+        """The rows of a batch, in as many parts as are needed for no part to become too large."""
+        if share is None or share.count == 1:
+            yield from in_parts(batch, self._all_rows.decode)
+            return
+        for _, kept in in_parts(batch, lambda part: self._shares.of(part, share)):
+            yield from in_parts(kept, self._shared_rows.decode)
+
+    @cached_property
+    def _all_rows(self) -> RowDecoder:
+        return _row_decoder(self._table, self._options, session_time_zone(), shares_keys=False)
+
+    @cached_property
+    def _shared_rows(self) -> RowDecoder:
+        return _row_decoder(self._table, self._options, session_time_zone(), shares_keys=True)
+
+    @cached_property
+    def _shares(self) -> KeyShares:
+        return KeyShares(self._table, self._options)
+
+
+@lru_cache(maxsize=KEPT_CODECS)
+def _row_decoder(
+    table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool
+) -> RowDecoder:
+    """Kept for the next task of the worker, which in a stream is one of the same table."""
+    return RowDecoder(table, options, time_zone, shares_keys=shares_keys)
+
+
+def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple[RawBatch, T]]:
+    """What a batch is decoded to, in parts if the whole would become too large."""
+    try:
+        decoded = decode(batch)
+    except TooManyMessagesError as error:
+        most = error.most  # the error itself would hold all that was decoded until then
+    else:
+        yield batch, decoded
+        return
+    for at in range(0, len(batch), most):
+        yield from in_parts(batch.part(at, at + most), decode)
+
+
+def shown_rows(
+    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, reader: ChangeReader
+) -> Iterator[Rows]:
+    """The rows that a read shows of a range's changes: a snapshot the last one of each key, another all.
+
+    Args:
+        changes: The changes, or some of them.
+        range_: Their range.
+        reader: What has read them.
+
+    Raises:
+        OptionError: A snapshot takes more memory than the options allow.
+    """
+    if reader.options.mode == "snapshot":
+        return _last_rows(changes, range_, reader)
+    return (rows for _, rows in changes)
+
+
+def _last_rows(
+    changes: Iterable[tuple[RawBatch, Rows]], range_: Range, reader: ChangeReader
+) -> Iterator[Rows]:
+    """The last change of each key, if it is not a delete."""
+    schema = arrow_schema(reader.table.schema)
+    found = reader.table_of(range_, reader.table.key_names)
+    for batch, rows in changes:
+        found.add(batch, nullable(rows, schema), rows)
+    for each in found.rows():
+        yield Rows(each.columns, None, [])
+
+
+def nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with nullable columns: deletes among them have NULL in NOT NULL columns."""
+    fields = [field.with_nullable(True) for field in schema]
+    return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
+def _details(table: Table, options: ReadOptions) -> frozenset[Detail]:
+    """What is needed of a message beside its key, value and offset."""
+    shown = (METADATA[column.key].detail for column in table.metadata)
+    wanted = frozenset(detail for detail in shown if detail is not None)
+    return wanted | DETAILS if options.sends_dead_letters else wanted

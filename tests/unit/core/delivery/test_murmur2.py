@@ -1,0 +1,38 @@
+"""Which partition holds a key, as the Java client has it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2 as another
+
+from pyspark_upsert_kafka.core.delivery.murmur2 import murmur2, partition_of
+
+
+@pytest.mark.parametrize(
+    ("key", "hash_"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_hashes_of_kafkas_own_test(key: bytes, hash_: int) -> None:
+    """These numbers are those of Kafka's ``UtilsTest.testMurmur2``."""
+    assert murmur2(key) == hash_ % 2**32
+
+
+@given(st.binary(max_size=64))
+def test_hashes_of_another_implementation(key: bytes) -> None:
+    """kafka-python has the same for any key."""
+    assert murmur2(key) == another(key) & 0xFFFFFFFF
+
+
+@given(st.binary(max_size=64), st.integers(1, 500))
+def test_partitions_are_there(key: bytes, partitions: int) -> None:
+    """A partition is one of those of the topic, though the hash may be negative in Java."""
+    assert 0 <= partition_of(key, partitions) < partitions

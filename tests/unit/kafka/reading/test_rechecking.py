@@ -1,0 +1,44 @@
+"""Checking again before anything counts as lost."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
+from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
+from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
+from pyspark_upsert_kafka.kafka.reading import rechecking
+from tests.unit.core.positions.test_planning import T0
+from tests.unit.source.fake_cluster import Clock
+
+GONE, THERE = ClusterView({}, {}), ClusterView({"t": "id"}, {T0: Bounds(0, 20, 20)})
+
+
+@pytest.mark.parametrize(
+    ("shown", "asked"),
+    [
+        ([THERE], 1),
+        ([GONE, THERE], 2),
+        ([GONE] * 9 + [THERE], 10),
+        ([GONE] * 9 + [THERE] + [GONE] * 9, 10),
+        ([GONE] * 20, 11),
+    ],
+)
+def test_a_loss_is_concluded_from_unanimous_checks(monkeypatch, shown, asked):
+    """Once a second, for ten seconds; the first check that finds everything ends it."""
+    monkeypatch.setattr(rechecking, "time", Clock())
+    views = iter(shown)
+    taken = []
+
+    def check() -> ClusterView:
+        taken.append(next(views))
+        return taken[-1]
+
+    found = rechecking.recheck_until_certain(
+        check(), partial(unconfirmed_losses, StreamOffset({T0: 15})), check
+    )
+
+    assert found is taken[-1]
+    assert len(taken) == asked

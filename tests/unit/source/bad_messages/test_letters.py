@@ -1,0 +1,248 @@
+"""Which dead letters are worth writing back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages.dead_letters import _letters as dead_letters
+from pyspark_upsert_kafka.source.bad_messages.letters import (
+    Letter,
+    Letters,
+    each_once,
+    last_of_each_key,
+    letter,
+)
+
+A, B, OTHER = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+ADDED = [
+    ("__error.topic", b"t"),
+    ("__error.partition", b"1"),
+    ("__error.offset", b"7"),
+    ("__error.timestamp", b"1000"),
+    ("__error.stage", b"value"),
+    ("__error.message", "kein JSON: ä".encode()),
+]
+
+
+def at(
+    place: TopicPartition, offset: int, key: bytes | None = b"k", timestamp: int = 1000
+) -> Letter:
+    """A letter from this place."""
+    return Letter(place, offset, timestamp, key, b"v")
+
+
+def messages(
+    place: TopicPartition,
+    *found: tuple[bytes | None, int],
+    timestamp: int = 1000,
+    value: bytes = b"other",
+) -> RawBatch:
+    """Messages with these keys and offsets."""
+    keys, offsets = [key for key, _ in found], [offset for _, offset in found]
+    count = len(found)
+    return RawBatch(
+        *place, keys, [value] * count, offsets, [1] * count, [timestamp] * count, [[]] * count
+    )
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("trace", b"1"), ("trace", None)],
+        # A letter that became bad once more, as a message of the dead-letter topic itself.
+        ADDED,
+    ],
+    ids=["none", "some", "those of a letter"],
+)
+def test_a_letter_is_the_message_that_it_was(headers):
+    """Only what was added is taken away, whatever headers the message had."""
+    assert letter(b"k", None, [*headers, *ADDED]) == Letter(B, 7, 1000, b"k", None, headers)
+
+
+def test_what_is_sent_is_understood():
+    """A letter says all that is needed to write the message back."""
+    batch = RawBatch(
+        "t",
+        1,
+        [b"l", b"k"],
+        [b"v", None],
+        [6, 7],
+        timestamps=[999, 1000],
+        headers=[[], [("trace", b"1")]],
+    )
+    sent = dead_letters("letters", batch, [BadMessage(1, "key", "no JSON")])
+
+    assert list(sent.topic_of_each()) == ["letters"]
+    assert [letter(key, value, headers or []) for _, key, value, _, headers in sent.rows()] == [
+        Letter(B, 7, 1000, b"k", None, [("trace", b"1")])
+    ]
+
+
+@pytest.mark.parametrize(
+    "headers", [[], ADDED[1:], [*ADDED, ("trace", b"1")], ADDED[::-1]], ids=range(4)
+)
+def test_other_messages_are_no_letters(headers):
+    """A dead letter ends in the six headers; what does not was not sent by the connector."""
+    assert letter(b"k", b"v", headers) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("topic", b"\xff\xfe"),
+        ("topic", b"\x1b[2Jevil"),
+        ("topic", b""),
+        ("topic", None),
+        ("partition", b"x"),
+        ("partition", b"-1"),
+        ("partition", b"2147483648"),
+        ("partition", "\N{ARABIC-INDIC DIGIT THREE}".encode()),
+        ("offset", None),
+        ("offset", b"-5"),
+        ("offset", b" 7"),
+        ("offset", b"9223372036854775808"),
+        ("offset", b"9" * 5000),
+        ("timestamp", b"-2"),
+        ("timestamp", b"9" * 30),
+        ("timestamp", b"1e3"),
+    ],
+)
+def test_headers_that_the_connector_does_not_write(header: str, value: bytes | None):
+    """Anyone may write to the topic: what names no place of a message is no letter, and stops nothing."""
+    headers = [(name, value if name == f"__error.{header}" else given) for name, given in ADDED]
+
+    assert letter(b"k", b"v", headers) is None
+
+
+def test_a_letter_of_a_message_without_a_timestamp():
+    """Kafka's own number for that is -1."""
+    headers = [*ADDED[:3], ("__error.timestamp", b"-1"), *ADDED[4:]]
+
+    assert letter(b"k", b"v", headers) == Letter(B, 7, -1, b"k", b"v", [])
+
+
+def test_each_message_once_and_in_order():
+    """A task that runs again sends its letters again."""
+    assert each_once([at(B, 1), at(A, 9), at(A, 2), at(A, 9)]) == [at(A, 2), at(A, 9), at(B, 1)]
+
+
+@pytest.mark.parametrize(
+    ("letters", "replayed", "outdated"),
+    [
+        ([at(A, 1), at(A, 2)], [at(A, 2)], [at(A, 1)]),
+        # By offset, though the timestamps say otherwise.
+        ([at(A, 1, timestamp=9), at(A, 2)], [at(A, 2)], [at(A, 1, timestamp=9)]),
+        # Between partitions only timestamps can tell.
+        ([at(A, 1, timestamp=9000), at(B, 2)], [at(A, 1, timestamp=9000)], [at(B, 2)]),
+        ([at(A, 1), at(A, 2, b"l")], [at(A, 1), at(A, 2, b"l")], []),
+        ([at(A, 1), at(OTHER, 2)], [at(A, 1), at(OTHER, 2)], []),
+        ([at(A, 1, b"")], [at(A, 1, b"")], []),
+    ],
+)
+def test_the_last_letter_of_a_key_is_written_back(letters, replayed, outdated):
+    """In a table it replaces those before; keys of different topics have nothing to do with each other."""
+    found = last_of_each_key(letters)
+
+    assert (found.replayed, found.outdated) == (tuple(replayed), tuple(outdated))
+    assert found.keyless == ()
+
+
+def test_letters_without_a_key():
+    """They would be no row of a table, however often they are sent."""
+    found = last_of_each_key([at(A, 1, None), at(A, 2, None), at(A, 3)])
+
+    assert found == Letters((at(A, 3),), (), (at(A, 1, None), at(A, 2, None)))
+
+
+@pytest.mark.parametrize(
+    ("there", "is_outdated"),
+    [
+        (messages(A, (b"k", 6)), True),
+        (messages(A, (b"l", 3), (b"k", 6), timestamp=1), True),
+        # Before it, whatever the time.
+        (messages(A, (b"k", 4), timestamp=2000), False),
+        (messages(A, (b"l", 6), (None, 7)), False),
+        (messages(B, (b"k", 6), timestamp=1001), True),
+        (messages(B, (b"k", 6)), False),
+        # Written back to another partition, while the letter is from ahead of the clock.
+        (messages(B, (b"k", 6), timestamp=500, value=b"v"), True),
+        (messages(B, (b"l", 6), timestamp=500, value=b"v"), False),
+        (messages(A, (b"k", 4), timestamp=500, value=b"v"), False),
+        (messages(OTHER, (b"k", 6), timestamp=2000), False),
+    ],
+)
+def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
+    """To write it back would undo the newer one; that is so too when the newer one was itself written back."""
+    own = messages(A, (b"k", 5), value=b"v")
+    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated([own, there])
+    kept, left_out = (at(A, 5), at(A, 9, b"m")), ()
+    if is_outdated:
+        kept, left_out = (at(A, 9, b"m"),), (at(A, 5),)
+
+    assert found == Letters(kept, left_out)
+
+
+@pytest.mark.parametrize(
+    ("there", "is_outdated"),
+    [
+        # Another message stands at the letter's place, so the topic is another: times decide.
+        ([messages(A, (b"x", 5), timestamp=2000), messages(A, (b"k", 0), timestamp=2000)], True),
+        ([messages(A, (b"x", 5), timestamp=2000), messages(A, (b"k", 0))], True),
+        ([messages(A, (b"x", 5), timestamp=500), messages(A, (b"k", 6), timestamp=500)], False),
+        ([messages(A, (b"k", 5), timestamp=2000)], True),
+        ([messages(A, (b"k", 5), timestamp=1000)], True),
+        ([messages(A, (b"x", 5)), messages(B, (b"k", 0), timestamp=999)], False),
+        # Written back there before, while the letter is from ahead of the clock.
+        ([messages(A, (b"x", 5)), messages(A, (b"k", 6), timestamp=500, value=b"v")], True),
+        # Nothing stands there: the topic is another and short, or compaction took the message; either order counts.
+        ([messages(A, (b"k", 0), timestamp=2000)], True),
+        ([messages(A, (b"k", 0), timestamp=500)], False),
+        ([messages(A, (b"k", 6), timestamp=500)], True),
+        ([], False),
+    ],
+)
+def test_a_letter_of_a_topic_that_was_created_again(there, is_outdated):
+    """Its offset says nothing there, so its time is compared."""
+    for batches in (there, there[::-1]):
+        found = Letters((at(A, 5),)).without_outdated(batches)
+
+        assert found == (Letters((), (at(A, 5),)) if is_outdated else Letters((at(A, 5),)))
+
+
+def test_letters_from_before_and_after_a_topic_was_created_again():
+    """The later one counts, which was made and became a letter later, though its offset is smaller or the same."""
+    old = Letter(A, 5, 1000, b"k", b"v", (), sent=1100)
+    for offset in (2, 5):
+        new = Letter(A, offset, 5000, b"k", b"w", (), sent=5100)
+
+        for letters in ([old, new], [new, old]):
+            assert last_of_each_key(each_once(letters)) == Letters((new,), (old,))
+        assert Letters((new,), (old,)).without_outdated(
+            [messages(A, (b"k", offset), timestamp=5000, value=b"w")]
+        ) == Letters((new,), (old,))
+
+
+def test_headers_tell_a_message_written_back_from_another():
+    """Key and value alone may be those of a message that was there before."""
+    found = Letters((Letter(A, 5, 1000, b"k", b"v", [("trace", b"1")]),))
+
+    assert found.without_outdated([messages(B, (b"k", 6), timestamp=500, value=b"v")]) == found
+
+
+def test_what_was_written_back_and_is_still_bad_is_written_back_again():
+    """The copy is a letter too, and the last one, though its original is from ahead of the clock."""
+    original = Letter(A, 5, 9000, b"k", b"v", (), sent=100)
+    copy = Letter(B, 6, 200, b"k", b"v", (), sent=300)
+    found = last_of_each_key([original, copy])
+    assert found == Letters((copy,), (original,))
+    for place, offset, timestamp in ((A, 5, 9000), (B, 6, 200)):
+        there = messages(place, (b"k", offset), timestamp=timestamp, value=b"v")
+        assert found.without_outdated([there]) == found
+
+    again = messages(B, (b"k", 7), timestamp=400, value=b"v")
+    assert found.without_outdated([again]) == Letters((), (original, copy))
