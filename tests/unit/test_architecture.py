@@ -13,19 +13,45 @@ import pyspark_upsert_kafka
 ROOT = Path(pyspark_upsert_kafka.__file__).parent
 NAME = "pyspark_upsert_kafka"
 
+SPARK = {"format_catalog", "time_zone", "worker_garbage", "kafka", "formats", "core"}
+"""What both sides of the data source build on."""
+
 MAY_IMPORT = {
     "core": {"core"},
     "formats": {"formats", "core"},
     "kafka": {"kafka", "core"},
     "registry": {"registry", "formats", "core"},
+    "monitoring": {"monitoring", "core"},
+    "changelog": {"changelog", "core", "formats", "worker_garbage"},
+    "source": {"source", *SPARK},
+    "sink": {"sink", *SPARK},
+    "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog"},
+    "cli": {
+        "cli",
+        "sql",
+        "source",
+        "sink",
+        "monitoring",
+        "kafka",
+        "core",
+        "formats",
+        "format_catalog",
+    },
 }
-"""The inner rings and what of the package each may import; the Spark data source and the command line may import everything."""
+"""The folders, and what of the package each may import: reading and writing do not know each other, and nobody knows
+scripts and the command line."""
 
 NETWORK = {
     "aiohttp", "asyncio", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "socketserver",
     "ssl", "urllib.request", "urllib3", "xmlrpc",
 }  # fmt: skip
 CLIENTS = {"confluent_kafka", "kafka"}
+CLIENT_FOLDERS = {
+    "librdkafka": {"confluent_kafka"},
+    "kafka_python": {"kafka"},
+    "local": {"confluent_kafka"},
+}
+"""The folders of ``kafka`` that may import a client, and which; ``local`` tries whether a broker answers."""
 ENGINES = {"confluent_kafka", "kafka", "numpy", "pandas", "polars", "pyarrow", "orjson"}
 
 
@@ -77,7 +103,7 @@ def shown(file: Path) -> str:
     ("ring", "file"), [(ring, file) for ring in MAY_IMPORT for file in modules(ring)], ids=str
 )
 def test_imports_point_inwards(ring, file):
-    """The core knows nobody, formats and the Kafka edge know the core, and nobody knows the Spark data source."""
+    """The core knows nobody, formats and the edges know the core, and nobody who is inside knows who is outside."""
     assert imported_parts(file) <= MAY_IMPORT[ring]
 
 
@@ -87,6 +113,22 @@ def test_imports_point_inwards(ring, file):
 def test_only_the_edge_knows_a_kafka_client(file):
     """Whoever wants Kafka asks the seam, so that another client can take its place."""
     assert {name.partition(".")[0] for name in imports(file)}.isdisjoint(CLIENTS)
+
+
+def test_each_folder_has_its_place():
+    """A new folder of the package is ruled as well."""
+    folders = {file.relative_to(ROOT).parts[0] for file in modules() if file.parent != ROOT}
+
+    assert folders == {*MAY_IMPORT}
+
+
+@pytest.mark.parametrize("file", modules("kafka"), ids=shown)
+def test_a_client_is_imported_in_its_folder_alone(file):
+    """What both clients share depends on neither."""
+    folder = file.relative_to(ROOT / "kafka").parts[0]
+    clients = {name.partition(".")[0] for name in imports(file)} & CLIENTS
+
+    assert clients <= CLIENT_FOLDERS.get(folder, set())
 
 
 @pytest.mark.parametrize(

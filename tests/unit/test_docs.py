@@ -123,21 +123,56 @@ def test_every_page_can_be_found_from_the_readme() -> None:
         assert f"(docs/{page.name})" in readme
 
 
-@pytest.mark.parametrize(
-    "folder", ["", "core", "formats", "kafka", "registry", "sink", "source", "sql"]
-)
-def test_the_map_of_the_package_is_whole(folder: str) -> None:
-    """docs/architecture.md has a place for each module and each folder."""
+def rooms() -> dict[str, str]:
+    """What the map in docs/architecture.md says of each folder of the package, by its path in it."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    map_ = page.partition("pyspark_upsert_kafka/\n")[2].partition("\ntests/")[0]
-    if folder:
-        found = re.search(rf"^  {folder}/.*\n((?:    .*\n)*)", map_ + "\n", re.MULTILINE)
-        map_ = found[1] if found else ""
-    parts = (ROOT / "pyspark_upsert_kafka" / folder).glob("[a-z]*")
-    there = {part.stem for part in parts if part.is_dir() or part.suffix == ".py"}
+    map_ = page.partition("```text\npyspark_upsert_kafka/  ")[2].partition("\ntests/")[0]
+    first, *others = re.split(r"^  (?=\w)", f"{map_}\n", flags=re.MULTILINE)
+    named = (other.partition("/  ") for other in others)
+    return {"": first, **{folder: text for folder, _, text in named}}
 
-    assert there
-    assert {name for name in there if not re.search(rf"\b{name}\b", map_)} == set()
+
+def folders() -> list[str]:
+    """The folders of the package that hold modules."""
+    package = ROOT / "pyspark_upsert_kafka"
+    found = {file.parent for file in package.rglob("*.py") if file.stem != "__init__"}
+    # A folder that is one module has its place too.
+    found |= {file.parent for file in package.rglob("__init__.py") if file.stat().st_size > 200}
+    return sorted("/".join(folder.relative_to(package).parts) for folder in found)
+
+
+def test_the_map_names_each_room() -> None:
+    """docs/architecture.md says of each folder with modules what it is for, and of no other."""
+    assert sorted(rooms()) == folders()
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_the_map_of_a_room_is_whole(folder: str) -> None:
+    """It has a place for each module, and for nothing that is not there."""
+    lines = rooms()[folder].splitlines()[1:]
+    named = {word for line in lines for word in re.split(r"\s{2,}", line.strip())[0].split()}
+    files = (ROOT / "pyspark_upsert_kafka" / folder).glob("*.py")
+    there = {file.stem for file in files if folder == "" or file.stem != "__init__"}
+
+    assert named == there
+
+
+def test_places_of_changes_exist() -> None:
+    """The places that docs/architecture.md names for a change are there."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("\n## Where a change goes\n")[1].split("\n## ")[0]
+    places = set(re.findall(r"`([\w/]+(?:\.py|\.md|/))`", table)) - {
+        "pyspark_upsert_kafka/",
+        "tests/",
+        "docs/",
+    }
+
+    assert len(places) > 30
+    assert {
+        place
+        for place in places
+        if not any((ROOT / top / place).exists() for top in ("", "pyspark_upsert_kafka"))
+    } == set()
 
 
 def test_every_fault_names_a_test_that_exists() -> None:
