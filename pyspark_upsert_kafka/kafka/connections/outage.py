@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 
@@ -14,13 +15,22 @@ _WARN_S = 30.0
 class Outage:
     """The time in which no broker answers a client at all; one that answers with an error is not away.
 
+    A process that waits sees nothing of Spark, which has started it: when Spark has gone, it waits for nobody.
+
     Args:
         limit_s: So long brokers are waited for; 0 = no longer than for any answer.
         clock: Seconds that only rise.
+        parent: The process that has started this one; when that has gone, it is another.
     """
 
-    def __init__(self, limit_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self.limit_s, self._clock = limit_s, clock
+    def __init__(
+        self,
+        limit_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+        parent: Callable[[], int] = os.getppid,
+    ) -> None:
+        self.limit_s, self._clock, self._parent = limit_s, clock, parent
+        self._started_by = parent()
         self._since: float | None = None
         self._warned_at: float | None = None
 
@@ -34,7 +44,7 @@ class Outage:
         now = self._clock()
         self._since = now if self._since is None else self._since
         lasted_s = now - self._since
-        if lasted_s >= self.limit_s:
+        if lasted_s >= self.limit_s or self._parent() != self._started_by:
             return False
         if now - (self._warned_at or self._since) >= _WARN_S:
             self._warned_at = now

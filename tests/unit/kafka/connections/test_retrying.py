@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -132,9 +132,9 @@ def test_a_refused_login_is_an_error_soon(monkeypatch):
     assert counted(passing.done) == {"request": 3, "refresh": 2, "reopen": 2}
 
 
-def waiting_out(client: Client, limit_s: float) -> Client:
+def waiting_out(client: Client, limit_s: float, parent: Callable[[], int] = lambda: 7) -> Client:
     """The client, which waits for so long for brokers that are all away."""
-    outage = Outage(limit_s, clock=lambda: client.now)
+    outage = Outage(limit_s, clock=lambda: client.now, parent=parent)
     client.retrying = replace(client.retrying, outage=outage)
     return client
 
@@ -165,6 +165,17 @@ def test_an_outage_that_is_too_long_is_an_error(monkeypatch):
         client.call(monkeypatch)
 
     assert 199 < client.now < 203
+
+
+def test_nobody_waits_in_a_process_that_spark_has_left(monkeypatch):
+    """Its driver has been killed: a process that waits would stay for as long as the brokers are away."""
+    client = Client(Kind.AWAY)
+    waiting_out(client, 600.0, parent=lambda: 7 if client.now < 90 else 1)
+
+    with pytest.raises(BrokerError):
+        client.call(monkeypatch)
+
+    assert 89 < client.now < 100
 
 
 def test_a_broker_that_answers_with_errors_is_not_away(monkeypatch):
