@@ -13,6 +13,8 @@ from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide
 
+logger = logging.getLogger("pyspark_upsert_kafka")
+
 _LOOKED_AT = 10
 _SHOWN = 10
 _LONGEST = 40
@@ -70,9 +72,6 @@ def _names(names: Sequence[str]) -> str:
     cut = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(repr, cut)) + more
-
-
-logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class NullKeys:
