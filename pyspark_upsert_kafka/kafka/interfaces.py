@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
+from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo

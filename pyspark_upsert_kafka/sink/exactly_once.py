@@ -1,6 +1,6 @@
-"""Exactly once: a task's messages and its marker are in one transaction, so a task that runs again writes nothing.
+"""Exactly once: a task's messages and its receipt are in one transaction, so a task that runs again writes nothing.
 
-For readers with ``isolation.level`` = ``read_committed``. What a marker says is in ``core/delivery/markers.py``.
+For readers with ``isolation.level`` = ``read_committed``. What a receipt says is in ``core/delivery/receipts.py``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pyspark_upsert_kafka.core.delivery.marker_messages import another_query, old_plan
-from pyspark_upsert_kafka.core.delivery.markers import Call, is_written, preparation
+from pyspark_upsert_kafka.core.delivery.receipt_messages import another_query, old_plan
+from pyspark_upsert_kafka.core.delivery.receipts import Call, is_written, preparation
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
@@ -39,7 +39,7 @@ def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> No
         BrokerError: No broker answers, a topic does not exist, or access is denied.
     """
     with closing(open_(call.plan_id)) as plan:
-        found = plan.committed(call.marker.topic) or plan.committed_anywhere()
+        found = plan.committed(call.receipt.topic) or plan.committed_anywhere()
         todo = preparation(call, found, may_begin=may_begin)
         warn_once(*todo.warnings)
         if todo.begun is not None:
@@ -50,7 +50,7 @@ def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> No
             open_(call.transactional_id(task)).close()
         if todo.commits_plan:
             plan.begin()
-            plan.commit(call.plan_marker(time.time()))
+            plan.commit(call.plan_receipt(time.time()))
 
 
 def _queries_before(call: Call, plan: TransactionalSender) -> list[str]:
@@ -58,17 +58,17 @@ def _queries_before(call: Call, plan: TransactionalSender) -> list[str]:
     found = {group: call.other_query(group) for group in plan.groups(f"{call.prefix}-")}
     plans = [(group, other) for group, other in found.items() if other is not None]
     for group, other in plans[:_LOOKED_AT]:
-        if plan.committed(call.marker.topic, group) is not None:
+        if plan.committed(call.receipt.topic, group) is not None:
             return [another_query(call, other)]
     return []
 
 
 class ExactlyOnceDelivery:
-    """Writes the messages of a task in one transaction, unless its marker says that they are written.
+    """Writes the messages of a task in one transaction, unless its receipt says that they are written.
 
-    The marker is read after the sender is open: from then on no late attempt can write any more. When a
+    The receipt is read after the sender is open: from then on no late attempt can write any more. When a
     commit fails, it may be unknown whether it took place: the task fails, and the next attempt's look at the
-    marker decides. A task without messages writes nothing, and needs no marker.
+    receipt decides. A task without messages writes nothing, and needs no receipt.
 
     Args:
         call: The call that the task belongs to.
@@ -103,10 +103,10 @@ class ExactlyOnceDelivery:
             self._sender.send(messages)
 
     def commit(self) -> None:
-        """Commits messages and marker, once the broker has confirmed every message."""
+        """Commits messages and receipt, once the broker has confirmed every message."""
         if self._sender is not None and self._transaction is not None:
             self._sender.flush()
-            self._transaction.commit(self._call.marker)
+            self._transaction.commit(self._call.receipt)
         self._close()
 
     def abort(self) -> None:
@@ -116,7 +116,7 @@ class ExactlyOnceDelivery:
     def _begin(self) -> None:
         transaction = self._open(self._call.transactional_id(self._task))
         self._sender = self._transaction = transaction
-        if is_written(self._call, transaction.committed(self._call.marker.topic)):
+        if is_written(self._call, transaction.committed(self._call.receipt.topic)):
             self._close()
         else:
             transaction.begin()

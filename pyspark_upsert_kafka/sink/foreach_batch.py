@@ -46,7 +46,7 @@ def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
     if getattr(rows, "_jdf", None) is None:
         raise OptionError(
             f"{_WHAT} does not work over Spark Connect, which tells neither the function of foreachBatch nor "
-            "its tasks which query runs: its markers could not be told from those of other queries. Run the "
+            "its tasks which query runs: its receipts could not be told from those of other queries. Run the "
             "query in a classic session, or use 'at-least-once'."
         )
     context = rows.sparkSession.sparkContext
@@ -181,9 +181,9 @@ class CallNumbers:
 
 
 def _differ_in_number_only(call: SinkCall, other: SinkCall) -> bool:
-    """Whether markers would not tell two calls of a batch apart if they changed places.
+    """Whether receipts would not tell two calls of a batch apart if they changed places.
 
-    Calls that write the same rows may do so. Markers at other brokers are not seen at all.
+    Calls that write the same rows may do so. Receipts at other brokers are not seen at all.
     """
     if call.servers != other.servers:
         return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.markers import Call, digest
+from pyspark_upsert_kafka.core.delivery.receipts import Call, digest
 from pyspark_upsert_kafka.core.delivery.sink_identity import sink_identity
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import (

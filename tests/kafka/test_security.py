@@ -12,7 +12,7 @@ from contextlib import closing
 import confluent_kafka as ck
 import pytest
 
-from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
+from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -352,7 +352,7 @@ def test_a_pattern_finds_what_may_be_seen(secured, client):
 
 
 def transact(edge: Edge, topic: str, id_: str) -> None:
-    """Writes messages and a marker in a transaction."""
+    """Writes messages and a receipt in a transaction."""
     client = load_client("librdkafka")
     with closing(client.transactional_sender(edge.all_properties(), (topic,), id_)) as sender:
         assert sender.committed(topic) is None

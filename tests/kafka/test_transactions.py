@@ -1,4 +1,4 @@
-"""Transactions on a real broker: one writer for each transactional id, and messages with their marker or neither."""
+"""Transactions on a real broker: one writer for each transactional id, and messages with their receipt or neither."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from pyspark_upsert_kafka.core.delivery.markers import Call, GroupOffset
+from pyspark_upsert_kafka.core.delivery.receipts import Call, GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -40,7 +40,7 @@ class Transactions:
         )
 
     def write(self, topic: str, count: int, start: int = 0) -> GroupOffset:
-        """Writes numbered messages in a transaction of the first id, with a marker that is returned."""
+        """Writes numbered messages in a transaction of the first id, with a receipt that is returned."""
         offset = GroupOffset(topic, 0, start + count, '{"tasks": 1}')
         with closing(self.open(topic)) as sender:
             sender.begin()
@@ -56,8 +56,8 @@ def transactions(broker: Broker) -> Transactions:
     return Transactions(broker)
 
 
-def test_messages_and_marker_are_committed_together(broker, transactions):
-    """After the commit both are there, and the next sender finds the marker as it was given."""
+def test_messages_and_receipt_are_committed_together(broker, transactions):
+    """After the commit both are there, and the next sender finds the receipt as it was given."""
     topic = broker.topic(3)
     with closing(transactions.open(topic)) as sender:
         assert sender.committed(topic) is None
@@ -70,7 +70,7 @@ def test_messages_and_marker_are_committed_together(broker, transactions):
 
 
 def test_a_transaction_that_is_not_committed_leaves_nothing(broker, transactions):
-    """Closed before its commit: no message, no marker, and no reader waits for it."""
+    """Closed before its commit: no message, no receipt, and no reader waits for it."""
     topic = broker.topic()
     with closing(transactions.open(topic)) as sender:
         sender.begin()
@@ -113,7 +113,7 @@ def test_who_opens_an_id_fences_off_the_one_before(broker, transactions):
 
 
 def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
-    """Also when everything but the marker was sent before."""
+    """Also when everything but the receipt was sent before."""
     topic = broker.topic()
     late = with_a_message_sent(transactions.open(topic), topic)
     transactions.write(topic, 1)
@@ -128,7 +128,7 @@ def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
 _ZOMBIE = """
 import os, signal, sys
 from functools import partial
-from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
@@ -184,7 +184,7 @@ def test_other_ids_are_left_alone(broker, transactions):
     assert sorted(broker.pairs(topic)) == sorted(numbered(3) * 2)
 
 
-def test_a_marker_on_another_topic_is_found(broker, transactions):
+def test_a_receipt_on_another_topic_is_found(broker, transactions):
     """A sink whose topic was changed is to be told so."""
     before, now = broker.topic(), broker.topic()
     offset = transactions.write(before, 1)
@@ -195,7 +195,7 @@ def test_a_marker_on_another_topic_is_found(broker, transactions):
 
 
 def test_the_group_is_named_as_the_transactional_id(broker, transactions):
-    """So that administrators find the markers, and grant rights by one prefix."""
+    """So that administrators find the receipts, and grant rights by one prefix."""
     topic = broker.topic()
     transactions.write(topic, 7)
 
@@ -255,16 +255,16 @@ def test_kafka_python_is_refused():
         load_client("kafka-python").transactional_sender(Properties({}), ("t",), "id")
 
 
-def test_calls_of_a_sink_and_their_markers(broker, transactions):
-    """A call's marker comes back from the broker as what the call made of it."""
+def test_calls_of_a_sink_and_their_receipts(broker, transactions):
+    """A call's receipt comes back from the broker as what the call made of it."""
     topic = broker.topic()
     call = Call("sink", str(uuid.uuid4()), 0, 2**31, 3, (topic,), "1f3b")
     with closing(transactions.open(topic, call.plan_id)) as plan:
         plan.begin()
-        plan.commit(call.marker)
+        plan.commit(call.receipt)
 
     with closing(transactions.open(topic, call.plan_id)) as plan:
-        assert plan.committed(topic) == call.marker
+        assert plan.committed(topic) == call.receipt
 
 
 def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broker):
@@ -278,28 +278,28 @@ def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broke
     client.transactional_sender(patient, (topic,), id_).close()
     sender = with_a_message_sent(client.transactional_sender(given, (topic,), id_), topic)
     with hung(stoppable):
-        with pytest.raises(BrokerError, match=r"(?s)marker|commit"):
+        with pytest.raises(BrokerError, match=r"(?s)receipt|commit"):
             sender.commit(GroupOffset(topic, 0, 1, "{}"))
         sender.close()
 
     with closing(client.transactional_sender(patient, (topic,), id_)) as again:
-        marker = again.committed(topic)
-    assert len(stoppable_broker.pairs(topic)) == (0 if marker is None else 1)
+        receipt = again.committed(topic)
+    assert len(stoppable_broker.pairs(topic)) == (0 if receipt is None else 1)
 
 
 def test_groups_are_found_by_how_their_names_begin(broker, transactions):
-    """Those of a sink's markers, of whatever query; what each has committed is seen through any sender."""
+    """Those of a sink's receipts, of whatever query; what each has committed is seen through any sender."""
     topic, other = broker.topic(), f"{transactions.id}-of-another"
-    marker = transactions.write(topic, 1)
+    receipt = transactions.write(topic, 1)
     with closing(transactions.open(topic, other)) as sender:
         found = sender.groups(transactions.id)
         seen = sender.committed(topic, transactions.id), sender.committed(topic)
 
     assert found == [transactions.id]
-    assert seen == (marker, None)
+    assert seen == (receipt, None)
 
 
-def test_brokers_tell_for_how_long_they_keep_markers(broker, transactions):
+def test_brokers_tell_for_how_long_they_keep_receipts(broker, transactions):
     """Seven days, unless they are told otherwise."""
     with closing(transactions.open(broker.topic())) as sender:
         assert sender.retention_s() == 7 * 24 * 3600

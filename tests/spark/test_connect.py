@@ -47,7 +47,7 @@ def test_the_chosen_tests_pass_over_spark_connect(connect_server: str, broker: B
 @pytest.mark.connect
 @pytest.mark.skipif(CONNECT is None, reason="says what is refused over Spark Connect")
 def test_exactly_once_is_refused(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    """Its markers need the id of the query, which Spark Connect tells nobody; nothing is written."""
+    """Its receipts need the id of the query, which Spark Connect tells nobody; nothing is written."""
     topic, files = broker.topic(), tmp_path / "in"
     put(files, 0, (1, "a", "+I"))
     sink = upsert_sink(

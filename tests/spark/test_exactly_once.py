@@ -175,7 +175,7 @@ def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_pa
 def test_a_checkpoint_begun_anew_is_told_of(
     broker: Broker, batches: Batches, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Markers are those of a query: another checkpoint is another query, which writes all again."""
+    """Receipts are those of a query: another checkpoint is another query, which writes all again."""
     topic = broker.topic(1)
     write = sink(broker, topic, **{"sink.transactional-id-prefix": f"sink-of-{topic}"})
     batches.run(write)

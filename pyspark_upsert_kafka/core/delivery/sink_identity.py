@@ -1,4 +1,4 @@
-"""What tells one sink from another in a marker: its options and the columns of its rows, in a short text."""
+"""What tells one sink from another in a receipt: its options and the columns of its rows, in a short text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructField, StructType
 
-from pyspark_upsert_kafka.core.delivery.markers import digest
+from pyspark_upsert_kafka.core.delivery.receipts import digest
 from pyspark_upsert_kafka.core.options import OPTIONS, WriteOptions
 from pyspark_upsert_kafka.core.secrets.masking import is_secret
 from pyspark_upsert_kafka.core.table.columns import Table
@@ -21,7 +21,7 @@ def sink_identity(
     """A digest of what a sink is, the same after a restart.
 
     It leaves out what may change while a batch is half written: the client's properties, the number of tasks, the
-    buffer, addresses and credentials. The topics and the number of tasks are in a marker anyway.
+    buffer, addresses and credentials. The topics and the number of tasks are in a receipt anyway.
 
     Args:
         raw: The options as they were given, by their names in lower case.

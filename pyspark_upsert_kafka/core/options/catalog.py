@@ -183,7 +183,7 @@ _WRITING = Section(
                "at-least-once",
                "`none`, `at-least-once`, or `exactly-once` (`upsert_sink` only)"),
         Option("sink.transactional-id-prefix", id_prefix, None,
-               "`exactly-once`: what the names of its transactions and markers begin with; one for each sink"),
+               "`exactly-once`: what the names of its transactions and receipts begin with; one for each sink"),
     ),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.secrets.masking import is_secret
 

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.delivery.guarantee import (
     confirmation,
     weak_confirmation,
 )
-from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
 from pyspark_upsert_kafka.core.options.checks import (

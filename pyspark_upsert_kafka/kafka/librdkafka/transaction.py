@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
+from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.connections import timeouts
@@ -135,14 +135,14 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         def send_offset(timeout: float) -> None:
             self._producer.send_offsets_to_transaction([partition], group, timeout)
 
-        self._request("add a marker to a transaction", send_offset)
+        self._request("add a receipt to a transaction", send_offset)
         self._request("commit a transaction", self._producer.commit_transaction)
         self._in_transaction = False
 
     def close(self) -> None:
         """Aborts the transaction, if one is open, and ends the producer; messages that are unsent are dropped.
 
-        A commit that is stuck may still take effect, of all messages together with their marker: the next attempt
+        A commit that is stuck may still take effect, of all messages together with their receipt: the next attempt
         finds that out, or fences it off.
         """
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
+from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying

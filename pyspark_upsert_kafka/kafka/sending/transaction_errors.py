@@ -12,8 +12,8 @@ _REMEDIES = {
         "is the most that they allow"
     ),
     53: "the sink needs the rights to Write and Describe on every transactional id with its prefix",
-    30: "the sink needs the right to Read on every consumer group with its prefix, for its markers",
-    29: "the sink needs the rights to Read, for its markers, and to Write on its topics",
+    30: "the sink needs the right to Read on every consumer group with its prefix, for its receipts",
+    29: "the sink needs the rights to Read, for its receipts, and to Write on its topics",
 }
 """What to do about error codes of Kafka's protocol."""
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pyspark_upsert_kafka.core.delivery.markers import GroupOffset
+from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
 
 
 @dataclass
 class FakeKafka:
-    """Committed values, the markers of groups, and how often each transactional id was opened.
+    """Committed values, the receipts of groups, and how often each transactional id was opened.
 
     One method fails when told to, and something else may happen right before one.
     """
 
     values: list[bytes | None] = field(default_factory=list)
-    markers: dict[str, GroupOffset] = field(default_factory=dict)
+    receipts: dict[str, GroupOffset] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     fails: str = ""
@@ -48,18 +48,18 @@ class FakeTransaction:
             raise DeliveryError("t", 0, b"k", f"{name} fails")
 
     def committed(self, topic: str, group: str | None = None) -> GroupOffset | None:
-        """The marker of the group with the name of the id, or of another one."""
+        """The receipt of the group with the name of the id, or of another one."""
         self._do("look")
-        found = self.kafka.markers.get(group or self.id)
+        found = self.kafka.receipts.get(group or self.id)
         return found if group is None or (found and found.topic == topic) else None
 
     def committed_anywhere(self) -> GroupOffset | None:
-        """The same: groups here have one marker each."""
-        return self.kafka.markers.get(self.id)
+        """The same: groups here have one receipt each."""
+        return self.kafka.receipts.get(self.id)
 
     def groups(self, prefix: str) -> list[str]:
-        """Those that have markers."""
-        return [name for name in self.kafka.markers if name.startswith(prefix)]
+        """Those that have receipts."""
+        return [name for name in self.kafka.receipts if name.startswith(prefix)]
 
     def retention_s(self) -> float | None:
         """What the cluster says."""
@@ -84,7 +84,7 @@ class FakeTransaction:
         if self.epoch < self.kafka.epochs[self.id]:
             raise BrokerError("fenced")
         self.kafka.values += self.sent
-        self.kafka.markers[self.id] = offset
+        self.kafka.receipts[self.id] = offset
         if self.kafka.fails == "answer":
             raise BrokerError("no answer")
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_upsert_kafka.core import warning
-from pyspark_upsert_kafka.core.delivery.markers import Call, is_written
+from pyspark_upsert_kafka.core.delivery.receipts import Call, is_written
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
@@ -42,19 +42,19 @@ def write(kafka: FakeKafka, *values: bytes, call: Call = CALL, task: int = 1) ->
         raise
 
 
-def test_a_task_is_fenced_off_before_its_marker_is_read():
-    """The order: open, which fences off predecessors; read the marker; write; marker and messages in one."""
+def test_a_task_is_fenced_off_before_its_receipt_is_read():
+    """The order: open, which fences off predecessors; read the receipt; write; receipt and messages in one."""
     kafka = FakeKafka()
 
     write(kafka, b"a", b"b")
 
     assert kafka.log == ["open 0-1", "look", "begin", "send", "send", "flush", "commit", "close"]
     assert kafka.values == [b"a", b"b"]
-    assert kafka.markers == {"sink-query-0-1": CALL.marker}
+    assert kafka.receipts == {"sink-query-0-1": CALL.receipt}
 
 
 def test_a_task_that_runs_again_writes_nothing():
-    """Its marker says that it is done: its rows are taken and dropped."""
+    """Its receipt says that it is done: its rows are taken and dropped."""
     kafka = FakeKafka()
     for _ in range(3):
         write(kafka, b"a", b"b")
@@ -64,7 +64,7 @@ def test_a_task_that_runs_again_writes_nothing():
 
 
 def test_the_next_batch_is_written():
-    """The marker of the batch before lets it pass."""
+    """The receipt of the batch before lets it pass."""
     kafka = FakeKafka()
     write(kafka, b"a")
     write(kafka, b"b", call=replace(CALL, batch=6))
@@ -109,7 +109,7 @@ def test_what_fails_leaves_nothing_and_closes_the_sender(fails):
     assert kafka.values == [b"a"]
 
 
-def test_an_unknown_outcome_fails_the_task_and_the_marker_decides():
+def test_an_unknown_outcome_fails_the_task_and_the_receipt_decides():
     """The commit took place, and its answer was lost: the task fails, and the next attempt writes nothing."""
     kafka = FakeKafka(fails="answer")
     with pytest.raises(BrokerError):
@@ -135,7 +135,7 @@ def test_a_late_attempt_writes_nothing():
 
 
 def test_the_buffer_is_emptied_into_the_transaction():
-    """What the keyed buffer holds is sent before the marker; closing it closes the transaction."""
+    """What the keyed buffer holds is sent before the receipt; closing it closes the transaction."""
     kafka = FakeKafka()
     flush = BufferFlush(10, 3600.0)
     buffered: Callable[..., KeyedBuffer] = lambda sender: KeyedBuffer(sender, flush)  # noqa: E731
@@ -152,13 +152,13 @@ def test_the_buffer_is_emptied_into_the_transaction():
 
 
 def test_the_plan_is_committed_before_any_task():
-    """A first batch, and the next one with as many tasks: the plan's marker alone."""
+    """A first batch, and the next one with as many tasks: the plan's receipt alone."""
     kafka = FakeKafka()
     prepare(replace(CALL, batch=0), kafka.open)
     prepare(replace(CALL, batch=1), kafka.open)
 
-    assert list(kafka.markers) == ["sink-query-0-plan"]
-    assert is_written(replace(CALL, batch=1), kafka.markers["sink-query-0-plan"])
+    assert list(kafka.receipts) == ["sink-query-0-plan"]
+    assert is_written(replace(CALL, batch=1), kafka.receipts["sink-query-0-plan"])
     assert kafka.log == ["open 0-plan", "look", "begin", "commit", "close"] * 2
 
 
@@ -201,24 +201,24 @@ def test_a_refused_batch_leaves_the_plan_as_it_was(other, error):
     """Another number of tasks for the same batch, an older batch, another topic, another sink: nothing is begun."""
     kafka = FakeKafka()
     prepare(CALL, kafka.open)
-    before = dict(kafka.markers)
+    before = dict(kafka.receipts)
     kafka.log.clear()
 
     with pytest.raises(error):
         prepare(replace(CALL, **other), kafka.open)
 
-    assert kafka.markers == before
+    assert kafka.receipts == before
     assert kafka.log == ["open 0-plan", "look", "close"]
 
 
-def test_a_query_without_markers_is_told_of(caplog, monkeypatch):
+def test_a_query_without_receipts_is_told_of(caplog, monkeypatch):
     """One warning, when a later batch finds none."""
     monkeypatch.setattr(warning, "_warned", set())
     prepare(CALL, FakeKafka().open)
     prepare(replace(CALL, batch=0), FakeKafka().open)
 
     (told,) = [record.getMessage() for record in caplog.records]
-    assert "no marker of an earlier batch" in told
+    assert "no receipt of an earlier batch" in told
 
 
 def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
@@ -228,7 +228,7 @@ def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
     prepare(CALL, kafka.open)
     prepare(CALL, kafka.open)
     assert not [record for record in caplog.records if "runs again" in record.getMessage()]
-    kafka.markers[CALL.plan_id] = CALL.plan_marker(time.time() - 3500)
+    kafka.receipts[CALL.plan_id] = CALL.plan_receipt(time.time() - 3500)
 
     prepare(CALL, kafka.open)
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,

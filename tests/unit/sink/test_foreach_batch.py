@@ -49,7 +49,7 @@ def test_calls_are_numbered_within_a_batch():
     ],
 )
 def test_a_call_is_told_from_those_before_it(second, is_known_by_it):
-    """By what the sink is; the same rows need not be told apart, and markers elsewhere are not seen."""
+    """By what the sink is; the same rows need not be told apart, and receipts elsewhere are not seen."""
     numbers = CallNumbers()
     numbered(numbers, CALL)
     numbered(numbers, replace(CALL, sink="anything else"))
@@ -94,6 +94,6 @@ class FakeFrame:
     ],
 )
 def test_without_a_query_that_is_known_nothing_is_written(frame: Any, part: str):
-    """No query, another batch, Spark Connect: refused, since markers would be those of something else."""
+    """No query, another batch, Spark Connect: refused, since receipts would be those of something else."""
     with pytest.raises(OptionError, match=part):
         running_batch(frame, 7)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.markers import Call
+from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import (
     OPTIONS,

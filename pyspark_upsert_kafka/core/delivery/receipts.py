@@ -1,6 +1,6 @@
-"""Markers: what a transaction of an exactly-once sink leaves, by which a task that runs again knows that it is done.
+"""Receipts: what a transaction of an exactly-once sink leaves, by which a task that runs again knows that it is done.
 
-A marker is an offset that the transaction itself commits, for a group with the name of its transactional id
+A receipt is an offset that the transaction itself commits, for a group with the name of its transactional id
 (``<prefix>-<query>-<call>-<task>``), on partition 0 of the sink's first topic. The offset is the number of
 the micro-batch and one more; its metadata says how many tasks the batch has, what it holds, and which call of
 `upsert_sink` wrote to which topics as which sink. Before any task starts, the driver commits the same under
@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from pyspark_upsert_kafka.core.delivery import marker_messages as said
+from pyspark_upsert_kafka.core.delivery import receipt_messages as said
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
 
 _LONGEST_TOPICS = 1000
@@ -63,7 +63,7 @@ class Call:
     sink: str = ""
 
     def transactional_id(self, task: int) -> str:
-        """The transactional id of a task, and the group of its marker.
+        """The transactional id of a task, and the group of its receipt.
 
         >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").transactional_id(3)
         'sink-7d0c-0-3'
@@ -72,7 +72,7 @@ class Call:
 
     @property
     def plan_id(self) -> str:
-        """The transactional id of the driver, and the group of its marker.
+        """The transactional id of the driver, and the group of its receipt.
 
         >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").plan_id
         'sink-7d0c-0-plan'
@@ -80,10 +80,10 @@ class Call:
         return f"{self._name}-plan"
 
     @property
-    def marker(self) -> GroupOffset:
+    def receipt(self) -> GroupOffset:
         """What each transaction of this call commits.
 
-        >>> Call("sink", "7d0c", 0, 12, 8, ("t", "s"), "1f3b").marker.metadata
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t", "s"), "1f3b").receipt.metadata
         '{"tasks": 8, "call": 0, "content": "1f3b", "topic": "s;t"}'
         """
         about = {
@@ -92,18 +92,18 @@ class Call:
         }  # fmt: skip
         return GroupOffset(min(self.topics), 0, self.batch + 1, json.dumps(about))
 
-    def plan_marker(self, now: float) -> GroupOffset:
+    def plan_receipt(self, now: float) -> GroupOffset:
         """What the driver commits before the tasks start.
 
         Args:
             now: The time, in seconds since the epoch.
         """
-        about = json.loads(self.marker.metadata)
-        return replace(self.marker, metadata=json.dumps({**about, "begun": int(now)}))
+        about = json.loads(self.receipt.metadata)
+        return replace(self.receipt, metadata=json.dumps({**about, "begun": int(now)}))
 
     @property
     def topics_text(self) -> str:
-        """The topics in a text that is short enough for a marker, in any order the same."""
+        """The topics in a text that is short enough for a receipt, in any order the same."""
         text = ";".join(sorted(self.topics))
         return text if len(text) <= _LONGEST_TOPICS else sha256(text.encode()).hexdigest()
 
@@ -142,11 +142,11 @@ class Preparation:
 
 
 def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True) -> Preparation:
-    """What is to be done before the tasks start, as the marker of the last plan says.
+    """What is to be done before the tasks start, as the receipt of the last plan says.
 
     Args:
         call: The call that is to be written.
-        found: The marker; None = there is none.
+        found: The receipt; None = there is none.
         may_begin: Whether the call can be told from those before it in its batch. One that cannot is only
             finished, if an earlier version has begun it.
 
@@ -161,17 +161,17 @@ def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True
     if not may_begin:
         raise OptionError(said.like_another_call(call))
     if before is None:
-        warnings = (said.no_marker(call),) if call.batch else ()
+        warnings = (said.no_receipt(call),) if call.batch else ()
         return Preparation(commits_plan=True, warnings=warnings)
     return Preparation(commits_plan=True, fenced=range(call.tasks, max(before.tasks, call.tasks)))
 
 
 def is_written(call: Call, found: GroupOffset | None) -> bool:
-    """Whether a task has written this call already, as its marker says.
+    """Whether a task has written this call already, as its receipt says.
 
     Args:
         call: The call that is to be written.
-        found: The marker; None = there is none.
+        found: The receipt; None = there is none.
 
     Raises:
         CheckpointError: The task has written a newer batch already, or this one with other rows.
@@ -183,7 +183,7 @@ def is_written(call: Call, found: GroupOffset | None) -> bool:
 
 @dataclass(frozen=True)
 class _Written:
-    """What a marker says of the batch that was written."""
+    """What a receipt says of the batch that was written."""
 
     batch: int
     tasks: int
@@ -193,7 +193,7 @@ class _Written:
 
 
 def _read(call: Call, found: GroupOffset) -> _Written:
-    """What a marker says: it is of the same call, of no newer batch, and of the same batch if it has its number."""
+    """What a receipt says: it is of the same call, of no newer batch, and of the same batch if it has its number."""
     try:
         about = json.loads(found.metadata)
         topics = str(about["topic"])
@@ -207,7 +207,7 @@ def _read(call: Call, found: GroupOffset) -> _Written:
             None if begun is None else int(begun),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise CheckpointError(said.no_marker_of_ours(call, found.topic)) from None
+        raise CheckpointError(said.no_receipt_of_ours(call, found.topic)) from None
     if topics != call.topics_text:
         raise OptionError(said.other_topics(call, topics))
     if written.batch > call.batch:

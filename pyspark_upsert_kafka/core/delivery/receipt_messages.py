@@ -1,4 +1,4 @@
-"""What is said of markers: why a call of an exactly-once sink is refused, and what may be written again."""
+"""What is said of receipts: why a call of an exactly-once sink is refused, and what may be written again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.core.delivery.markers import Call
+    from pyspark_upsert_kafka.core.delivery.receipts import Call
 
 _NOTHING_WRITTEN = (
     "Nothing of this batch was written now. Go on from the newest checkpoint; to write the batches once more on "
@@ -17,15 +17,15 @@ _RETENTION_S = 7 * 24 * 3600.0
 """For so long brokers keep the offsets of a group unless ``offsets.retention.minutes`` is set."""
 
 _SURE = 0.9
-"""The share of that time in which all markers of a batch are certainly there: brokers look every ten minutes for what
+"""The share of that time in which all receipts of a batch are certainly there: brokers look every ten minutes for what
 has expired, each at another moment, and clocks differ."""
 
 
-def no_marker_of_ours(call: Call, topic: str) -> str:
-    """The group of a marker has an offset that is none."""
+def no_receipt_of_ours(call: Call, topic: str) -> str:
+    """The group of a receipt has an offset that is none."""
     return (
         f"A consumer group that 'sink.transactional-id-prefix' = '{call.prefix}' names has committed an "
-        f"offset on topic {topic!r} that is no marker of this sink: another program uses the group. "
+        f"offset on topic {topic!r} that is no receipt of this sink: another program uses the group. "
         "Give the sink another prefix."
     )
 
@@ -34,7 +34,7 @@ def other_topics(call: Call, topics: str) -> str:
     """Calls before wrote to other topics."""
     return (
         f"{_call(call)} wrote to topic '{topics}' before, and is to write to '{call.topics_text}' now, so its "
-        "markers say nothing about what is written there. Nothing of this call was written. Finish the batch as it "
+        "receipts say nothing about what is written there. Nothing of this call was written. Finish the batch as it "
         "was begun, with the same sinks in the same order; then give each sink a prefix of its own, and a new one to a "
         "sink whose topics change. (A new prefix for a batch that is half written writes all of it again.)"
     )
@@ -80,7 +80,7 @@ def other_tasks(call: Call, tasks: int) -> str:
 
 
 def like_another_call(call: Call) -> str:
-    """Nothing in a marker would tell the call from one before it in the same batch."""
+    """Nothing in a receipt would tell the call from one before it in the same batch."""
     return (
         f"{_call(call)} in batch {call.batch} has the options and columns of a call before it, but other rows, "
         "or it writes to other brokers: if the batch runs again with the calls in another order, nothing tells one "
@@ -90,32 +90,32 @@ def like_another_call(call: Call) -> str:
     )
 
 
-def no_marker(call: Call) -> str:
-    """The warning about a later batch than the first one without any marker before it."""
+def no_receipt(call: Call) -> str:
+    """The warning about a later batch than the first one without any receipt before it."""
     return (
         f"Query {call.query} writes batch {call.batch} to topic '{call.topics_text}' exactly once, and no "
-        f"marker of an earlier batch is there under 'sink.transactional-id-prefix' = '{call.prefix}'. That is "
+        f"receipt of an earlier batch is there under 'sink.transactional-id-prefix' = '{call.prefix}'. That is "
         "so when this is the first batch written with this prefix, and when the query rested for longer than "
-        "the brokers keep markers ('offsets.retention.minutes', 7 days unless set). In the second case "
+        "the brokers keep receipts ('offsets.retention.minutes', 7 days unless set). In the second case "
         "messages of this batch that an earlier run has written are written again."
     )
 
 
 def old_plan(call: Call, age_s: float, retention_s: float | None) -> tuple[str, ...]:
-    """The warning about a batch that was begun so long ago that some of its markers may be gone.
+    """The warning about a batch that was begun so long ago that some of its receipts may be gone.
 
     Args:
         call: The call that is to be written again.
         age_s: How long ago it was begun, in seconds.
-        retention_s: How long brokers keep markers, in seconds; None = that is not known.
+        retention_s: How long brokers keep receipts, in seconds; None = that is not known.
     """
     kept = _RETENTION_S if retention_s is None else retention_s
     if age_s <= kept * _SURE:
         return ()
     text = (
         f"Batch {call.batch} of query {call.query} was begun {timedelta(seconds=round(age_s))} ago and runs again, and "
-        f"brokers keep its markers for {timedelta(seconds=round(kept))} ('offsets.retention.minutes'): some tasks' "
-        f"markers may be gone already. What these tasks have written to topic '{call.topics_text}' is written again."
+        f"brokers keep its receipts for {timedelta(seconds=round(kept))} ('offsets.retention.minutes'): some tasks' "
+        f"receipts may be gone already. What these tasks have written to topic '{call.topics_text}' is written again."
     )
     return (text,)
 
@@ -125,7 +125,7 @@ def another_query(call: Call, other: str) -> str:
     return (
         f"Query {call.query} is new, and query {other} has written to topic '{call.topics_text}' before, with the same "
         f"'sink.transactional-id-prefix' = '{call.prefix}'. If this is that query begun anew, because its checkpoint "
-        "was deleted or is another one, all that it has written is written again: markers belong to a checkpoint. If "
+        "was deleted or is another one, all that it has written is written again: receipts belong to a checkpoint. If "
         "these are two queries, all is well."
     )
 

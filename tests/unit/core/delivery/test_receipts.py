@@ -1,4 +1,4 @@
-"""Markers: what a plan and a task are told by them: write, pass over, or refuse."""
+"""Receipts: what a plan and a task are told by them: write, pass over, or refuse."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.delivery.marker_messages import old_plan
-from pyspark_upsert_kafka.core.delivery.markers import (
+from pyspark_upsert_kafka.core.delivery.receipt_messages import old_plan
+from pyspark_upsert_kafka.core.delivery.receipts import (
     Call,
     GroupOffset,
     Preparation,
@@ -24,9 +24,9 @@ QUERY = "7d0cf6a1-0000-4000-8000-000000000000"
 CALL = Call("sink", QUERY, 0, 12, 4, ("t",), "1f3b", "90ab")
 
 
-def marker(batch: int, tasks: int = 4, **more: object) -> GroupOffset:
-    """The marker of a batch."""
-    return replace(CALL, batch=batch, tasks=tasks, **more).marker
+def receipt(batch: int, tasks: int = 4, **more: object) -> GroupOffset:
+    """The receipt of a batch."""
+    return replace(CALL, batch=batch, tasks=tasks, **more).receipt
 
 
 def test_ids_are_those_that_administrators_are_told():
@@ -47,20 +47,23 @@ def test_other_sinks_queries_and_calls_share_no_id(other):
     assert not ours & {theirs.plan_id, *map(theirs.transactional_id, range(20))}
 
 
-def test_a_marker_says_what_was_written():
+def test_a_receipt_says_what_was_written():
     """Offset = batch + 1, on partition 0 of the first topic, with the number of tasks, call and topics."""
     call = replace(CALL, number=2, topics=("b", "a"))
 
-    assert call.marker == GroupOffset(
+    assert call.receipt == GroupOffset(
         "a", 0, 13, '{"tasks": 4, "call": 2, "content": "1f3b", "topic": "a;b", "sink": "90ab"}'
     )
 
 
 def test_a_plan_says_when_it_was_made_too():
-    """In seconds since the epoch; it is the marker of the call all the same."""
-    plan = CALL.plan_marker(1_700_000_000.9)
+    """In seconds since the epoch; it is the receipt of the call all the same."""
+    plan = CALL.plan_receipt(1_700_000_000.9)
 
-    assert json.loads(plan.metadata) == {**json.loads(CALL.marker.metadata), "begun": 1_700_000_000}
+    assert json.loads(plan.metadata) == {
+        **json.loads(CALL.receipt.metadata),
+        "begun": 1_700_000_000,
+    }
     assert preparation(CALL, plan) == Preparation(commits_plan=False, begun=1_700_000_000)
     assert is_written(CALL, plan)
 
@@ -69,43 +72,43 @@ def test_the_order_of_topics_makes_no_difference():
     """A list of topics in another order names the same sink."""
     one, other = (replace(CALL, topics=names) for names in (("a", "b"), ("b", "a")))
 
-    assert one.marker == other.marker
+    assert one.receipt == other.receipt
 
 
-def test_a_marker_of_many_topics_is_as_short_as_brokers_take_it():
+def test_a_receipt_of_many_topics_is_as_short_as_brokers_take_it():
     """Brokers refuse more than 4096 bytes of metadata; which topics they are is still told apart."""
     names = tuple(f"{'t' * 240}{n}" for n in range(100))
     call, other = replace(CALL, topics=names), replace(CALL, topics=names[:-1])
 
-    assert len(call.marker.metadata) < 4096
-    assert is_written(call, call.marker)
+    assert len(call.receipt.metadata) < 4096
+    assert is_written(call, call.receipt)
     with pytest.raises(OptionError):
-        is_written(call, other.marker)
+        is_written(call, other.receipt)
 
 
 @pytest.mark.parametrize(
     ("found", "written"),
     [
         (None, False),
-        (marker(11), False),
-        (marker(11, tasks=9), False),
-        (marker(0, tasks=1), False),
-        (marker(12), True),
+        (receipt(11), False),
+        (receipt(11, tasks=9), False),
+        (receipt(0, tasks=1), False),
+        (receipt(12), True),
     ],
 )
-def test_a_task_writes_unless_its_marker_is_of_the_same_batch(found, written):
-    """No marker or an older one: write. The same batch: pass over."""
+def test_a_task_writes_unless_its_receipt_is_of_the_same_batch(found, written):
+    """No receipt or an older one: write. The same batch: pass over."""
     assert is_written(CALL, found) is written
 
 
 @pytest.mark.parametrize(
     ("found", "todo"),
     [
-        (marker(11), Preparation(commits_plan=True)),
-        (marker(3), Preparation(commits_plan=True)),
-        (marker(11, tasks=2), Preparation(commits_plan=True)),
-        (marker(11, tasks=7), Preparation(commits_plan=True, fenced=range(4, 7))),
-        (marker(12), Preparation(commits_plan=False)),
+        (receipt(11), Preparation(commits_plan=True)),
+        (receipt(3), Preparation(commits_plan=True)),
+        (receipt(11, tasks=2), Preparation(commits_plan=True)),
+        (receipt(11, tasks=7), Preparation(commits_plan=True, fenced=range(4, 7))),
+        (receipt(12), Preparation(commits_plan=False)),
     ],
 )
 def test_a_new_batch_is_planned_and_fences_off_tasks_that_it_does_not_have(found, todo):
@@ -113,8 +116,8 @@ def test_a_new_batch_is_planned_and_fences_off_tasks_that_it_does_not_have(found
     assert preparation(CALL, found) == todo
 
 
-def test_no_marker_is_no_question_for_the_first_batch_only():
-    """A later batch without any marker may be one whose markers are gone: that is told, with what follows."""
+def test_no_receipt_is_no_question_for_the_first_batch_only():
+    """A later batch without any receipt may be one whose receipts are gone: that is told, with what follows."""
     assert preparation(replace(CALL, batch=0), None) == Preparation(commits_plan=True)
 
     todo = preparation(CALL, None)
@@ -129,41 +132,41 @@ def test_no_marker_is_no_question_for_the_first_batch_only():
 @pytest.mark.parametrize(
     ("found", "error", "parts"),
     [
-        (marker(13), CheckpointError, ["Batch 13", "batch 12", "set back"]),
-        (marker(99, tasks=9), CheckpointError, ["Batch 99", "batch 12"]),
+        (receipt(13), CheckpointError, ["Batch 13", "batch 12", "set back"]),
+        (receipt(99, tasks=9), CheckpointError, ["Batch 99", "batch 12"]),
         (
-            marker(12, tasks=8),
+            receipt(12, tasks=8),
             OptionError,
             ["'sink.parallelism' = '8'", "'4'", "to '8' until this batch is done"],
         ),
         (
-            marker(12, content="77"),
+            receipt(12, content="77"),
             CheckpointError,
             ["Batch 12", "another one", "set back", "'primary-key'"],
         ),
-        (marker(12, content="77", tasks=8), CheckpointError, ["another one"]),
+        (receipt(12, content="77", tasks=8), CheckpointError, ["another one"]),
         (
-            marker(12, sink="another"),
+            receipt(12, sink="another"),
             OptionError,
             ["Call 0", "'sink'", "batch 12", "other options or other columns", "left out"],
         ),
-        (marker(12, topics=("u",)), OptionError, ["topic 'u' before", "'t' now"]),
-        (marker(3, topics=("t", "u")), OptionError, ["'t;u'", "prefix of its own"]),
+        (receipt(12, topics=("u",)), OptionError, ["topic 'u' before", "'t' now"]),
+        (receipt(3, topics=("t", "u")), OptionError, ["'t;u'", "prefix of its own"]),
         (
             GroupOffset("t", 0, 13, ""),
             CheckpointError,
-            ["no marker of this sink", "another prefix"],
+            ["no receipt of this sink", "another prefix"],
         ),
-        (GroupOffset("t", 0, 13, "[]"), CheckpointError, ["no marker of this sink"]),
+        (GroupOffset("t", 0, 13, "[]"), CheckpointError, ["no receipt of this sink"]),
         (
             GroupOffset("t", 0, 13, '{"tasks": null, "content": "", "topic": 1}'),
             CheckpointError,
-            ["no marker"],
+            ["no receipt"],
         ),
     ],
 )
-def test_what_does_not_go_on_from_the_marker_is_refused(decide, found, error, parts):
-    """A checkpoint set back, another number of tasks for the same batch, other topics, a marker of others."""
+def test_what_does_not_go_on_from_the_receipt_is_refused(decide, found, error, parts):
+    """A checkpoint set back, another number of tasks for the same batch, other topics, a receipt of others."""
     with pytest.raises(error) as refused:
         decide(CALL, found)
 
@@ -174,16 +177,16 @@ def test_what_does_not_go_on_from_the_marker_is_refused(decide, found, error, pa
 @given(
     st.integers(0, 2**40), st.integers(1, 1000), st.integers(0, 9), st.sets(st.sampled_from("abc"), min_size=1)
 )  # fmt: skip
-def test_a_call_knows_its_own_marker(batch, tasks, number, topics):
+def test_a_call_knows_its_own_receipt(batch, tasks, number, topics):
     """What a call commits says to the same call that it is written, and to the next batch that it is not."""
     call = Call("p", QUERY, number, batch, tasks, tuple(topics), "1f3b")
 
-    assert is_written(call, call.marker)
-    assert not preparation(call, call.marker).commits_plan
-    assert not is_written(replace(call, batch=batch + 1), call.marker)
+    assert is_written(call, call.receipt)
+    assert not preparation(call, call.receipt).commits_plan
+    assert not is_written(replace(call, batch=batch + 1), call.receipt)
 
 
-def test_a_marker_of_an_earlier_version_is_read():
+def test_a_receipt_of_an_earlier_version_is_read():
     """It says neither which sink wrote nor when, and is taken as that of the same sink."""
     found = GroupOffset("t", 0, 13, '{"tasks": 4, "call": 0, "content": "1f3b", "topic": "t"}')
 
@@ -193,13 +196,13 @@ def test_a_marker_of_an_earlier_version_is_read():
 
 def test_a_later_batch_may_be_written_by_a_changed_sink():
     """Between batches options and columns are free: everything before is written."""
-    found = marker(11, sink="another")
+    found = receipt(11, sink="another")
 
     assert preparation(CALL, found).commits_plan
     assert not is_written(CALL, found)
 
 
-@pytest.mark.parametrize("found", [None, marker(11)])
+@pytest.mark.parametrize("found", [None, receipt(11)])
 def test_a_call_that_nothing_tells_from_another_is_not_begun(found):
     """Its number alone would: two such calls that change places would pass over the rows of one another."""
     with pytest.raises(OptionError) as refused:
@@ -211,7 +214,7 @@ def test_a_call_that_nothing_tells_from_another_is_not_begun(found):
 
 def test_a_call_that_an_earlier_version_has_begun_is_finished():
     """Another prefix would write again what is written."""
-    assert not preparation(CALL, marker(12, sink=""), may_begin=False).commits_plan
+    assert not preparation(CALL, receipt(12, sink=""), may_begin=False).commits_plan
 
 
 @pytest.mark.parametrize(
@@ -236,7 +239,7 @@ def test_plans_of_other_queries_are_known_by_their_groups(group, query):
      (6.4 * 86400, 14 * 86400, False), (55, 60, True), (8 * 86400, 7 * 86400, True)],
 )  # fmt: skip
 def test_what_brokers_may_have_forgotten_is_told(age_s, retention_s, is_told):
-    """A task's marker may go before the plan's, whose age says so before the first of them can be gone."""
+    """A task's receipt may go before the plan's, whose age says so before the first of them can be gone."""
     warnings = old_plan(CALL, age_s, retention_s)
 
     assert bool(warnings) is is_told
@@ -245,8 +248,8 @@ def test_what_brokers_may_have_forgotten_is_told(age_s, retention_s, is_told):
         assert "written again" in warning
 
 
-def test_later_versions_may_say_more_in_a_marker():
-    """What is not known in a marker's metadata is passed over."""
-    more = json.dumps({**json.loads(CALL.marker.metadata), "of a later version": 1})
+def test_later_versions_may_say_more_in_a_receipt():
+    """What is not known in a receipt's metadata is passed over."""
+    more = json.dumps({**json.loads(CALL.receipt.metadata), "of a later version": 1})
 
-    assert is_written(CALL, replace(CALL.marker, metadata=more))
+    assert is_written(CALL, replace(CALL.receipt, metadata=more))
