@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-connect lint bench bench-flink soak kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-flink soak kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -19,6 +19,10 @@ demo: $(READY)
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) $(CLASS_ARCHIVES)
 	$(BIN)/python -m pytest --numprocesses=5 --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+# Some tests without what makes them start faster (tests/fast_start.py), in one process.
+test-plain: $(READY)
+	PLAIN_TESTS=1 $(BIN)/python -m pytest $(or $(ARGS),tests/spark/test_sink_batch.py)
 
 # The end-to-end tests with a session of Spark Connect; what needs a classic one is skipped, with its reason.
 # One process: a session that starts its own server listens on Spark's port for that, 15002.

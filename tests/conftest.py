@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import hypothesis
 import pytest
@@ -26,20 +25,13 @@ from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool
 from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
+from tests import fast_start
 from tests.local_registry import LocalRegistry, Registry
 from tests.processes import Processes, shared_address
 from tests.table_options import table_options
-from tools import class_archives
 from tools.local_topics import producer
-from tools.spark_home import spark_home
 
-# Tests start many JVMs and Python workers for a few small jobs each.
-os.environ.setdefault("SPARK_HOME", str(spark_home()))
-os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archives.flags(class_archives.SPARK))
-os.environ.setdefault("LOCAL_KAFKA_OPTS", class_archives.flags(class_archives.BROKER))
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(Path(__file__).with_name("spark_workers")), os.environ.get("PYTHONPATH")])
-)
+os.environ.update(fast_start.settings(os.environ))
 
 # An example may take its time on a busy machine.
 hypothesis.settings.register_profile("busy machine", deadline=None)

@@ -24,7 +24,6 @@ _TO_RUN_TASKS = (
     "pyspark.worker",
     "pyspark_upsert_kafka.formats.json.encoding",
     "pyspark_upsert_kafka.formats.json.strategies",
-    "pyspark_upsert_kafka.formats.json.strategies",
     "pyspark_upsert_kafka.kafka.librdkafka.reader",
     "pyspark_upsert_kafka.kafka.librdkafka.sender",
     "pyspark_upsert_kafka.sink.task",
