@@ -25,6 +25,7 @@ _SIDES: dict[str, dict[str, str] | None] = {
     "Spark's own source": None,
     "this": {},
     "this, scan.parallelism=1": {"scan.parallelism": "1"},
+    "this, scan.parallelism=auto": {"scan.parallelism": "auto"},
 }
 """Options of this source beside those of the topic; None = Spark's."""
 

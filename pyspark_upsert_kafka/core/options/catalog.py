@@ -28,6 +28,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     topic_list,
     topic_name,
     whole_number,
+    whole_number_or_auto,
 )
 from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, PHYSICAL
 
@@ -136,9 +137,9 @@ _BATCHES = Section(
         Option("scan.snapshot.memory", memory_or_auto, None,
                "how much memory one task of a snapshot may use (`512 mb`, `2 gb`); `auto` = half of what a Python worker "
                "has. A larger table is an error that says how many `minPartitions` it takes", "`auto`"),
-        Option("scan.parallelism", whole_number(1), None,
+        Option("scan.parallelism", whole_number_or_auto(1), None,
                "at most this many Spark partitions: a task then reads several Kafka partitions, one "
-               "after another"),
+               "after another; `auto` = one for each 10,000 offsets of a micro-batch or a batch read"),
         Option("maxOffsetsPerTrigger", whole_number(1), None,
                "at most this many offsets per micro-batch, shared among partitions by backlog"),
         Option("minOffsetsPerTrigger", whole_number(1), None,

@@ -72,6 +72,11 @@ def check_limits(values: Mapping[str, Any]) -> None:
             f"'maxOffsetsPerTrigger' ({most})."
         )
     most, least = values["scan.parallelism"], values["minPartitions"]
+    if most == "auto" and least is not None:
+        raise OptionError(
+            "'minPartitions' is not allowed with 'scan.parallelism' = 'auto': the first splits Kafka partitions "
+            "among tasks, the second reads few messages of several partitions in one task. Remove one of them."
+        )
     if most is not None and least is not None and least > most:
         raise OptionError(
             f"The value of 'minPartitions' ({least}) must not be larger than 'scan.parallelism' ({most}): "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import Literal
 
 from pyspark_upsert_kafka.core.options.option import Parser
 
@@ -47,6 +48,19 @@ def whole_number(minimum: int = 0) -> Parser:
         if re.fullmatch(r"\s*-?[0-9]{1,19}\s*", value) and minimum <= int(value) <= _LARGEST:
             return int(value)
         raise ValueError(f"expected a whole number of at least {minimum}")
+
+    return parse
+
+
+def whole_number_or_auto(minimum: int = 0) -> Parser:
+    """The same, or ``auto``."""
+    number = whole_number(minimum)
+
+    def parse(value: str) -> int | Literal["auto"]:
+        try:
+            return "auto" if value.strip().lower() == "auto" else int(number(value))
+        except ValueError as error:
+            raise ValueError(f"{error}, or 'auto'") from None
 
     return parse
 

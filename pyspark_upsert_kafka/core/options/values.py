@@ -134,7 +134,8 @@ class ReadOptions:
         discovery_interval_s: How often new partitions and topics are looked for; 0 = never.
         outage_timeout_s: How long a query that has run waits for brokers that are all away; 0 = as for any answer.
         min_partitions: So many Spark partitions at least; None = one for each Kafka partition.
-        max_partitions: So many Spark partitions at most; None = as many as there are ranges.
+        max_partitions: So many Spark partitions at most; ``auto`` = by the number of offsets; None = as many as there
+            are ranges.
         snapshot_bytes: So much memory one task of a snapshot may use; None = as the worker has it.
         limits: How much a micro-batch reads.
         fail_on_data_loss: Whether lost offsets are an error.
@@ -152,7 +153,7 @@ class ReadOptions:
     discovery_interval_s: float
     outage_timeout_s: float
     min_partitions: int | None
-    max_partitions: int | None
+    max_partitions: int | Literal["auto"] | None
     snapshot_bytes: int | None
     limits: Limits
     fail_on_data_loss: bool

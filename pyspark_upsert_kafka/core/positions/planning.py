@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Literal
 
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
@@ -16,6 +17,9 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     StreamOffset,
     TopicPartition,
 )
+
+_OFFSETS_OF_A_TASK = 10_000
+"""With ``auto``: to read so many takes about as long as to start a task."""
 
 
 def view_lifetime_s(partitions: int) -> float:
@@ -137,19 +141,24 @@ def tasks_to_share(range_: Range, count: int) -> int:
     return count + math.ceil(others * (count - 1) / range_.size) + share.ranges - 1
 
 
-def spread(ranges: Sequence[Range], tasks: int | None) -> list[tuple[Range, ...]]:
+def spread(ranges: Sequence[Range], tasks: int | Literal["auto"] | None) -> list[tuple[Range, ...]]:
     """Which ranges each task reads, one after another: one range, or with fewer tasks several.
 
     The largest range goes first, each to the task that has the least so far.
+
+    Args:
+        ranges: What is read.
+        tasks: So many at most; ``auto`` = one for each 10,000 offsets; None = one for each range.
 
     >>> a, b, c = (Range("t", number, 0, size) for number, size in enumerate((5, 9, 3)))
     >>> spread([a, b, c], 2) == [(a, c), (b,)]
     True
     """
-    if tasks is None or len(ranges) <= tasks:
+    most = _few(ranges) if tasks == "auto" else tasks
+    if most is None or len(ranges) <= most:
         return [(range_,) for range_ in ranges]
-    shares: list[list[int]] = [[] for _ in range(tasks)]
-    least = [(0, task) for task in range(tasks)]
+    shares: list[list[int]] = [[] for _ in range(most)]
+    least = [(0, task) for task in range(most)]
     for index in sorted(range(len(ranges)), key=lambda index: -ranges[index].size):
         size, task = heapq.heappop(least)
         shares[task].append(index)
@@ -157,6 +166,10 @@ def spread(ranges: Sequence[Range], tasks: int | None) -> list[tuple[Range, ...]
     return [
         tuple(ranges[index] for index in sorted(share)) for share in sorted(map(sorted, shares))
     ]
+
+
+def _few(ranges: Sequence[Range]) -> int:
+    return math.ceil(sum(range_.size for range_ in ranges) / _OFFSETS_OF_A_TASK)
 
 
 def _piece_counts(ranges: Sequence[Range], least: int | None) -> list[int]:

@@ -30,7 +30,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         most=st.none() | st.integers(1, 12),
         least=st.none() | st.integers(1, 3),
         pieces=st.none() | st.integers(1, 5),
-        tasks=st.none() | st.integers(5, 6),
+        tasks=st.sampled_from([None, 5, 6, "auto"]),
         bounded=st.booleans(),
         early=st.integers(0, 5),
     )
@@ -47,7 +47,7 @@ class ExactlyOnce(RuleBasedStateMachine):
                 scan__startup__mode=start,
                 maxOffsetsPerTrigger=most if limited else None,
                 minOffsetsPerTrigger=min(least, most or least) if limited and least else None,
-                minPartitions=pieces,
+                minPartitions=None if tasks == "auto" else pieces,
                 scan__parallelism=tasks,
                 scan__bounded__mode="latest-offset" if bounded else "unbounded",
             ),

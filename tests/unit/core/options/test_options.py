@@ -272,6 +272,7 @@ OF_GROUP = replace(
         ({"scan.snapshot.memory": "512 mb"}, {"snapshot_bytes": 2**29}),
         ({"scan.snapshot.memory": "AUTO"}, {"snapshot_bytes": None}),
         ({"scan.parallelism": "2"}, {"max_partitions": 2}),
+        ({"scan.parallelism": "Auto"}, {"max_partitions": "auto"}),
         (
             {"minPartitions": "8", "scan.parallelism": "8"},
             {"min_partitions": 8, "max_partitions": 8},
@@ -720,8 +721,15 @@ ANY = (batch, stream, write, sink)
             for prefix in (" ", "gr\u00fcn", "a b", "x" * 201)
         ),
         (
-            {"scan.parallelism": "0"},
-            "Invalid value for option 'scan.parallelism'",
+            {"read.mode": "changelog", "minPartitions": "9", "scan.parallelism": "auto"},
+            "'minPartitions' is not allowed with 'scan.parallelism' = 'auto': ",
+        ),
+        *(
+            (
+                {"scan.parallelism": value},
+                "Invalid value for option 'scan.parallelism': expected a whole number of at least 1, or 'auto'",
+            )
+            for value in ("0", "automatic")
         ),
         (
             {"scan.snapshot.memory": "much"},

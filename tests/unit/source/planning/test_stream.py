@@ -362,11 +362,12 @@ def test_a_range_is_cut_into_min_partitions(there, protocol):
     assert query.read == [planned(0, 0, 5), planned(0, 5, 10), planned(1, 0, 1)]
 
 
-def test_a_task_reads_several_ranges_with_scan_parallelism(there, protocol):
+@pytest.mark.parametrize("tasks", [1, "auto"])
+def test_a_task_reads_several_ranges_with_scan_parallelism(there, protocol, tasks):
     """There are no more tasks than wanted, and they have about as much to read."""
     for partition, count in enumerate((5, 9)):
         there.cluster.produce("t", partition, count)
-    query = Query(stream_options(scan__parallelism=1), protocol).start()
+    query = Query(stream_options(scan__parallelism=tasks), protocol).start()
     query.trigger()
 
     (task,) = query.reader.partitions(INITIAL, json.loads(query.log[0]))
