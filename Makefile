@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-flink soak kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-flink soak kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -36,6 +36,11 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+# Ratios to plain Python programs, beside those of the last release: did a change make anything slower?
+bench-quick: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
+bench-quick: $(READY)
+	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/quick.py $(ARGS)
 
 # A table is copied while its broker restarts every minute; the last line is the verdict.
 SECONDS ?= 600
