@@ -1,11 +1,9 @@
-"""Flink's ``CREATE TABLE``: its columns, key, watermark and options.
+"""Flink's ``CREATE TABLE``: its columns, key, watermark and options; and columns as Spark's DDL writes them.
 
-Only sqlglot's tokenizer is used of sqlglot: none of its dialects knows Flink's statement (``METADATA`` is refused by
-each of them), and what is not understood must be refused with its place, never guessed. It is loaded when
-a statement is read, not before.
+What is not understood is refused with its place, never guessed. sqlglot, which reads queries (``sql/``), is not used: none of its
+dialects knows Flink's statement (each refuses ``METADATA``), and importing it would take longer than all else that is done here.
 """
 
-from pyspark_upsert_kafka.core.ddl.cursor import Tokens
 from pyspark_upsert_kafka.core.ddl.definition import (
     TableDefinition,
     create_tables,
@@ -13,6 +11,7 @@ from pyspark_upsert_kafka.core.ddl.definition import (
     table_definition,
     watermark_of,
 )
+from pyspark_upsert_kafka.core.ddl.tokens import Tokens
 
 __all__ = [
     "TableDefinition",

@@ -14,10 +14,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.core.ddl.cursor import Tokens
 from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
 from pyspark_upsert_kafka.core.ddl.statement import CreateTable, Name
-from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.core.ddl.tokens import Place, Tokens
 from pyspark_upsert_kafka.core.ddl.with_clause import options_of
 from pyspark_upsert_kafka.core.errors import OptionError
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NoReturn
 
-from pyspark_upsert_kafka.core.ddl.cursor import Tokens
 from pyspark_upsert_kafka.core.ddl.statement import Column, CreateTable, Name, Watermark, WithOption
-from pyspark_upsert_kafka.core.ddl.tokens import Token
+from pyspark_upsert_kafka.core.ddl.tokens import Token, Tokens
 from pyspark_upsert_kafka.core.ddl.types import read_type
 
 _ENFORCED = (

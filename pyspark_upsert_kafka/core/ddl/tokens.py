@@ -1,24 +1,22 @@
-"""The words, names and marks of SQL as Flink writes it, each with its place."""
+"""SQL as words, quoted names and texts, numbers and marks, each with its place; they are read one after another.
+
+Flink's statements and Spark's columns differ in their words, quotes and comments, and in how an error names a place: that is a `Dialect`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import Literal, NoReturn, cast
 
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, UpsertKafkaError
 
-if TYPE_CHECKING:
-    from sqlglot.tokens import Tokenizer
+Kind = Literal["word", "name", "text", "number", "mark", "end"]
 
-Kind = Literal["word", "name", "text", "number", "mark", "other", "end"]
-
-_KINDS: dict[str, Kind] = {
-    "VAR": "word", "IDENTIFIER": "name", "STRING": "text", "NUMBER": "number",
-}  # fmt: skip
-_MARKS = frozenset("(),.=<>;-")
-_OPENING = re.compile(r"['`\"]|/\*")
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE](?:[+-]?[0-9]+)?)?"
+_MARKS = re.escape("()[]{}&^:,.-=><%!|+;/\\*~?@#'`\"")
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,61 @@ class Place:
     def __str__(self) -> str:
         return f"SQL, line {self.line}, column {self.column}"
 
-    def error(self, sentence: str) -> OptionError:
+    def error(self, sentence: str) -> UpsertKafkaError:
         """An error that names the place."""
         return OptionError(f"{self}: {sentence}")
+
+
+def place_in(text: str, offset: int) -> Place:
+    """The place of a character.
+
+    >>> place_in("a" + chr(10) + "bc", 3)
+    Place(line=2, column=2)
+    """
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text is written.
+
+    Args:
+        words: A pattern of a word, which may be a name without quotes.
+        comments: A pattern of a comment.
+        name_quotes: The marks that may stand around a name.
+        text_quotes: The marks that may stand around a text.
+        place_in: The place of a character of the text.
+    """
+
+    words: str
+    comments: str
+    name_quotes: str
+    text_quotes: str
+    place_in: Callable[[str, int], Place]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """A pattern of a token or comment, each kind in a group of its name; ``open`` is a quote or comment that does not end."""
+        return re.compile(
+            rf"(?P<comment>{self.comments})|(?P<word>{self.words})|(?P<number>{_NUMBER})"
+            rf"|(?P<name>{_quoted(self.name_quotes)})|(?P<text>{_quoted(self.text_quotes)})"
+            r"|(?P<open>/\*|['\"`])|(?P<mark>\S)"
+        )
+
+
+def _quoted(quotes: str) -> str:
+    """A pattern of what stands in one of the quotes; the quote itself is doubled within."""
+    return "|".join(f"{q}[^{q}]*(?:{q}{q}[^{q}]*)*{q}(?!{q})" for q in quotes)
+
+
+FLINK = Dialect(
+    words=rf"[^\s{_MARKS}0-9][^\s{_MARKS}]*",
+    comments=r"(?:--|//)[^\r\n]*|/\*[\s\S]*?\*/",
+    name_quotes='`"',
+    text_quotes="'",
+    place_in=place_in,
+)
+"""Flink's SQL."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +91,7 @@ class Token:
     """A word, a quoted name, a quoted text, a number or a mark.
 
     Args:
-        kind: What it is; ``other`` is what no statement here has, ``end`` is the end of the text.
+        kind: What it is; ``end`` is the end of the text.
         text: What it says, without quotes.
         place: Where it begins.
     """
@@ -62,67 +112,117 @@ class Token:
         """How an error names it; what stands in quotes may be secret."""
         if self.kind == "end":
             return "the end"
-        return "a text in quotes" if self.kind in ("text", "other") else f"'{self.text}'"
+        return "a text in quotes" if self.kind == "text" else f"'{self.text}'"
 
 
-def tokenize(sql: str) -> list[Token]:
+def tokenize(sql: str, dialect: Dialect = FLINK) -> list[Token]:
     """The tokens of a text, and its end; comments are left out.
 
     Raises:
-        OptionError: A quote or a comment does not end.
+        OptionError: A quote or a comment does not end (or the error that the dialect's places have).
+
+    >>> [(token.kind, token.text) for token in tokenize("`a``b` INT -- why")]
+    [('name', 'a`b'), ('word', 'INT'), ('end', '')]
     """
-    from sqlglot.errors import TokenError
+    tokens = []
+    for found in dialect.pattern.finditer(sql):
+        kind, text = str(found.lastgroup), found[0]
+        if kind == "comment":
+            continue
+        place = dialect.place_in(sql, found.start())
+        if kind == "open":
+            raise place.error("the quote or comment that begins here does not end.")
+        if kind in ("name", "text"):
+            text = text[1:-1].replace(text[0] * 2, text[0])
+        tokens.append(Token(cast("Kind", kind), text, place))
+    return [*tokens, Token("end", "", dialect.place_in(sql, len(sql)))]
 
-    try:
-        found = _tokenizer().tokenize(sql)
-    except TokenError:  # its text shows what stands near, which may be a secret
-        raise place_in(sql, _what_is_open(sql)).error(
-            "the quote or comment that begins here does not end."
-        ) from None
-    tokens = [_token(each.token_type.name, each.text, place_in(sql, each.start)) for each in found]
-    return [*tokens, Token("end", "", place_in(sql, len(sql)))]
 
+class Tokens:
+    """The tokens of a text, read one after another.
 
-def place_in(text: str, offset: int) -> Place:
-    """The place of a character.
+    A script is read by the same object, statement after statement, so that places are those in the script.
 
-    >>> place_in("a" + chr(10) + "bc", 3)
-    Place(line=2, column=2)
+    Args:
+        sql: The text.
+        dialect: How it is written.
+
+    >>> tokens = Tokens("CREATE TABLE t")
+    >>> tokens.accept("CREATE", "TABLE"), tokens.accept("VIEW"), tokens.name("a table's name").text
+    (True, False, 't')
     """
-    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
+    def __init__(self, sql: str, dialect: Dialect = FLINK) -> None:
+        self._tokens = tokenize(sql, dialect)
+        self._at = 0
 
-def _token(name: str, text: str, place: Place) -> Token:
-    kind: Kind = _KINDS.get(name, "mark" if text in _MARKS else "other")
-    return Token(kind, text, place)
+    def peek(self, ahead: int = 0) -> Token:
+        """A token that is yet to be read."""
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
+    def next(self) -> Token:
+        """The next token, which is then read."""
+        token = self.peek()
+        self._at += 1
+        return token
 
-@lru_cache(maxsize=1)
-def _tokenizer() -> Tokenizer:
-    from sqlglot.tokens import Tokenizer
+    def accept(self, *words: str) -> bool:
+        """Reads these words if they stand next."""
+        if not all(self.peek(at).is_word(word) for at, word in enumerate(words)):
+            return False
+        self._at += len(words)
+        return True
 
-    class FlinkTokenizer(Tokenizer):
-        """Flink's quotes and comments; no word is more than a word, whatever sqlglot knows of it."""
+    def accept_mark(self, mark: str) -> bool:
+        """Reads this mark if it stands next."""
+        if not self.peek().is_mark(mark):
+            return False
+        self._at += 1
+        return True
 
-        KEYWORDS = {}  # noqa: RUF012 - as sqlglot has it
-        IDENTIFIERS = ["`", '"']  # noqa: RUF012
-        COMMENTS = ["--", "//", ("/*", "*/")]  # noqa: RUF012
-        NESTED_COMMENTS = False
+    def expect(self, *words: str) -> None:
+        """Reads these words.
 
-    return FlinkTokenizer()
+        Raises:
+            OptionError: Something else stands there.
+        """
+        for word in words:
+            if not self.accept(word):
+                self.refuse(f"expected {' '.join(words)}")
 
+    def expect_mark(self, mark: str, what: str | None = None) -> None:
+        """Reads this mark, or raises OptionError that names it, or ``what`` was expected."""
+        if not self.accept_mark(mark):
+            self.refuse(f"expected {what or repr(mark)}")
 
-def _what_is_open(sql: str) -> int:
-    """Where the quote or comment begins that does not end: all before it are tokens."""
-    offsets = [found.start() for found in _OPENING.finditer(sql)]
-    return next((offset for offset in reversed(offsets) if _is_whole(sql[:offset])), 0)
+    def name(self, what: str) -> Token:
+        """Reads a name, quoted or not; raises OptionError that ``what`` was expected."""
+        if self.peek().kind not in ("word", "name"):
+            self.refuse(f"expected {what}")
+        return self.next()
 
+    def text(self, what: str) -> Token:
+        """Reads a text in single quotes; raises OptionError that ``what`` was expected."""
+        if self.peek().kind != "text":
+            self.refuse(f"expected {what} in single quotes")
+        return self.next()
 
-def _is_whole(sql: str) -> bool:
-    from sqlglot.errors import TokenError
+    def number(self, what: str) -> int:
+        """Reads a whole number; raises OptionError that ``what`` was expected."""
+        token = self.peek()
+        if token.kind != "number" or not token.text.isdecimal():
+            self.refuse(f"expected {what}, a whole number")
+        return int(self.next().text)
 
-    try:
-        _tokenizer().tokenize(sql)
-    except TokenError:
-        return False
-    return True
+    def separated(self) -> Iterator[None]:
+        """Once for each part of a list in round brackets; the caller reads the part."""
+        self.expect_mark("(")
+        yield
+        while self.accept_mark(","):
+            yield
+        self.expect_mark(")", "',' or ')'")
+
+    def refuse(self, expected: str) -> NoReturn:
+        """Raises OptionError with what was expected, and what the next token is instead."""
+        token = self.peek()
+        raise token.place.error(f"{expected}, but found {token.shown()}.")

@@ -23,11 +23,50 @@ VARIANT                            VARIANT
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
-from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
-from pyspark_upsert_kafka.core.ddl.cursor import Tokens
-from pyspark_upsert_kafka.core.ddl.simple_types import read_simple_type
+from pyspark_upsert_kafka.core.ddl.tokens import Token, Tokens
+
+_WORDS: dict[str, DataType] = {
+    "BOOLEAN": BooleanType(), "TINYINT": ByteType(), "SMALLINT": ShortType(), "INT": IntegerType(),
+    "INTEGER": IntegerType(), "BIGINT": LongType(), "FLOAT": FloatType(), "STRING": StringType(),
+    "BYTES": BinaryType(), "DATE": DateType(), "VARIANT": VariantType(),
+}  # fmt: skip
+_NO_COUNTERPART = {
+    "TIME": "no format here carries a time of day: where messages hold it as text, declare STRING",
+    "RAW": "its bytes can be read by Flink's serializer only",
+    "NULL": "declare the type that the column is meant to have",
+    "STRUCTURED": "declare its fields with ROW<...>",
+    "BITMAP": "its bytes can be read by Flink only: declare BYTES",
+}
+Read = TypeVar("Read")
+_DIGITS_IN_SPARK = 6
+_DAY_TIME = ("DAY", "HOUR", "MINUTE", "SECOND")
+_YEAR_MONTH = ("YEAR", "MONTH")
 
 
 def read_type(tokens: Tokens) -> tuple[DataType, bool]:
@@ -55,43 +94,53 @@ def read_nullability(tokens: Tokens) -> bool:
 
 
 def _type(tokens: Tokens) -> DataType:
-    for word, read in _NESTED.items():
-        if tokens.accept(word):
-            return read(tokens)
-    return read_simple_type(tokens)
+    begin = tokens.peek()
+    if begin.kind != "word":
+        tokens.refuse("expected a type")
+    word = begin.text.upper()
+    if word not in _WORDS and word not in _READERS:
+        why = _NO_COUNTERPART.get(word, "it is no type of Flink's SQL that is known here")
+        raise begin.place.error(f"type {word} cannot be read or written: {why}.")
+    tokens.next()
+    return _WORDS[word] if word in _WORDS else _READERS[word](tokens, begin)
 
 
-def _array(tokens: Tokens) -> DataType:
-    ((kind, nullable),) = _parameters(tokens, 1)
+def in_angle_brackets(tokens: Tokens, count: int, read: Callable[[Tokens], Read]) -> list[Read]:
+    """That many types in angle brackets.
+
+    Args:
+        tokens: The tokens, at the bracket that opens.
+        count: How many types.
+        read: Reads one.
+    """
+    tokens.expect_mark("<")
+    found = [read(tokens)]
+    for _ in range(count - 1):
+        tokens.expect_mark(",")
+        found.append(read(tokens))
+    tokens.expect_mark(">")
+    return found
+
+
+def _array(tokens: Tokens, _: Token) -> DataType:
+    ((kind, nullable),) = in_angle_brackets(tokens, 1, read_type)
     return ArrayType(kind, nullable)
 
 
-def _map(tokens: Tokens) -> DataType:
-    (key, _key_nullable), (value, nullable) = _parameters(tokens, 2)
+def _map(tokens: Tokens, _: Token) -> DataType:
+    (key, _key_nullable), (value, nullable) = in_angle_brackets(tokens, 2, read_type)
     return MapType(key, value, nullable)
 
 
-def _multiset_of(tokens: Tokens) -> DataType:
-    ((kind, _nullable),) = _parameters(tokens, 1)
-    return _multiset(kind)
+def _multiset_of(tokens: Tokens, _: Token) -> DataType:
+    return _multiset(in_angle_brackets(tokens, 1, read_type)[0][0])
 
 
 def _multiset(kind: DataType) -> DataType:
     return MapType(kind, IntegerType(), valueContainsNull=False)
 
 
-def _parameters(tokens: Tokens, count: int) -> list[tuple[DataType, bool]]:
-    """That many types in angle brackets."""
-    tokens.expect_mark("<")
-    found = [read_type(tokens)]
-    for _ in range(count - 1):
-        tokens.expect_mark(",")
-        found.append(read_type(tokens))
-    tokens.expect_mark(">")
-    return found
-
-
-def _row(tokens: Tokens) -> DataType:
+def _row(tokens: Tokens, _: Token) -> DataType:
     closing = ">" if tokens.accept_mark("<") else ")"
     if closing == ")":
         tokens.expect_mark("(", "'<' or '('")
@@ -110,6 +159,92 @@ def _field(tokens: Tokens) -> StructField:
     return StructField(name.text, kind, nullable)
 
 
-_NESTED: dict[str, Callable[[Tokens], DataType]] = {
+def read_numbers(tokens: Tokens, what: str, at_most: int = 1) -> list[int]:
+    """The numbers in round brackets, if there are any; an error says ``what`` they are."""
+    begin = tokens.peek()
+    if not begin.is_mark("("):
+        return []
+    numbers = [tokens.number(what) for _ in tokens.separated()]
+    if len(numbers) > at_most:
+        raise begin.place.error(f"expected {at_most} at most, but found {len(numbers)} numbers.")
+    return numbers
+
+
+def _sized(tokens: Tokens, begin: Token) -> DataType:
+    """A text or bytes: nothing is cut to the length."""
+    tokens.accept("VARYING")
+    read_numbers(tokens, "a length")
+    return BinaryType() if begin.is_word("BINARY", "VARBINARY") else StringType()
+
+
+def read_decimal(tokens: Tokens, begin: Token) -> DataType:
+    """What follows the word DECIMAL, which is the token ``begin``: precision and scale, (10, 0) where they are not given."""
+    precision, scale = [*(read_numbers(tokens, "a precision", at_most=2) or [10]), 0][:2]
+    if not 1 <= precision <= 38 or scale > precision:
+        raise begin.place.error("expected DECIMAL(p, s) with p from 1 to 38 and s from 0 to p.")
+    return DecimalType(precision, scale)
+
+
+def _double(tokens: Tokens, _: Token) -> DataType:
+    tokens.accept("PRECISION")
+    return DoubleType()
+
+
+def _timestamp(tokens: Tokens, begin: Token) -> DataType:
+    _check_digits(read_numbers(tokens, "a precision"), begin)
+    if tokens.accept("WITH", "LOCAL", "TIME", "ZONE"):
+        return TimestampType()
+    if tokens.accept("WITH", "TIME", "ZONE"):
+        raise begin.place.error(
+            "type TIMESTAMP WITH TIME ZONE cannot be read or written: Spark keeps no zone with a "
+            "time. Declare TIMESTAMP_LTZ, a point in time."
+        )
+    tokens.accept("WITHOUT", "TIME", "ZONE")
+    return TimestampNTZType()
+
+
+def _timestamp_ltz(tokens: Tokens, begin: Token) -> DataType:
+    _check_digits(read_numbers(tokens, "a precision"), begin)
+    return TimestampType()
+
+
+def _check_digits(digits: list[int], begin: Token) -> None:
+    if digits and digits[0] > 9:
+        raise begin.place.error(f"expected {begin.text.upper()}(p) with p from 0 to 9.")
+    if digits and digits[0] > _DIGITS_IN_SPARK:
+        name = f"{begin.text.upper()}({digits[0]})"
+        raise begin.place.error(
+            f"type {name} cannot be read or written: Spark has microseconds and would lose digits. "
+            f"Declare {begin.text.upper()}({_DIGITS_IN_SPARK})."
+        )
+
+
+def _interval(tokens: Tokens, _: Token) -> DataType:
+    return read_interval(tokens, has_precision=True)
+
+
+def read_interval(tokens: Tokens, *, has_precision: bool) -> DataType:
+    """What follows the word INTERVAL: its only field, or the first and the last one."""
+    first = last = _interval_field(tokens, (*_DAY_TIME, *_YEAR_MONTH), has_precision)
+    fields = _DAY_TIME if first in _DAY_TIME else _YEAR_MONTH
+    if tokens.accept("TO"):
+        last = _interval_field(tokens, fields[fields.index(first) + 1 :], has_precision)
+    kind = DayTimeIntervalType if fields is _DAY_TIME else YearMonthIntervalType
+    return kind(fields.index(first), fields.index(last))
+
+
+def _interval_field(tokens: Tokens, allowed: tuple[str, ...], has_precision: bool) -> str:
+    if not tokens.peek().is_word(*allowed):
+        tokens.refuse(f"expected {' or '.join(allowed) or 'no TO'}")
+    field = tokens.next().text.upper()
+    if has_precision:
+        read_numbers(tokens, "a precision", at_most=2)
+    return field
+
+
+_READERS: dict[str, Callable[[Tokens, Token], DataType]] = {
     "ARRAY": _array, "MAP": _map, "MULTISET": _multiset_of, "ROW": _row,
+    "CHAR": _sized, "CHARACTER": _sized, "VARCHAR": _sized, "BINARY": _sized, "VARBINARY": _sized,
+    "DECIMAL": read_decimal, "DEC": read_decimal, "NUMERIC": read_decimal, "DOUBLE": _double,
+    "TIMESTAMP": _timestamp, "TIMESTAMP_LTZ": _timestamp_ltz, "INTERVAL": _interval,
 }  # fmt: skip

@@ -19,7 +19,9 @@ COLUMNS = [
     "id BIGINT NOT NULL, `a b` STRING COMMENT 'x, y', `tick``s` INT, `größe` INT",
     "id: BIGINT, name: string",
     "  id\tbigint ,\n name  string  ",
-    "order STRING, timestamp TIMESTAMP, array ARRAY<INT>, _1 INT",
+    "order STRING, timestamp TIMESTAMP, array ARRAY<INT>, _1 INT, 2nd INT",
+    'a INT, -- the first\nb STRING COMMENT "x, y" /* the second,\n and last */',
+    "a INT COMMENT 'it''s'",
 ]
 """Texts that both parsers read alike."""
 
@@ -31,12 +33,29 @@ REFUSED = [
     ("id BIGINT name STRING", 11, "expected ',' or the end, but found 'name'"),
     ("id ARRAY<INT", 13, "expected '>', but found the end"),
     ("id MAP<INT>", 11, "expected ',', but found '>'"),
-    ("id DECIMAL(39)", 15, "expected DECIMAL(p, s) with p up to 38"),
+    ("id DECIMAL(39)", 4, "expected DECIMAL(p, s) with p from 1 to 38 and s from 0 to p."),
+    ("id DECIMAL(3, 2, 1)", 11, "expected 2 at most, but found 3 numbers."),
     ("id VARCHAR", 11, "expected a length"),
-    ("id INT NOT", 11, "expected 'NULL', but found the end"),
-    ("`id INT", 1, "the quote that begins here does not end"),
-    ("id INTERVAL SECOND TO DAY", 23, "expected nothing more of the interval"),
-    ("id INTERVAL", 12, "expected YEAR or MONTH"),
+    ("id INT NOT", 11, "expected NULL, but found the end"),
+    ("`id INT", 1, "the quote or comment that begins here does not end."),
+    ("id INT COMMENT 'why", 16, "the quote or comment that begins here does not end."),
+    ("id INT /* why", 8, "the quote or comment that begins here does not end."),
+    ("id INTERVAL SECOND TO DAY", 23, "expected no TO, but found 'DAY'"),
+    ("id INTERVAL DAY(3)", 16, "expected ',' or the end, but found '('"),
+    (
+        "id INTERVAL WEEK",
+        13,
+        "expected DAY or HOUR or MINUTE or SECOND or YEAR or MONTH, but found 'WEEK'",
+    ),
+    (
+        "id INTERVAL",
+        12,
+        "expected DAY or HOUR or MINUTE or SECOND or YEAR or MONTH, but found the end",
+    ),
+    ('"id" INT', 1, "expected a column's name, but found a text in quotes"),
+    ("5 INT", 1, "expected a column's name, but found '5'"),
+    ("id INT // why", 8, "expected ',' or the end, but found '/'"),
+    ("id INT,\nname", 13, "expected a type of Spark, but found the end"),
 ]
 """Texts, the place of what is wrong with them, and what is said of it."""
 

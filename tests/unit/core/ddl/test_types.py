@@ -7,7 +7,7 @@ import re
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
-from pyspark_upsert_kafka.core.ddl.cursor import Tokens
+from pyspark_upsert_kafka.core.ddl.tokens import Tokens
 from pyspark_upsert_kafka.core.ddl.types import read_type
 from pyspark_upsert_kafka.core.errors import OptionError
 
