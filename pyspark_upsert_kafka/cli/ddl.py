@@ -10,13 +10,37 @@ For example:
 from __future__ import annotations
 
 import argparse
+import json
+import keyword
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from pyspark_upsert_kafka.cli.python_code import program, table_code
-from pyspark_upsert_kafka.cli.script_text import text_of
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
+
+from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.cli.terminal import echo
-from pyspark_upsert_kafka.core.ddl import Tokens, create_tables, definition_of
+from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, create_tables, definition_of
 from pyspark_upsert_kafka.core.options import options_of
+from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
+from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.source.planning.schema_inference import declared_schema
+
+_IMPORTS = {
+    "StructType(": "from pyspark.sql.types import *",
+    " col(": "from pyspark.sql.functions import col",
+    "upsert_sink(": "from pyspark_upsert_kafka import upsert_sink",
+}
+_TAKEN = frozenset({"spark", "col", "upsert_sink"})
+"""Names that the code has already."""
+
+_SESSION = "spark = SparkSession.builder.getOrCreate()\n"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,3 +60,137 @@ def run(given: argparse.Namespace) -> None:
     definitions = [definition_of(statement) for statement in statements]
     tables = [table_code(each, declared_schema(options_of(each))) for each in definitions]
     echo(program(tables).rstrip())
+
+
+def program(tables: Sequence[str]) -> str:
+    """The code of some tables, with what they need before it."""
+    imports = ["from pyspark.sql import SparkSession"]
+    imports += [line for word, line in _IMPORTS.items() if any(word in table for table in tables)]
+    return "\n\n".join(["\n".join(imports), _SESSION, *tables])
+
+
+def table_code(definition: TableDefinition, schema: StructType) -> str:
+    """The code that reads a table as a stream, and a hint how to write it.
+
+    Args:
+        definition: The table.
+        schema: The columns of its reader.
+    """
+    name = _identifier(definition.name)
+    event_time = _time_without_zone(definition)
+    if event_time is not None:  # the messages have what the statement says
+        kinds = {event_time: TimestampNTZType()}
+        schema = StructType(
+            [StructField(c.name, kinds.get(c.name, c.dataType), c.nullable) for c in schema]
+        )
+    lines = [f"{name}_options = {{", *_options(definition.options), "}", f"{name} = ("]
+    lines += ['    spark.readStream.format("upsert-kafka")', f"    .schema({_schema(schema)})"]
+    lines += [f"    .options(**{name}_options)", "    .load()"]
+    if event_time is not None:
+        lines.append(
+            "    # withWatermark takes no time without a zone; here it is in the session's."
+        )
+        cast = f'col({_quoted(_backticked(event_time))}).cast("timestamp")'
+        lines.append(f"    .withColumn({_quoted(event_time)}, {cast})")
+    if definition.watermark is not None:
+        column, delay = map(_quoted, definition.watermark)
+        lines.append(f"    .withWatermark({column}, {delay})")
+    lines.append(")")
+    if definition.options.get("read.mode") != "append":
+        lines += _writing(name, definition)
+    return "\n".join(lines) + "\n"
+
+
+def _time_without_zone(definition: TableDefinition) -> str | None:
+    """The watermark's column if it is a TIMESTAMP without a zone."""
+    if definition.watermark is None:
+        return None
+    column = definition.watermark[0]
+    is_local = isinstance(definition.columns[column].dataType, TimestampNTZType)
+    return column if is_local else None
+
+
+def _options(options: Mapping[str, str]) -> Iterator[str]:
+    """The options, a secret as a reference to an environment variable."""
+    for name, value in options.items():
+        shown = value
+        if has_literal_secret({name: value}):
+            yield "    # A secret is not printed: set this variable, wherever the query runs."
+            shown = f"${{env:{re.sub(r'[^a-zA-Z0-9]', '_', name).upper()}}}"
+        yield f"    {_quoted(name)}: {_quoted(shown)},"
+
+
+def _writing(name: str, definition: TableDefinition) -> Iterator[str]:
+    dropped = ", ".join(map(_quoted, sorted(definition.virtual)))
+    rows = f"rows.drop({dropped})" if dropped else "rows"
+    yield "# To write a stream of rows with these columns to the table:"
+    yield f'#   {rows}.writeStream.outputMode("update").option("checkpointLocation", "...")'
+    yield f"#       .foreachBatch(upsert_sink({name}_options)).start()"
+
+
+def _identifier(name: str) -> str:
+    """A name for a variable.
+
+    >>> _identifier("page views"), _identifier("class"), _identifier("2nd")
+    ('page_views', 'class_', 'table_2nd')
+    """
+    word = re.sub(r"\W", "_", name)
+    if not word.isidentifier():
+        word = f"table_{word}"
+    return f"{word}_" if keyword.iskeyword(word) or word in _TAKEN else word
+
+
+def _quoted(text: str) -> str:
+    """A text as Python writes it, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _schema(schema: StructType) -> str:
+    """The columns as Spark's DDL, or where that cannot say NOT NULL, as types."""
+    if any(_has_required_elements(field.dataType) for field in schema):
+        return repr(schema)
+    return _quoted(columns_as_ddl(schema))
+
+
+def columns_as_ddl(schema: StructType) -> str:
+    """The columns as Spark's DDL, but for NOT NULL of elements, which it has no word for.
+
+    >>> of_row = StructType([StructField("B", ArrayType(StructType()), nullable=False)])
+    >>> columns_as_ddl(StructType([StructField("a b", of_row)]))
+    '`a b` STRUCT<B: ARRAY<STRUCT<>> NOT NULL>'
+    """
+    return ", ".join(map(_column, schema))
+
+
+def _has_required_elements(kind: DataType) -> bool:
+    """Whether elements of an array or values of a map are NOT NULL, which Spark's DDL has no word for."""
+    if isinstance(kind, ArrayType):
+        return not kind.containsNull or _has_required_elements(kind.elementType)
+    if isinstance(kind, MapType):
+        return not kind.valueContainsNull or _has_required_elements(kind.valueType)
+    return isinstance(kind, StructType) and any(
+        _has_required_elements(field.dataType) for field in kind
+    )
+
+
+def _column(field: StructField, separator: str = " ") -> str:
+    return f"{_backticked(field.name)}{separator}{_type(field.dataType)}" + (
+        "" if field.nullable else " NOT NULL"
+    )
+
+
+def _backticked(name: str) -> str:
+    """A column's name in Spark's SQL, in backticks where it needs them."""
+    if re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE | re.ASCII):
+        return name
+    return quoted(name)
+
+
+def _type(kind: DataType) -> str:
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(_column(field, ': ') for field in kind)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{_type(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{_type(kind.keyType)}, {_type(kind.valueType)}>"
+    return kind.simpleString().upper()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from pyspark_upsert_kafka.cli.connection import add_connection_arguments
+from pyspark_upsert_kafka.cli.arguments import add_connection_arguments, given_options
 from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
@@ -63,11 +63,10 @@ def _options(given: argparse.Namespace) -> ReadOptions:
     """The dead-letter topic as one that is read, so that every option is checked."""
     options = {
         "topic": given.topic,
-        "properties.bootstrap.servers": given.bootstrap_servers,
         "read.mode": "append",
         "value.format": "raw",
     }
-    return read_options({**options, **dict(given.option)}, format_options, stream=False)
+    return read_options(given_options(given, options), format_options, stream=False)
 
 
 def _summary(topic: str, letters: Letters, written: str) -> str:

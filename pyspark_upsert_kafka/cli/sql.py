@@ -17,9 +17,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_upsert_kafka.cli.connection import add_option_argument
+from pyspark_upsert_kafka.cli.arguments import add_option_argument, text_of
 from pyspark_upsert_kafka.cli.interrupts import interrupts
-from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.spark import local_spark
 from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals
 

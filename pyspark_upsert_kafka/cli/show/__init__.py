@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from pyspark_upsert_kafka.cli.connection import add_connection_arguments
+from pyspark_upsert_kafka.cli.arguments import add_connection_arguments
 from pyspark_upsert_kafka.cli.interrupts import interrupts
 from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructField, StructType
 
-from pyspark_upsert_kafka.cli.connection import default_servers
+from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, text_of
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
-from pyspark_upsert_kafka.cli.script_text import text_of
 from pyspark_upsert_kafka.cli.show.arguments import prints_changes
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, shown
@@ -66,11 +65,10 @@ def planned(given: argparse.Namespace) -> Plan:
 
 def connector_options(given: argparse.Namespace) -> dict[str, str]:
     """The connector's options: what ``--option`` says before other arguments, a statement, and defaults."""
-    options = {
+    named = {
         name: value
         for name, value in {
             "topic": given.topic,
-            "properties.bootstrap.servers": given.bootstrap_servers,
             "primary-key": given.primary_key,
             "key.format": given.key_format,
             "value.format": given.value_format,
@@ -79,13 +77,13 @@ def connector_options(given: argparse.Namespace) -> dict[str, str]:
         if value is not None
     }
     if given.at is not None:
-        options |= {
+        named |= {
             "scan.bounded.mode": "timestamp",
             "scan.bounded.timestamp-millis": str(given.at),
         }
     if given.ddl is not None:
-        options["ddl"] = statement_in(given.ddl)
-    options |= dict(given.option)
+        named["ddl"] = statement_in(given.ddl)
+    options = given_options(given, named)
     default_mode = "changelog" if prints_changes(given) else "snapshot"
     return {**_defaults({**_declared(options.get("ddl")), **options}, default_mode), **options}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.cli.script_text import text_of
+from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sql.script import read_script
 from pyspark_upsert_kafka.sql.statements import (

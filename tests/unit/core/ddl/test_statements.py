@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.cli.python_code import columns_as_ddl
+from pyspark_upsert_kafka.cli.ddl import columns_as_ddl
 from pyspark_upsert_kafka.core.ddl import table_definition
 from pyspark_upsert_kafka.core.errors import OptionError
 
