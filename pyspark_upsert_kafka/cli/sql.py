@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.cli.arguments import add_option_argument, text_of
-from pyspark_upsert_kafka.cli.interrupts import interrupts
+from pyspark_upsert_kafka.cli.signals import ended_by_signals, interrupts
 from pyspark_upsert_kafka.cli.spark import local_spark
-from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals
+from pyspark_upsert_kafka.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,21 +1,50 @@
-"""Output for the person at the terminal."""
+"""Standard output and standard error."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+
+_PIECE = 32 * 1024
+"""Characters; half of what a pipe holds."""
 
 _STANDARD_ERROR = 2
+
+
+class _OutputError(UpsertKafkaError):
+    """Standard output does not take what is written."""
 
 
 def echo(text: str = "") -> None:
     """Prints a line at once, not when a buffer is full: a person waits for it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def write_text(text: str) -> None:
+    """Writes a text in pieces: of one large write to a closed pipe, Python reports nothing.
+
+    Raises:
+        BrokenPipeError: Nobody reads any more.
+        UpsertKafkaError: The disk is full, or the encoding has not all letters.
+    """
+    try:
+        for at in range(0, len(text), _PIECE):
+            sys.stdout.write(text[at : at + _PIECE])
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise _OutputError(f"Standard output cannot be written: {error.strerror}.") from None
+    except UnicodeEncodeError as error:
+        letter = ascii(error.object[error.start])
+        raise _OutputError(
+            f"Standard output has the encoding {error.encoding!r}, which has no {letter}: "
+            "set PYTHONIOENCODING=utf-8, or give --output json, which escapes it."
+        ) from None
 
 
 def open_standard_error() -> None:
@@ -34,33 +63,3 @@ def open_standard_error() -> None:
 def drop_output() -> None:
     """Drops what is still buffered of standard output: it would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what is within as an exception does, so that the terminal gets its cursor back.
-
-    The exit code is that of shells: 143 and 129. A signal that is ignored, as by ``nohup``, stays so. It may have ended other
-    processes too, such as a JVM: what fails on the way out, because they are gone, is no error of its own.
-    """
-    received: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    taken = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-
-    def end(number: int, _: FrameType | None) -> None:
-        for each in taken:  # a second one must not cut short what the first one began
-            signal.signal(each, signal.SIG_IGN)
-        received.append(128 + number)
-        sys.exit(received[0])
-
-    for number in taken:
-        signal.signal(number, end)
-    try:
-        yield
-    except Exception:
-        if not received:
-            raise
-        sys.exit(received[0])
-    finally:
-        for number in taken:
-            signal.signal(number, before[number])

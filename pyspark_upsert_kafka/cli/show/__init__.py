@@ -14,10 +14,11 @@ from __future__ import annotations
 import argparse
 
 from pyspark_upsert_kafka.cli.arguments import add_connection_arguments
-from pyspark_upsert_kafka.cli.interrupts import interrupts
 from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time
+from pyspark_upsert_kafka.cli.signals import ended_by_signals, interrupts
 
 _OUTPUTS = ("table", "json", "csv")
+"""Each is a class in ``output``."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +82,6 @@ def run(given: argparse.Namespace) -> None:
     try:
         # Not before it is known to be this command.
         from pyspark_upsert_kafka.cli.show.command import show
-        from pyspark_upsert_kafka.cli.terminal import ended_by_signals
 
         with ended_by_signals():
             show(given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -14,11 +13,10 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.arguments import ALL, check_arguments, output_of
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
-from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
-from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_text
+from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
+from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_numbers
 from pyspark_upsert_kafka.cli.show.planning import Plan, planned
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
-from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 
@@ -117,13 +115,7 @@ def _count(output: str, plan: Plan) -> None:
     numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
     if plan.options.mode == "append":
         del numbers["live_keys"], numbers["tombstones"]
-    if output == "json":
-        write_text(f"{json.dumps(numbers)}\n")
-    elif output == "csv":
-        write_text(f"{','.join(numbers)}\n{','.join(map(str, numbers.values()))}\n")
-    else:
-        for name, number in numbers.items():
-            write_text(f"{name.replace('_', ' '):<12}  {number:>13,}\n")
+    write_numbers(output, numbers)
     if counts.first_bad is not None:
         sys.stderr.write(f"The first bad message: {printable(str(counts.first_bad))}\n")
 
@@ -140,8 +132,7 @@ def _follow(given: argparse.Namespace, plan: Plan, key: OneKey | None) -> None:
 
 
 def _redraw(given: argparse.Namespace, plan: Plan, follower: Follower) -> None:
-    from pyspark_upsert_kafka.cli.show.live_rows import LastRows, TableRows
-    from pyspark_upsert_kafka.cli.show.live_table import LiveTable
+    from pyspark_upsert_kafka.cli.show.live_table import LastRows, LiveTable, TableRows
 
     is_table = plan.options.mode == "snapshot"
     limit = sys.maxsize if given.limit == ALL else given.limit

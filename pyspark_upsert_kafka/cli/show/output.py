@@ -1,11 +1,12 @@
-"""Rows as a table, as JSON objects or as CSV, on standard output."""
+"""The forms of output, by the values of ``--output``: a table, JSON lines, CSV; of rows, and of numbers."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Protocol
 
@@ -14,20 +15,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
-from pyspark_upsert_kafka.cli.terminal import drop_output
-from pyspark_upsert_kafka.core.errors import UpsertKafkaError, printable
-
-_PIECE = 32 * 1024
-"""Characters; half of what a pipe holds."""
+from pyspark_upsert_kafka.cli.terminal import write_text
+from pyspark_upsert_kafka.core.errors import printable
 
 _LINES = 1_000
 """Lines of a table that are written together."""
 
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
-
-
-class _OutputError(UpsertKafkaError):
-    """Standard output does not take what is written."""
 
 
 class Output(Protocol):
@@ -46,6 +40,17 @@ def output_named(name: str, schema: StructType) -> Output:
     """The output for a value of ``--output``."""
     kinds: dict[str, type[Output]] = {"table": TableOutput, "json": JsonOutput, "csv": CsvOutput}
     return kinds[name](schema)
+
+
+def write_numbers(output: str, numbers: Mapping[str, int]) -> None:
+    """Writes some numbers under their names, in the form that a value of ``--output`` names."""
+    if output == "json":
+        write_text(f"{json.dumps(dict(numbers))}\n")
+    elif output == "csv":
+        write_text(f"{','.join(numbers)}\n{','.join(map(str, numbers.values()))}\n")
+    else:
+        for name, number in numbers.items():
+            write_text(f"{name.replace('_', ' '):<12}  {number:>13,}\n")
 
 
 class TableOutput:
@@ -134,30 +139,6 @@ def json_escaped(text: str, *, keep_printable: bool) -> str:
 
 def _has_all_letters(encoding: str) -> bool:
     return codecs.lookup(encoding).name.startswith("utf")
-
-
-def write_text(text: str) -> None:
-    """Writes a text in pieces: Python tells of one large write to a closed pipe nothing.
-
-    Raises:
-        BrokenPipeError: Nobody reads any more.
-        UpsertKafkaError: The disk is full, or the encoding has not all letters.
-    """
-    try:
-        for at in range(0, len(text), _PIECE):
-            sys.stdout.write(text[at : at + _PIECE])
-            sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        drop_output()
-        raise _OutputError(f"Standard output cannot be written: {error.strerror}.") from None
-    except UnicodeEncodeError as error:
-        letter = ascii(error.object[error.start])
-        raise _OutputError(
-            f"Standard output has the encoding {error.encoding!r}, which has no {letter}: "
-            "set PYTHONIOENCODING=utf-8, or give --output json, which escapes it."
-        ) from None
 
 
 NULL = "NULL"

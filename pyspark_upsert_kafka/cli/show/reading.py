@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.key_place import KeyPlace
-from pyspark_upsert_kafka.cli.show.one_key import OneKey
+from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
-from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.metadata import Detail

@@ -10,10 +10,9 @@ import pytest
 from pyspark_upsert_kafka.cli.show import following, key_place, reading
 from pyspark_upsert_kafka.cli.show.counting import counted
 from pyspark_upsert_kafka.cli.show.following import Follower
-from pyspark_upsert_kafka.cli.show.one_key import OneKey, one_key
+from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
-from pyspark_upsert_kafka.cli.show.sought_key import SoughtKey
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError

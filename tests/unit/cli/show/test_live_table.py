@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.cli.show.live_rows import LastRows, LiveRows, TableRows
+from pyspark_upsert_kafka.cli.show.live_table import LastRows, ShownRows, TableRows
 from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
@@ -35,7 +35,7 @@ def rows(*changes: tuple[int, str | None]) -> Rows:
     return Rows(columns, pa.array(deletes) if any(deletes) else None, [])
 
 
-def shown(live: LiveRows, limit: int = 10) -> tuple[list[tuple[Any, ...]], int]:
+def shown(live: ShownRows, limit: int = 10) -> tuple[list[tuple[Any, ...]], int]:
     """What is drawn, and of how many rows."""
     batches, count = live.first(limit)
     assert all(batch.schema.names == ["id", "name"] for batch in batches)

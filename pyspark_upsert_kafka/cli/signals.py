@@ -1,13 +1,15 @@
-"""Ctrl-C that gets through, wherever it comes, and once.
+"""Signals that end a command: Ctrl-C, SIGTERM and SIGHUP.
 
 Python raises KeyboardInterrupt in whatever runs just then. In a destructor, or in a callback of a library in C, it is
-dropped, or becomes another error.
+dropped, or becomes another error: so it is raised again until it has ended the command.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -65,3 +67,33 @@ class Interrupts:
 
 
 interrupts = Interrupts()
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is within as an exception does, so that the terminal gets its cursor back.
+
+    The exit code is that of shells: 143 and 129. A signal that is ignored, as by ``nohup``, stays so. It may have ended other
+    processes too, such as a JVM: what fails on the way out, because they are gone, is no error of its own.
+    """
+    received: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    taken = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in taken:  # a second one must not cut short what the first one began
+            signal.signal(each, signal.SIG_IGN)
+        received.append(128 + number)
+        sys.exit(received[0])
+
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    except Exception:
+        if not received:
+            raise
+        sys.exit(received[0])
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
