@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.cli.show.arguments import ALL, check_arguments, output
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
 from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_numbers
-from pyspark_upsert_kafka.cli.show.planning import Plan, planned
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.request import Request, request_of
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 
@@ -38,15 +38,15 @@ def show(given: argparse.Namespace) -> None:
     given.output = output_of(given, terminal=sys.stdout.isatty())
     if given.limit is None:
         given.limit = _ROWS_OF_A_TABLE if given.output == "table" else ALL
-    plan = planned(given)
-    key = None if given.key is None else one_key(given.key, plan.table)
+    request = request_of(given)
+    key = None if given.key is None else one_key(given.key, request.table)
     try:
         if given.follow:
-            _follow(given, plan, key)
+            _follow(given, request, key)
         elif given.count:
-            _count(given.output, plan)
+            _count(given.output, request)
         else:
-            _print(given, plan, ranges_to_read(plan, key), key)
+            _print(given, request, ranges_to_read(request, key), key)
     except DecodeError as error:
         if error.stage != "null-key":
             raise
@@ -60,15 +60,17 @@ class _NoKeyError(DecodeError):
         return f"{super().__str__()} If no message of the topic has a key: --append shows each as a row."
 
 
-def _print(given: argparse.Namespace, plan: Plan, reading: Reading, key: OneKey | None) -> None:
+def _print(
+    given: argparse.Namespace, request: Request, reading: Reading, key: OneKey | None
+) -> None:
     """The table by its key; changes, and a whole table for a program, as they are read."""
-    output = output_named(given.output, plan.table.schema)
-    ordered = plan.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
+    output = output_named(given.output, request.table.schema)
+    ordered = request.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
     prints = not ordered and given.output != "table"
     sought = None if key is None else SoughtKey(key)
-    with closing(rows_of(plan, reading, sought, prints=prints)) as found:
+    with closing(rows_of(request, reading, sought, prints=prints)) as found:
         if ordered:
-            note = _write_first(output, found, FirstRows(plan.table.key_names, given.limit))
+            note = _write_first(output, found, FirstRows(request.table.key_names, given.limit))
         else:
             note = _write_found(output, found, given.limit)
     output.end(note)
@@ -108,43 +110,43 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Record
             return
 
 
-def _count(output: str, plan: Plan) -> None:
+def _count(output: str, request: Request) -> None:
     from pyspark_upsert_kafka.cli.show.counting import counted
 
-    counts = counted(plan)
+    counts = counted(request)
     numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
-    if plan.options.mode == "append":
+    if request.options.mode == "append":
         del numbers["live_keys"], numbers["tombstones"]
     write_numbers(output, numbers)
     if counts.first_bad is not None:
         sys.stderr.write(f"The first bad message: {printable(str(counts.first_bad))}\n")
 
 
-def _follow(given: argparse.Namespace, plan: Plan, key: OneKey | None) -> None:
+def _follow(given: argparse.Namespace, request: Request, key: OneKey | None) -> None:
     """Until Ctrl-C, which `run` takes."""
     from pyspark_upsert_kafka.cli.show.following import Follower
 
-    follower = Follower(plan, key)
+    follower = Follower(request, key)
     if given.output == "table":
-        _redraw(given, plan, follower)
+        _redraw(given, request, follower)
     else:
-        _print_changes(given, plan, follower)
+        _print_changes(given, request, follower)
 
 
-def _redraw(given: argparse.Namespace, plan: Plan, follower: Follower) -> None:
+def _redraw(given: argparse.Namespace, request: Request, follower: Follower) -> None:
     from pyspark_upsert_kafka.cli.show.live_table import LastRows, LiveTable, TableRows
 
-    is_table = plan.options.mode == "snapshot"
+    is_table = request.options.mode == "snapshot"
     limit = sys.maxsize if given.limit == ALL else given.limit
-    names = plan.table.key_names if is_table else ()
-    table = LiveTable(str(plan.options.table.topics), plan.table.schema, names, limit)
-    shown = TableRows(plan) if is_table else LastRows(plan, min(limit, _MOST_LIVE_ROWS))
+    names = request.table.key_names if is_table else ()
+    table = LiveTable(str(request.options.table.topics), request.table.schema, names, limit)
+    shown = TableRows(request) if is_table else LastRows(request, min(limit, _MOST_LIVE_ROWS))
     table.follow(follower.changes(), shown)
 
 
-def _print_changes(given: argparse.Namespace, plan: Plan, follower: Follower) -> None:
-    schema = arrow_schema(plan.table.schema)
-    output = output_named(given.output, plan.table.schema)
+def _print_changes(given: argparse.Namespace, request: Request, follower: Follower) -> None:
+    schema = arrow_schema(request.table.schema)
+    output = output_named(given.output, request.table.schema)
     batches = (
         pa.RecordBatch.from_arrays(change[1].columns, schema=schema)
         for change in follower.changes()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
+from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.columns import Table
@@ -49,7 +49,7 @@ class Counts:
             )
 
 
-def counted(planned: Plan) -> Counts:
+def counted(request: Request) -> Counts:
     """The counts of all that there is to read; no bad message makes this raise.
 
     Raises:
@@ -59,18 +59,18 @@ def counted(planned: Plan) -> Counts:
     counts = Counts()
     # Whatever else is done with bad messages and deletes, here they are counted; and the pieces of a
     # partition's changes are one table.
-    is_keyed, is_table = planned.options.mode != "append", planned.options.mode == "snapshot"
+    is_keyed, is_table = request.options.mode != "append", request.options.mode == "snapshot"
     options = replace(
-        planned.options,
+        request.options,
         error_mode="ignore",
         emit_deletes=True,
-        min_partitions=planned.options.min_partitions if is_table else None,
+        min_partitions=request.options.min_partitions if is_table else None,
     )
-    reader = ChangeReader(planned.table, options, counts.note_bad)
-    ranges = ranges_to_read(replace(planned, options=options), None).ranges
+    reader = ChangeReader(request.table, options, counts.note_bad)
+    ranges = ranges_to_read(replace(request, options=options), None).ranges
     with closing(ReadProgress(sum(range_.size for range_ in ranges))) as progress:
         for range_ in ranges:
-            keys = _Keys(planned.table, range_, reader)
+            keys = _Keys(request.table, range_, reader)
             for batch, rows in watched(reader.read(range_), range_, progress):
                 counts.messages += len(batch)
                 if is_keyed:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
-from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Limits, Position
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
@@ -23,20 +23,20 @@ class Follower:
     """Reads what there is and what arrives, without an end.
 
     Args:
-        planned: What is read.
+        request: What is read.
         key: The only key that is wanted; None = all.
 
     Raises:
         OptionError: The options name an end.
     """
 
-    def __init__(self, planned: Plan, key: OneKey | None) -> None:
-        if planned.options.end.kind != "latest-offset":
+    def __init__(self, request: Request, key: OneKey | None) -> None:
+        if request.options.end.kind != "latest-offset":
             raise OptionError("--follow has no end: leave out 'scan.bounded.mode'.")
-        options = replace(planned.options, end=Position("unbounded"))
+        options = replace(request.options, end=Position("unbounded"))
         self._key = key
-        self._stream = StreamReader(planned.table, options)
-        self._reader = ChangeReader(planned.table, options)
+        self._stream = StreamReader(request.table, options)
+        self._reader = ChangeReader(request.table, options)
 
     def changes(self) -> Iterator[tuple[TopicPartition, Rows] | None]:
         """The rows of changes, each with where they are; None = all that has arrived so far was read.

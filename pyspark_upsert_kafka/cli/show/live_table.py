@@ -17,7 +17,7 @@ from rich.text import Text
 
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.output import cell
-from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
@@ -53,13 +53,13 @@ class TableRows:
     """The table: the last row of each key in its partition.
 
     Args:
-        planned: What is read.
+        request: What is read.
     """
 
-    def __init__(self, planned: Plan) -> None:
-        self._schema = arrow_schema(planned.table.schema)
-        self._key = planned.table.key_names
-        self._memory = snapshot_bytes(planned.options)
+    def __init__(self, request: Request) -> None:
+        self._schema = arrow_schema(request.table.schema)
+        self._key = request.table.key_names
+        self._memory = snapshot_bytes(request.options)
         self._snapshot = self._empty()
         self._places: dict[TopicPartition, int] = {}
 
@@ -98,12 +98,12 @@ class LastRows:
     """Changes, or messages: those that came last.
 
     Args:
-        planned: What is read.
+        request: What is read.
         limit: So many are kept.
     """
 
-    def __init__(self, planned: Plan, limit: int) -> None:
-        self._schema = arrow_schema(planned.table.schema)
+    def __init__(self, request: Request, limit: int) -> None:
+        self._schema = arrow_schema(request.table.schema)
         self._limit, self._count = limit, 0
         self._last = self._schema.empty_table()
 

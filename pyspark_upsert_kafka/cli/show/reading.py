@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.key_place import KeyPlace
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
-from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
+from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.metadata import Detail
@@ -43,16 +43,16 @@ class Reading:
     elsewhere: list[Range] = field(default_factory=list)
 
 
-def ranges_to_read(planned: Plan, key: OneKey | None) -> Reading:
+def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
     """What a topic holds, up to the end that the options say.
 
     Raises:
         BrokerError: No broker answers, or there is no such topic.
     """
-    ranges, counts = _ranges(planned)
+    ranges, counts = _ranges(request)
     if key is None:
         return Reading(ranges)
-    chosen = KeyPlace(key, planned.table, planned.options).partitions(ranges, counts)
+    chosen = KeyPlace(key, request.table, request.options).partitions(ranges, counts)
     if chosen is None:
         return Reading(ranges)
     is_chosen = [TopicPartition(range_.topic, range_.partition) in chosen for range_ in ranges]
@@ -62,9 +62,9 @@ def ranges_to_read(planned: Plan, key: OneKey | None) -> Reading:
     )
 
 
-def _ranges(planned: Plan) -> tuple[list[Range], Mapping[str, int]]:
+def _ranges(request: Request) -> tuple[list[Range], Mapping[str, int]]:
     """What there is to read, and how many partitions each topic has."""
-    options = planned.options
+    options = request.options
     client = load_client(options.table.client)
     with closing(client.cluster(options.table.properties, "driver")) as cluster:
         ranges = plan(cluster, options)
@@ -73,7 +73,7 @@ def _ranges(planned: Plan) -> tuple[list[Range], Mapping[str, int]]:
 
 
 def rows_of(
-    planned: Plan, reading: Reading, key: SoughtKey | None, *, prints: bool
+    request: Request, reading: Reading, key: SoughtKey | None, *, prints: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of the ranges, one range after another: the table's, or its changes.
 
@@ -81,7 +81,7 @@ def rows_of(
     for in all of them.
 
     Args:
-        planned: How it is read.
+        request: How it is read.
         reading: What is read.
         key: The only key that is wanted; None = all.
         prints: Whether rows are printed before all are read.
@@ -90,28 +90,28 @@ def rows_of(
         UpsertKafkaError: As a batch read would raise it.
     """
     if key is None:
-        yield from _rows(planned, reading.ranges, iter, _AS_SHOWN, prints=prints)
+        yield from _rows(request, reading.ranges, iter, _AS_SHOWN, prints=prints)
         return
-    found = _rows(planned, reading.ranges, key.matching, _TIMESTAMPS, prints=prints)
+    found = _rows(request, reading.ranges, key.matching, _TIMESTAMPS, prints=prints)
     yield from key.shown(found)
     if not key.is_seen and reading.elsewhere:
         logger.warning(
             "Every partition is read: the key is not in the one where this connector would write it."
         )
-        found = _rows(planned, reading.elsewhere, key.matching, _TIMESTAMPS, prints=prints)
+        found = _rows(request, reading.elsewhere, key.matching, _TIMESTAMPS, prints=prints)
         yield from key.shown(found)
 
 
 def _rows(
-    planned: Plan,
+    request: Request,
     ranges: Sequence[Range],
     chosen: Callable[[Changes], Changes],
     details: frozenset[Detail],
     *,
     prints: bool,
 ) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(planned.table.schema)
-    reader = ChangeReader(planned.table, planned.options, details=details)
+    schema = arrow_schema(request.table.schema)
+    reader = ChangeReader(request.table, request.options, details=details)
     offsets = sum(range_.size for range_ in ranges)
     with closing(ReadProgress(offsets, prints=prints)) as progress:
         for range_ in ranges:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.cli.show.live_table import LastRows, ShownRows, TableRows
-from pyspark_upsert_kafka.cli.show.planning import Plan
+from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import read_options
@@ -22,10 +22,12 @@ from tests.table_options import table_options
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def plan(**more: str) -> Plan:
+def asked(**more: str) -> Request:
     """A table of ids and names."""
     options = read_options(table_options(**more), format_options, stream=False)
-    return Plan(table_to_read(spark_columns("id BIGINT, name STRING NOT NULL"), options), options)
+    return Request(
+        table_to_read(spark_columns("id BIGINT, name STRING NOT NULL"), options), options
+    )
 
 
 def rows(*changes: tuple[int, str | None]) -> Rows:
@@ -44,7 +46,7 @@ def shown(live: ShownRows, limit: int = 10) -> tuple[list[tuple[Any, ...]], int]
 
 def test_a_table_while_it_changes() -> None:
     """It is asked for again and again, and each time is what all changes so far add up to."""
-    live = TableRows(plan())
+    live = TableRows(asked())
     steps: Sequence[tuple[Rows, list[tuple[int, str]]]] = [
         (rows((2, "a"), (1, "b"), (2, "c")), [(1, "b"), (2, "c")]),
         (rows((1, None)), [(2, "c")]),
@@ -61,7 +63,7 @@ def test_a_table_while_it_changes() -> None:
 
 def test_equal_keys_of_two_partitions() -> None:
     """They are two rows, as in a batch read."""
-    live = TableRows(plan())
+    live = TableRows(asked())
     for place in (FIRST, SECOND):
         live.add(place, rows((1, "a"), (2, "b")))
     live.add(SECOND, rows((1, None)))
@@ -71,7 +73,7 @@ def test_equal_keys_of_two_partitions() -> None:
 
 def test_a_table_that_is_too_large() -> None:
     """It is an error that says what can be followed."""
-    live = TableRows(plan(**{"scan.snapshot.memory": "1 mb"}))
+    live = TableRows(asked(**{"scan.snapshot.memory": "1 mb"}))
 
     many = rows(*((key, "x" * 100) for key in range(8_000)))
 
@@ -81,7 +83,7 @@ def test_a_table_that_is_too_large() -> None:
 
 def test_the_last_changes() -> None:
     """Of changes the last ones are shown, however they come."""
-    live = LastRows(plan(), limit=3)
+    live = LastRows(asked(), limit=3)
     live.add(FIRST, rows((1, "a"), (2, "b")))
     assert shown(live) == ([(1, "a"), (2, "b")], 2)
     live.add(SECOND, rows((3, "c"), (4, "d")))

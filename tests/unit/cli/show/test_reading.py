@@ -11,8 +11,8 @@ from pyspark_upsert_kafka.cli.show import following, key_place, reading
 from pyspark_upsert_kafka.cli.show.counting import counted
 from pyspark_upsert_kafka.cli.show.following import Follower
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
-from pyspark_upsert_kafka.cli.show.planning import Plan
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
@@ -92,20 +92,20 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     return found
 
 
-def plan(**more: str) -> Plan:
+def asked(**more: str) -> Request:
     """A table of ids and names."""
     options = read_options(table_options(**more), format_options, stream=False)
     columns = "id BIGINT, name STRING"
     if options.mode == "changelog" and options.emit_deletes:
         columns += ", _change_type STRING"
-    return Plan(table_to_read(spark_columns(columns), options), options)
+    return Request(table_to_read(spark_columns(columns), options), options)
 
 
-def table(planned: Plan, key: str | None = None) -> list[tuple[int, str]]:
+def table(request: Request, key: str | None = None) -> list[tuple[int, str]]:
     """The rows that are shown."""
-    only = None if key is None else one_key(key, planned.table)
-    ranges = ranges_to_read(planned, only)
-    batches = rows_of(planned, ranges, only and SoughtKey(only), prints=False)
+    only = None if key is None else one_key(key, request.table)
+    ranges = ranges_to_read(request, only)
+    batches = rows_of(request, ranges, only and SoughtKey(only), prints=False)
     return sorted(tuple(row.values()) for rows in batches for row in rows.to_pylist())
 
 
@@ -115,7 +115,7 @@ def test_a_key_is_looked_for_in_its_partition(topic: Topic) -> None:
     for number in range(10):
         topic.asked.clear()
 
-        assert table(plan(), f"id={number}") == [(number, "b")]
+        assert table(asked(), f"id={number}") == [(number, "b")]
         assert {range_.partition for range_ in topic.asked} == {
             partition_of(user(number, "")[0], 2)
         }
@@ -129,9 +129,9 @@ def test_a_key_that_is_not_in_its_partition_is_looked_for_in_all(
     assert (partition_of(user(3, "")[0], 2), partition_of(user(5, "")[0], 2)) == (1, 1)
     topic.put(user(3, "left behind"), partition=0)
 
-    assert table(plan(), "id=3") == [(3, "left behind")]
+    assert table(asked(), "id=3") == [(3, "left behind")]
     assert "the key is not in the one where this connector would write it" in caplog.text
-    assert table(plan(), "id=77") == []
+    assert table(asked(), "id=77") == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_key_of_another_writer(
     assert partition_of(user(3, "a")[0], 2) == 1
     topic.put(message, partition=partition)
 
-    assert table(plan(), "id=3") == [(3, "a")]
+    assert table(asked(), "id=3") == [(3, "a")]
     assert "Every partition is read: topic 't'" in caplog.text
 
 
@@ -156,7 +156,7 @@ def test_counts(topic: Topic, more: dict[str, str]) -> None:
     """Live keys are those of the table, however it is read; a bad message is counted, and the first one told."""
     topic.put(user(1, "a"), user(2, "a"), user(2, None), user(3, None), user(1, "b"))
     topic.put((b"{", b"{"), (b'{"id":4}', b"{"), partition=1)
-    counts = counted(plan(**more))
+    counts = counted(asked(**more))
 
     assert (counts.live_keys, counts.tombstones, counts.messages, counts.bad_messages) == (
         1,
@@ -169,17 +169,17 @@ def test_counts(topic: Topic, more: dict[str, str]) -> None:
 
 
 def test_what_compaction_took_is_found_past_the_planned_end(topic: Topic) -> None:
-    """A key whose message is gone shows its newest row, the others theirs as of the end that was planned."""
+    """A key whose message is gone shows its newest row, the others theirs as of the end that was request."""
     topic.put(user(1, "a"), user(2, "b"), user(3, "c"), partition=0)
-    one, two = (one_key(f"id={number}", plan().table) for number in (1, 2))
-    planned = plan()
-    reads = [(key, ranges_to_read(planned, key)) for key in (None, one, two)]
+    one, two = (one_key(f"id={number}", asked().table) for number in (1, 2))
+    request = asked()
+    reads = [(key, ranges_to_read(request, key)) for key in (None, one, two)]
     topic.put(user(1, "A"), user(2, "B"), user(4, "D"), user(3, None), partition=0)
     topic.messages[0][0] = topic.messages[0][2]  # as if it was never there
 
     def rows(key: OneKey | None, reading: Reading) -> list[tuple[object, ...]]:
         sought = None if key is None else SoughtKey(key)
-        found = rows_of(planned, reading, sought, prints=False)
+        found = rows_of(request, reading, sought, prints=False)
         return sorted(tuple(row.values()) for batch in found for row in batch.to_pylist())
 
     assert [rows(*each) for each in reads] == [
@@ -207,27 +207,27 @@ def test_a_key_that_has_no_row(
     """It was never there, or its newest message deletes it; what is shown needs no word."""
     topic.put(*messages)
 
-    assert absence(plan(**more)) == said
+    assert absence(asked(**more)) == said
 
 
 def test_a_key_that_is_deleted_in_several_partitions(topic: Topic) -> None:
     """The newest tombstone is told, and no row is missing while one partition still has it."""
     topic.put((b'{ "id": 3 }', None), partition=1)  # spelt by another writer: all are read
     topic.put(user(5, "a"), user(3, None), partition=0)
-    assert absence(plan()) == "no such row; deleted at 1970-01-01T00:00:01.000Z (partition 0, offset 1)"  # fmt: skip
+    assert absence(asked()) == "no such row; deleted at 1970-01-01T00:00:01.000Z (partition 0, offset 1)"  # fmt: skip
 
     topic.timestamp_type = 0
-    assert str(absence(plan())).startswith("no such row; deleted (partition ")
+    assert str(absence(asked())).startswith("no such row; deleted (partition ")
 
     topic.put(user(3, "back"), partition=1)
-    assert absence(plan()) is None
+    assert absence(asked()) is None
 
 
 def test_a_tombstone_behind_what_cannot_be_read(topic: Topic) -> None:
     """Its offset is told right although messages before it give no row."""
     topic.put((b'{"id":3}', b"{"), user(3, "a"), user(3, None), partition=1)
 
-    said = absence(plan(**{"error-handling.mode": "ignore"}))
+    said = absence(asked(**{"error-handling.mode": "ignore"}))
     assert said is not None
     assert said.endswith("(partition 1, offset 2)")
 
@@ -235,27 +235,27 @@ def test_a_tombstone_behind_what_cannot_be_read(topic: Topic) -> None:
 def test_a_key_that_is_deleted_while_it_is_read(topic: Topic) -> None:
     """Its row as of the planned end is shown, so nothing is said of the delete."""
     topic.put(user(3, "a"), partition=1)
-    planned = plan()
-    sought = SoughtKey(key := one_key("id=3", planned.table))
-    reading = ranges_to_read(planned, key)
+    request = asked()
+    sought = SoughtKey(key := one_key("id=3", request.table))
+    reading = ranges_to_read(request, key)
     topic.put(user(3, None), partition=1)
 
-    found = rows_of(planned, reading, sought, prints=False)
+    found = rows_of(request, reading, sought, prints=False)
     assert [row["name"] for rows in found for row in rows.to_pylist()] == ["a"]
     assert sought.absence() is None
 
 
-def absence(planned: Plan) -> str | None:
+def absence(request: Request) -> str | None:
     """What is said of key 3 when all is read."""
-    sought = SoughtKey(key := one_key("id=3", planned.table))
-    list(rows_of(planned, ranges_to_read(planned, key), sought, prints=False))
+    sought = SoughtKey(key := one_key("id=3", request.table))
+    list(rows_of(request, ranges_to_read(request, key), sought, prints=False))
     return sought.absence()
 
 
 def test_changes_are_followed(topic: Topic) -> None:
     """What there is comes first, then what arrives, each once; between them it is said that all was read."""
     topic.put(user(1, "a"), user(2, "b"))
-    changes = Follower(plan(), None).changes()
+    changes = Follower(asked(), None).changes()
     names = []
     for round_ in range(3):
         while (change := next(changes)) is not None:
@@ -272,8 +272,8 @@ def test_one_key_is_followed(topic: Topic) -> None:
     """Of every partition: nobody knows who writes the key next, and where."""
     topic.put(*[user(at, "a") for at in range(10)])
     topic.put(user(3, "elsewhere"), partition=0)
-    planned = plan()
-    changes = Follower(planned, one_key("id=3", planned.table)).changes()
+    request = asked()
+    changes = Follower(request, one_key("id=3", request.table)).changes()
 
     assert {place for place, rows in iter(lambda: next(changes), None) if len(rows)} == {
         TopicPartition("t", 0),
@@ -286,7 +286,7 @@ def test_what_has_an_end_is_not_followed(topic: Topic) -> None:
     ends = {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "partition:0,offset:1"}  # fmt: skip
 
     with pytest.raises(OptionError, match=r"leave out 'scan\.bounded\.mode'"):
-        Follower(plan(**ends), None)
+        Follower(asked(**ends), None)
 
 
 def test_a_topic_that_is_not_there(topic: Topic) -> None:
@@ -294,6 +294,6 @@ def test_a_topic_that_is_not_there(topic: Topic) -> None:
     topic.cluster.delete("t")
 
     with pytest.raises(BrokerError, match="does not exist"):
-        ranges_to_read(plan(), None)
+        ranges_to_read(asked(), None)
     with pytest.raises(BrokerError, match="does not exist"):
-        next(Follower(plan(), None).changes())
+        next(Follower(asked(), None).changes())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.cli import parser
-from pyspark_upsert_kafka.cli.show.planning import connector_options, planned, statement_in
+from pyspark_upsert_kafka.cli.show.request import connector_options, request_of, statement_in
 
 DDL = """
 CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
@@ -77,9 +77,9 @@ def test_the_address_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatc
 )  # fmt: skip
 def test_columns(arguments: list[str], columns: str) -> None:
     """Changes and messages show what happened, when and where, unless the columns do."""
-    plan = planned(parser().parse_args(["show", *arguments]))
+    request = request_of(parser().parse_args(["show", *arguments]))
 
-    assert plan.table.schema.names == columns.split()
+    assert request.table.schema.names == columns.split()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
@@ -87,9 +87,9 @@ def test_columns(arguments: list[str], columns: str) -> None:
 def test_a_statement_in_a_file(tmp_path: Path, name: str, encoding: str) -> None:
     """``--ddl`` takes a file, whatever its name and with a byte order mark or without, or the statement itself, however long."""
     (tmp_path / name).write_text(DDL, encoding=encoding)
-    plan = planned(parser().parse_args(["show", "--ddl", str(tmp_path / name)]))
+    request = request_of(parser().parse_args(["show", "--ddl", str(tmp_path / name)]))
     long = f"-- {'x' * 5_000}{DDL}"
     assert statement_in(long) == long
 
-    assert plan.table.key_names == ("id",)
-    assert plan.options.table.topics.names == ("users",)
+    assert request.table.key_names == ("id",)
+    assert request.options.table.topics.names == ("users",)

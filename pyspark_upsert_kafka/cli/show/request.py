@@ -28,7 +28,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class Request:
     """What is read.
 
     Args:
@@ -40,7 +40,7 @@ class Plan:
     options: ReadOptions
 
 
-def planned(given: argparse.Namespace) -> Plan:
+def request_of(given: argparse.Namespace) -> Request:
     """The table that the arguments describe.
 
     Raises:
@@ -60,7 +60,7 @@ def planned(given: argparse.Namespace) -> Plan:
     options = read_options(raw, format_options, stream=False)
     table = table_to_read(_schema(given, raw, options), options)
     check_sides(table, options)
-    return Plan(table, options)
+    return Request(table, options)
 
 
 def connector_options(given: argparse.Namespace) -> dict[str, str]:
