@@ -27,7 +27,7 @@ _INTERRUPTED = 130
 """The exit code that shells use for a program that Ctrl-C ended."""
 
 _CLOSED_PIPE = 141
-"""Likewise for one that SIGPIPE ended."""
+"""The exit code that shells use for a program that SIGPIPE ended."""
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -38,7 +38,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong and where help is; all arguments before it would push it out of sight."""
+    """Prints an error and where help is, without the list of all arguments, which would push the error out of sight."""
 
     def error(self, message: str) -> NoReturn:
         """Ends with exit code 2, as the standard library's parser does."""
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     open_standard_error()
-    # The others need not be imported: a person waits.
+    # Only the command that is asked for is imported: a person waits.
     only = [name for name in _COMMANDS if name in words[:1]]
     given = parser(only or _COMMANDS).parse_args(words)
     try:
@@ -77,7 +77,7 @@ def _stopped() -> int:
 
 
 def _nobody_reads() -> int:
-    """Says nothing, as other programs before ``head`` do, and gives their exit code."""
+    """Prints nothing, like other programs whose output goes to ``head``, and returns their exit code."""
     drop_output()
     return _CLOSED_PIPE
 

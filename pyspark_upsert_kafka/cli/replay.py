@@ -60,7 +60,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _options(given: argparse.Namespace) -> ReadOptions:
-    """The dead-letter topic as one that is read, so that every option is checked."""
+    """The options with which the dead-letter topic is read; each of them is checked."""
     options = {
         "topic": given.topic,
         "read.mode": "append",

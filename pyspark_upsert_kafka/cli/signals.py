@@ -14,24 +14,25 @@ from types import FrameType
 from typing import Any
 
 _AGAIN_S = 0.5
-"""What has not got through by then was dropped; what a Kafka client closes on the way out takes less."""
+"""KeyboardInterrupt is raised again after so long: a program that is still running then has dropped it, since a client closes sooner."""
 
 _AT_ONCE_S = 0.01
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt for the first Ctrl-C, again if it was dropped, until it is `settled`; further ones change nothing."""
+    """Raises KeyboardInterrupt at the first Ctrl-C, and again if it was dropped, until it is `settled`; a second Ctrl-C changes nothing."""
 
     def __init__(self) -> None:
         self.received = self._has_begun = self._is_settled = False
         self._again_s = 0.0
 
     def begin(self, *, of_client: bool) -> None:
-        """Takes Ctrl-C over, unless it is ignored, as of a program in the background.
+        """Handles Ctrl-C from now on, unless it is ignored, as in a program in the background.
 
         Args:
-            of_client: The main thread calls a Kafka client, whose callbacks drop it without a word: it is raised again and
-                again. Else it is raised again when Python says that it was dropped: to end a JVM or a broker takes long.
+            of_client: Whether the main thread calls a Kafka client. Its callbacks drop KeyboardInterrupt silently, so it is
+                raised again every half second. In other commands it is raised again only if Python reports that it was
+                dropped, since it may take long to stop a JVM or a broker.
         """
         self._again_s = _AGAIN_S if of_client else 0.0
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -41,7 +42,7 @@ class Interrupts:
             sys.unraisablehook = self._unraisable
 
     def settled(self) -> None:
-        """It has got through: what is done from now on is not interrupted."""
+        """The interrupt has done its work: what follows is not interrupted."""
         self._is_settled = True
         if self._has_begun:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -71,10 +72,10 @@ interrupts = Interrupts()
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what is within as an exception does, so that the terminal gets its cursor back.
+    """SIGTERM and SIGHUP end the block as an exception does, so that the terminal gets its cursor back.
 
-    The exit code is that of shells: 143 and 129. A signal that is ignored, as by ``nohup``, stays so. It may have ended other
-    processes too, such as a JVM: what fails on the way out, because they are gone, is no error of its own.
+    The exit code is the one that shells use: 143 or 129. A signal that is ignored, as under ``nohup``, stays ignored. The signal may
+    have ended other processes too, such as a JVM: an error that follows from that, while the block ends, is not reported.
     """
     received: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}

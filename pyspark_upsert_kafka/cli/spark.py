@@ -42,7 +42,7 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     with _stderr_to(log), ThreadPool(1) as pool:
-        # In the main thread Spark takes Ctrl-C over, and calls the JVM then, perhaps in the middle of another call to it.
+        # In the main thread Spark would handle Ctrl-C itself, by a call to the JVM, perhaps in the middle of another one.
         pool.apply(builder.getOrCreate)
         session = builder.getOrCreate()
     try:
@@ -53,9 +53,9 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stops the session by another thread, whose connection to the JVM no Ctrl-C has cut off in the middle of a call."""
+    """Stops the session in another thread: Ctrl-C may have cut off a call to the JVM on this thread's connection."""
     with ThreadPool(1) as pool, warnings.catch_warnings():
-        # Spark's own, of a JVM that the signal has ended too.
+        # Spark warns of a JVM that the signal has ended too.
         warnings.simplefilter("ignore", RuntimeWarning)
         with suppress(Py4JError, OSError):
             pool.apply(session.stop)

@@ -36,14 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option_argument(
         parser,
         "--set",
-        "an option for each table of the script, in spite of its own; may be repeated",
+        "an option for each table of the script; it wins over the table's own; may be repeated",
     )
-    add("--mode", choices=["streaming", "batch"], help="in spite of SET 'execution.runtime-mode'")
-    add("--timeout", metavar="SECONDS", type=float, help="stop the streams after so long")
+    add(
+        "--mode",
+        choices=["streaming", "batch"],
+        help="default: SET 'execution.runtime-mode' in the script, or streaming",
+    )
+    add("--timeout", metavar="SECONDS", type=float, help="stop the streams after this time")
     add(
         "--checkpoint",
         metavar="FOLDER",
-        help="where streams remember how far they are; default: SET 'execution.checkpointing.dir' in the script",
+        help="folder for the checkpoints of streams; default: SET 'execution.checkpointing.dir' in the script",
     )
     add(
         "--spark-log",
@@ -58,7 +62,7 @@ def run(given: argparse.Namespace) -> None:
     """Runs the script.
 
     Raises:
-        OptionError: A statement is not understood, or cannot be done right; it names line and column.
+        OptionError: A statement is not understood, or Spark cannot run it correctly; it names line and column.
     """
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sql.planning import plan
@@ -76,7 +80,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
-    """Runs a plan, and says which streams it has started."""
+    """Runs a plan, and prints which streams it has started."""
     from pyspark_upsert_kafka.sql.running import run as run_plan
 
     queries = run_plan(spark, planned)

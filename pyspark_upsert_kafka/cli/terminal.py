@@ -18,7 +18,7 @@ class _OutputError(UpsertKafkaError):
 
 
 def echo(text: str = "") -> None:
-    """Prints a line at once, not when a buffer is full: a person waits for it."""
+    """Prints a line and flushes it: a person waits for it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -28,7 +28,7 @@ def write_text(text: str) -> None:
 
     Raises:
         BrokenPipeError: Nobody reads any more.
-        UpsertKafkaError: The disk is full, or the encoding has not all letters.
+        UpsertKafkaError: The disk is full, or the encoding lacks a character.
     """
     try:
         for at in range(0, len(text), _PIECE):
@@ -61,5 +61,5 @@ def open_standard_error() -> None:
 
 
 def drop_output() -> None:
-    """Drops what is still buffered of standard output: it would fail again when Python ends."""
+    """Drops what standard output still buffers: to write it would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -102,7 +102,7 @@ def _wait_for(queries: list[StreamingQuery]) -> None:
 
 
 def _raise_failure(queries: list[StreamingQuery]) -> None:
-    """Raises the error of a query that has failed: without it the demo would wait for ever."""
+    """Raises the error of a query that has failed; the demo would wait for ever otherwise."""
     for query in queries:
         if not query.isActive:
             query.awaitTermination()

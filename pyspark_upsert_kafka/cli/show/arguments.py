@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pyspark_upsert_kafka.core.errors import OptionError
 
 ALL = -1
-"""The limit that is none."""
+"""The value of ``--limit all``."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -23,7 +23,7 @@ _TEXTS = ("topic", "schema", "primary_key", "key")
 
 
 def a_key(text: str) -> str:
-    """The text of a key; which columns it has is not known yet."""
+    """The text of a key; its columns are checked when the table is known."""
     if "=" not in text:
         raise argparse.ArgumentTypeError(f"expected COLUMN=VALUE, but is {text!r}")
     return text
@@ -43,7 +43,7 @@ def a_limit(text: str) -> int:
 
 
 def a_time(text: str) -> int:
-    """A time with its zone as milliseconds since the epoch, rounded up: what is before it stays before it.
+    """A time with a zone as milliseconds since the epoch, rounded up, so that a message before it stays before it.
 
     >>> a_time("1970-01-01T01:00:01+01:00"), a_time("1970-01-01T00:00:00.0001Z")
     (1000, 1)
@@ -65,9 +65,9 @@ def a_time(text: str) -> int:
 
 
 def _parsed(text: str) -> datetime:
-    """The time, rounded up to microseconds. Raises ValueError when it is none, or a day alone.
+    """The time, rounded up to microseconds. Raises ValueError if it is no time, or a date without a time.
 
-    Python 3.10 reads no Z, and six digits of a fraction or none.
+    Python 3.10 does not read Z, and reads a fraction of three or six digits only.
     """
     if text[10:11] not in {"T", "t", " "}:
         raise ValueError(text)
@@ -81,7 +81,7 @@ def _parsed(text: str) -> datetime:
 
 
 def check_arguments(given: argparse.Namespace) -> None:
-    """Raises OptionError for two arguments that cannot both be meant, and for what is no text."""
+    """Raises OptionError for two arguments that contradict each other, and for a text that is not valid Unicode."""
     for name in _TEXTS:
         text = getattr(given, name) or ""
         if any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -98,7 +98,7 @@ def is_given(given: argparse.Namespace, name: str) -> bool:
 
 
 def output_of(given: argparse.Namespace, *, terminal: bool) -> str:
-    """The kind of output; a live table is drawn on a terminal only.
+    """The value of ``--output``, or its default; a live table is drawn on a terminal only.
 
     Raises:
         OptionError: A live table is wanted where none can be drawn.
@@ -113,5 +113,5 @@ def output_of(given: argparse.Namespace, *, terminal: bool) -> str:
 
 
 def prints_changes(given: argparse.Namespace) -> bool:
-    """Whether the changes are followed line by line, and no table is redrawn."""
+    """Whether ``--follow`` prints each change as a line, and redraws no table."""
     return bool(given.follow) and given.output != "table"

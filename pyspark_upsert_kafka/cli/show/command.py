@@ -1,4 +1,4 @@
-"""What ``show`` does, by its arguments."""
+"""The command ``show``: its arguments decide what is read and how it is printed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.cli.show.following import Follower
 
 _ROWS_OF_A_TABLE = 20
-"""So many rows are printed in a table unless more are wanted."""
+"""Rows that are printed in a table when there is no ``--limit``."""
 
 _MOST_LIVE_ROWS = 1_000
 """No terminal has more lines."""
@@ -54,7 +54,7 @@ def show(given: argparse.Namespace) -> None:
 
 
 class _NoKeyError(DecodeError):
-    """A message without a key: perhaps the topic is none of a table."""
+    """A message without a key: perhaps the topic does not hold a table."""
 
     def __str__(self) -> str:
         return f"{super().__str__()} If no message of the topic has a key: --append shows each as a row."
@@ -63,7 +63,7 @@ class _NoKeyError(DecodeError):
 def _print(
     given: argparse.Namespace, request: Request, reading: Reading, key: OneKey | None
 ) -> None:
-    """The table by its key; changes, and a whole table for a program, as they are read."""
+    """Prints a table in the order of its key; changes, and a whole table as JSON or CSV, as they are read."""
     output = output_named(given.output, request.table.schema)
     ordered = request.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
     prints = not ordered and given.output != "table"
@@ -91,7 +91,7 @@ def _write_first(output: Output, found: Iterable[pa.RecordBatch], first: FirstRo
 
 
 def _write_found(output: Output, found: Iterable[pa.RecordBatch], limit: int) -> str:
-    """Writes rows as they are read; returns a note when these are as many as wanted."""
+    """Writes rows as they are read; returns a note when the limit is reached."""
     printed = 0
     for rows in limited(found, limit):
         output.write(rows)
@@ -101,7 +101,7 @@ def _write_found(output: Output, found: Iterable[pa.RecordBatch], limit: int) ->
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """The rows up to a limit; no further batch is asked for then."""
+    """The rows up to a limit; after that, no further batch is read."""
     left = sys.maxsize if limit == ALL else limit
     for rows in batches:
         yield rows.slice(0, left)
@@ -123,7 +123,7 @@ def _count(output: str, request: Request) -> None:
 
 
 def _follow(given: argparse.Namespace, request: Request, key: OneKey | None) -> None:
-    """Until Ctrl-C, which `run` takes."""
+    """Prints changes until Ctrl-C, which ``run`` handles."""
     from pyspark_upsert_kafka.cli.show.following import Follower
 
     follower = Follower(request, key)

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.source.reading.task import ChangeReader
 
 @dataclass
 class Counts:
-    """What is counted; a source without keys has neither live keys nor tombstones.
+    """The counts; a topic without keys has neither live keys nor tombstones.
 
     Args:
         live_keys: Keys whose last message is no tombstone.
@@ -50,15 +50,15 @@ class Counts:
 
 
 def counted(request: Request) -> Counts:
-    """The counts of all that there is to read; no bad message makes this raise.
+    """Counts all that there is to read; a bad message is counted, not raised.
 
     Raises:
         OptionError: The keys take more memory than the options allow.
         BrokerError: The broker stays away, or refuses.
     """
     counts = Counts()
-    # Whatever else is done with bad messages and deletes, here they are counted; and the pieces of a
-    # partition's changes are one table.
+    # Bad messages and deletes are counted, whatever the options say of them; and the changes of a partition are read in one
+    # piece, since its keys are counted together.
     is_keyed, is_table = request.options.mode != "append", request.options.mode == "snapshot"
     options = replace(
         request.options,
@@ -81,7 +81,7 @@ def counted(request: Request) -> Counts:
 
 
 class _Keys:
-    """The live keys of a range."""
+    """The live keys of a range, which are those of its partition or of a part of it."""
 
     def __init__(self, table: Table, range_: Range, reader: ChangeReader) -> None:
         self._places = [table.schema.names.index(name) for name in table.key_names]

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.cli.show.arguments import ALL
 
 _CUT_AT = 100_000
-"""Rows beyond the limit are dropped whenever so many have come."""
+"""Rows beyond the limit are dropped whenever there are so many."""
 
 _CUT_AT_BYTES = 64 * 1024 * 1024
-"""Or when so much has come: a column of text holds less than 2 GiB."""
+"""Or when they take so much memory: a column of text holds less than 2 GiB."""
 
 
 class FirstRows:
@@ -22,7 +22,7 @@ class FirstRows:
 
     Args:
         key: The columns of the key.
-        limit: So many rows at most, or ALL.
+        limit: How many rows at most, or ALL.
     """
 
     def __init__(self, key: Sequence[str], limit: int) -> None:

@@ -1,4 +1,4 @@
-"""``--follow``: what a topic holds, and then what arrives: micro-batches as Spark plans them, without Spark."""
+"""``--follow``: what a topic holds, and then what arrives, in micro-batches as a stream of Spark reads them, without Spark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Follower:
         self._reader = ChangeReader(request.table, options)
 
     def changes(self) -> Iterator[tuple[TopicPartition, Rows] | None]:
-        """The rows of changes, each with where they are; None = all that has arrived so far was read.
+        """The rows of changes with their partition; None = all that has arrived so far has been read.
 
         Raises:
             BrokenPipeError: Nobody reads the output any more.
@@ -56,7 +56,7 @@ class Follower:
             yield None
 
     def _ranges(self, start: dict[str, object], end: dict[str, object]) -> Iterator[Range]:
-        """Of all partitions, also for one key: who will write it next, and where, is not known."""
+        """The ranges of all partitions, also for one key: another writer may put it elsewhere."""
         for partition in self._stream.partitions(start, end):
             yield from partition.value
 
@@ -69,7 +69,7 @@ class Follower:
 
 
 def stop_without_reader() -> None:
-    """Raises BrokenPipeError when the pipe's reader is gone; writing would tell only when something arrives."""
+    """Raises BrokenPipeError when nobody reads the pipe any more; a write would find out only when a change arrives."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     if any(event & select.POLLERR for _, event in poll.poll(0)):

@@ -1,4 +1,4 @@
-"""In which partition a key is, if its writer spells keys and spreads them as this connector does."""
+"""The partition that holds a key, if its writer gives keys the bytes and the partitions that this connector would."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class KeyPlace:
             return next(batches, None)
 
     def _is_ours(self, batch: RawBatch | None, partitions: int) -> bool:
-        """Whether keys are spelt as this connector spells them, and where it would send them."""
+        """Whether keys have the bytes that this connector would write, and lie in the partition to which it would send them."""
         if batch is None:
             return True
         for key, ours in self._written_again(batch):
@@ -102,7 +102,7 @@ class KeyPlace:
         return True
 
     def _written_again(self, batch: RawBatch) -> Iterator[tuple[bytes, bytes]]:
-        """Each key that can be read, as it is and as this connector writes it."""
+        """Each key that can be decoded: its bytes, and those that this connector would write."""
         decoder = self._side.decoder()
         for part, decoded in in_parts(batch, lambda each: decode_side(each.keys, decoder, "key")):
             with_row = zip(part.keys, decoded.index, strict=True)
@@ -116,7 +116,7 @@ def _is_zero(column: pa.Array) -> bool:
 
 
 def _not_registering(options: ReadOptions) -> ReadOptions:
-    """The options under which encoding a key registers no schema."""
+    """The options with which no schema is registered when a key is encoded."""
     choice = options.table.key_format
     if choice is None:
         return options

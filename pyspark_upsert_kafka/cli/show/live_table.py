@@ -28,25 +28,25 @@ from pyspark_upsert_kafka.source.reading.task import nullable
 from pyspark_upsert_kafka.source.reading.worker_memory import snapshot_bytes
 
 _SECONDS_BETWEEN = 0.25
-"""It is redrawn no more often than this, and for no more than a third of the time."""
+"""Seconds between two drawings, at least; drawing takes a third of the time at most."""
 
 _BESIDE_ROWS = 7
-"""Lines of a table that are none of its rows: title, header, borders, caption, and the cursor's."""
+"""Lines that are not rows: title, header, borders, caption, and the line of the cursor."""
 
 _CHANGED = "bold"
 
 _PLACE = ""
-"""The column that tells keys of one partition from equal ones of another; no column of a table has this name."""
+"""The column with the partition, since two partitions may hold equal keys; no column of a table has this name."""
 
 
 class ShownRows(Protocol):
     """What a live table shows."""
 
     def add(self, place: TopicPartition, rows: Rows) -> None:
-        """Adds changes of a partition, later than those before."""
+        """Adds changes of a partition; they are newer than those added before."""
 
     def first(self, limit: int) -> tuple[list[pa.RecordBatch], int]:
-        """So many rows, and how many there are."""
+        """At most so many rows, and how many there are in all."""
 
 
 class TableRows:
@@ -95,11 +95,11 @@ class TableRows:
 
 
 class LastRows:
-    """Changes, or messages: those that came last.
+    """The changes, or messages, that came last.
 
     Args:
         request: What is read.
-        limit: So many are kept.
+        limit: How many are kept.
     """
 
     def __init__(self, request: Request, limit: int) -> None:
@@ -127,8 +127,8 @@ class LiveTable:
     Args:
         title: Above the table.
         schema: Its columns.
-        key: Those by which a row is known again; none = rows do not change.
-        limit: So many rows at most.
+        key: The columns that identify a row; none = rows do not change.
+        limit: How many rows at most.
     """
 
     def __init__(self, title: str, schema: StructType, key: Iterable[str], limit: int) -> None:
@@ -144,8 +144,8 @@ class LiveTable:
         """Redraws the table while changes arrive.
 
         Args:
-            changes: The changes; None = nothing waits to be read.
-            shown: What they add up to.
+            changes: The changes; None = all that has arrived so far has been read.
+            shown: Takes the changes, and has the rows to draw.
         """
         drawn_at, took, dirty = float("-inf"), 0.0, True
         with Live(console=self._console, auto_refresh=False) as live:

@@ -68,7 +68,7 @@ def one_key(text: str, table: Table) -> OneKey:
     """The key in the argument's text.
 
     Raises:
-        OptionError: It is not one value for each column of the key, or a value is none of its column's type.
+        OptionError: It is not one value for each column of the key, or a value does not have its column's type.
     """
     if not table.key:
         raise OptionError("--key needs a table with a key, and messages of --append have none.")
@@ -101,7 +101,7 @@ def key_texts(text: str, columns: Sequence[str]) -> Mapping[str, str]:
 
 
 def _value(field: StructField, text: str) -> pa.Array:
-    """A value in the spelling of the output, as an array of one."""
+    """A value, written as the output writes it, as an array of length 1."""
     kind = encodable_type(field.dataType)
     simple = isinstance(kind, NumericType | BooleanType) and _LITERAL.fullmatch(text)
     literal: Any = orjson.Fragment(text) if simple else text
@@ -134,7 +134,7 @@ class _LastChange:
 
 
 class SoughtKey:
-    """Watches the changes of a key while they are read.
+    """Notes what is read of a key, to say why there is no row of it.
 
     Args:
         key: The key.
@@ -147,7 +147,7 @@ class SoughtKey:
 
     @property
     def is_seen(self) -> bool:
-        """Whether there was any change of it."""
+        """Whether a change of the key was read."""
         return bool(self._last)
 
     def matching(self, changes: Iterable[tuple[RawBatch, Rows]]) -> Iterator[tuple[RawBatch, Rows]]:
@@ -158,13 +158,13 @@ class SoughtKey:
             yield batch, rows
 
     def shown(self, found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What is shown of it: a row may be, although a delete came while it was read."""
+        """Passes on the rows of the key, and notes that there was one: a newer delete may have been read after it."""
         for rows in found:
             self._is_shown = True
             yield rows
 
     def absence(self) -> str | None:
-        """What is said when nothing is shown; None = something is."""
+        """Why there is no row; None = there is one."""
         if self._is_shown:
             return None
         if not self._last:

@@ -25,7 +25,7 @@ _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
 class Output(Protocol):
-    """Where rows go."""
+    """A form in which rows are written to standard output."""
 
     def __init__(self, schema: StructType) -> None: ...
 
@@ -33,11 +33,11 @@ class Output(Protocol):
         """Writes rows."""
 
     def end(self, note: str = "") -> None:
-        """Writes what is left, and where people read it, a note."""
+        """Writes what is left; a table for people ends with the note."""
 
 
 def output_named(name: str, schema: StructType) -> Output:
-    """The output for a value of ``--output``."""
+    """The form of rows that a value of ``--output`` names."""
     kinds: dict[str, type[Output]] = {"table": TableOutput, "json": JsonOutput, "csv": CsvOutput}
     return kinds[name](schema)
 
@@ -54,7 +54,7 @@ def write_numbers(output: str, numbers: Mapping[str, int]) -> None:
 
 
 class TableOutput:
-    """A table with borders; it is written at the end, since only then the widths of columns are known."""
+    """A table with borders; it is written at the end, when the widths of its columns are known."""
 
     def __init__(self, schema: StructType) -> None:
         self._names, self._spelling = schema.names, Spelling(schema)
@@ -121,7 +121,7 @@ class CsvOutput:
 
 
 def json_escaped(text: str, *, keep_printable: bool) -> str:
-    r"""JSON with what a terminal would obey, or all that is not ASCII, as escapes of JSON.
+    r"""JSON in which characters that control a terminal, or all that are not ASCII, are escaped.
 
     >>> json_escaped('"\u00e9\u202e"', keep_printable=True)
     '"é\\u202e"'
@@ -168,7 +168,7 @@ def text_table(names: Sequence[str], columns: Sequence[Sequence[str | None]]) ->
 
 
 def cell(text: str | None) -> str:
-    r"""What is shown of a value; what a terminal would obey, as an escape, is spelt out.
+    r"""What is shown of a value; characters that control a terminal are escaped.
 
     >>> cell("a" + chr(27) + "[2J"), cell(None)
     ('a\\x1b[2J', 'NULL')
@@ -183,7 +183,7 @@ def _padded(texts: Sequence[str]) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """How many places of a terminal it takes."""
+    """How many columns of a terminal it takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

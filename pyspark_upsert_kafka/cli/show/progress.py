@@ -1,4 +1,4 @@
-"""How far a read is, on a terminal: a bar that is gone when the read is done."""
+"""The progress of a read on a terminal: a bar that disappears when the read is done."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _BEGINS_AFTER_S = 0.5
-"""What is done sooner needs no bar."""
+"""Seconds; a read that is done sooner needs no bar."""
 
 
 class ReadProgress:
-    """Shows the offsets that are read, if that takes long and a person may look on.
+    """Shows how many offsets are read, if that takes long and standard error is a terminal.
 
     Args:
         offsets: How many there are.
-        prints: Whether rows are printed meanwhile: on a terminal, these show enough.
+        prints: Whether rows are printed meanwhile; if they go to a terminal, there is no bar.
     """
 
     def __init__(self, offsets: int, *, prints: bool = False) -> None:
@@ -29,7 +29,7 @@ class ReadProgress:
         self._task: TaskID | None = None
 
     def advance(self, offsets: int) -> None:
-        """Says that so many more are read."""
+        """Adds to the offsets that are read."""
         self._read += offsets
         if self._bar is None and self._is_wanted():
             self._bar = _bar()

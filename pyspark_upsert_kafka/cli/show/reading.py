@@ -35,8 +35,8 @@ class Reading:
     """What is read.
 
     Args:
-        ranges: From where to where; of one key, only where it should be.
-        elsewhere: Where else the key is looked for when these have no message of it.
+        ranges: The ranges; of one key, only those of the partition where it should be.
+        elsewhere: The other ranges, which are read if these have no message of the key.
     """
 
     ranges: list[Range]
@@ -44,7 +44,7 @@ class Reading:
 
 
 def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
-    """What a topic holds, up to the end that the options say.
+    """The ranges to read, up to the end that the options name.
 
     Raises:
         BrokerError: No broker answers, or there is no such topic.
@@ -63,7 +63,7 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
 
 
 def _ranges(request: Request) -> tuple[list[Range], Mapping[str, int]]:
-    """What there is to read, and how many partitions each topic has."""
+    """All ranges, and how many partitions each topic has."""
     options = request.options
     client = load_client(options.table.client)
     with closing(client.cluster(options.table.properties, "driver")) as cluster:
@@ -77,8 +77,8 @@ def rows_of(
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of the ranges, one range after another: the table's, or its changes.
 
-    A key that is not where it should be, since partitions were added or another writer put it elsewhere, is looked
-    for in all of them.
+    A key that is not in its partition is looked for in all others: partitions may have been added, or another writer may
+    have put it elsewhere.
 
     Args:
         request: How it is read.
@@ -122,12 +122,12 @@ def _rows(
 
 
 def watched(changes: Changes, range_: Range, progress: ReadProgress) -> Changes:
-    """The changes, while the progress is told how far they are."""
+    """The changes; the progress advances as they are read."""
     position = range_.begin
     for batch, rows in changes:
         yield batch, rows
         if len(batch):
-            # What lies past the planned end is no part of the whole that the progress is of.
+            # What lies past the planned end is not among the offsets that the progress counts to.
             reached = min(batch.offsets[-1] + 1, range_.end)
             progress.advance(reached - position)
             position = reached

@@ -1,4 +1,4 @@
-"""From the arguments of ``show`` to the table and how it is read."""
+"""What the arguments of ``show`` ask for: a table, and how it is read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Request:
-    """What is read.
+    """What is asked for.
 
     Args:
         table: The table.
@@ -41,10 +41,10 @@ class Request:
 
 
 def request_of(given: argparse.Namespace) -> Request:
-    """The table that the arguments describe.
+    """What the arguments ask for.
 
     Raises:
-        OptionError: An option is wrong, or the key is missing; the topic's first message is a hint.
+        OptionError: An option is wrong, or columns or key are missing; then the error shows the topic's first message.
         SchemaError: Columns, key or types do not fit.
     """
     raw = connector_options(given)
@@ -64,7 +64,7 @@ def request_of(given: argparse.Namespace) -> Request:
 
 
 def connector_options(given: argparse.Namespace) -> dict[str, str]:
-    """The connector's options: what ``--option`` says before other arguments, a statement, and defaults."""
+    """The connector's options: ``--option`` wins over other arguments, these over a statement, and that over defaults."""
     named = {
         name: value
         for name, value in {
@@ -105,7 +105,7 @@ def _defaults(known: Mapping[str, str], default_mode: str) -> dict[str, str]:
         "read.mode": mode,
         **({} if mode == "append" else {"key.format": "json"}),
     }
-    # What stands in a statement is needed beside it too: of these only the mode.
+    # Of the options that a statement has, only the mode is given beside it too.
     return {
         name: value for name, value in defaults.items() if name not in known or name == "read.mode"
     }
@@ -128,7 +128,7 @@ def _has_schema(value_format: str) -> bool:
 
 
 def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOptions) -> StructType:
-    """The columns of the table; those of a changelog say too what happened, when and where."""
+    """The columns of the table; changes and messages also say what happened, when and where."""
     if given.schema:
         columns = spark_columns(given.schema)
     else:
@@ -154,7 +154,7 @@ def _missing(columns: StructType, *keys: str) -> list[StructField]:
 
 
 def _first_message_hint(raw: Mapping[str, str]) -> str:
-    """Says that columns and key are needed, with the first message of the topic as a hint."""
+    """The error for missing columns or a missing key, with the first message of the topic as a hint."""
     topic = raw.get("topic")
     if topic is None:
         return f"{_ADVICE}\nAnd name the topic: --topic."

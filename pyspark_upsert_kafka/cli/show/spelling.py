@@ -1,7 +1,7 @@
 """Values as text: the ``json`` format's spelling, with timestamps in ISO-8601 and decimals in full.
 
-What that format has no spelling for has one here: keys of a map that are no strings are the texts of their
-values, and an interval is a number of milliseconds with three digits of a fraction.
+Two things that this format cannot write are written here: keys of a map that are not strings, as text, and an interval, as a
+number of milliseconds with three digits after the point.
 """
 
 from __future__ import annotations
@@ -121,6 +121,6 @@ def _encodable(array: pa.Array, kind: DataType) -> pa.Array:
 
 
 def _around(lists: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """Other values in the places of those that some lists or maps hold."""
+    """The same lists or maps with other values in them."""
     own = lists.buffers()[:2]
     return pa.Array.from_buffers(kind, len(lists), own, offset=lists.offset, children=[values])

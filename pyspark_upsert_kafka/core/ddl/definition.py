@@ -30,7 +30,7 @@ class TableDefinition:
         columns: All columns, with NOT NULL where the statement has it.
         virtual: Names of the columns that are for reading only.
         options: The connector's options by name; some may be secret.
-        places: Where an option, by its name here, stands in the statement.
+        places: Where each option stands in the statement, by the name that it has in ``options``.
         watermark: Column and delay for ``withWatermark``; None = it has none.
     """
 
@@ -63,7 +63,7 @@ def table_definition(ddl: str) -> TableDefinition:
 
 
 def create_tables(tokens: Tokens) -> Iterator[CreateTable]:
-    """The statements of a script that holds nothing but ``CREATE TABLE``, at least one.
+    """The statements of a script in which each is a ``CREATE TABLE``; there is at least one.
 
     Raises:
         OptionError: A statement is another one, or not understood.
@@ -76,10 +76,10 @@ def create_tables(tokens: Tokens) -> Iterator[CreateTable]:
 
 
 def definition_of(statement: CreateTable) -> TableDefinition:
-    """What a statement means.
+    """What a statement says, as columns, options and watermark of a table.
 
     Raises:
-        OptionError: Its parts contradict each other, or mean nothing here.
+        OptionError: Its parts contradict each other, or name a column, connector or metadata key that is not known.
     """
     _check_columns(statement)
     options, places = options_of(statement)
@@ -96,7 +96,7 @@ def definition_of(statement: CreateTable) -> TableDefinition:
 
 
 def _check_columns(statement: CreateTable) -> None:
-    """Each name is there once, and the key and the watermark name columns."""
+    """Raises OptionError for a column that is there twice, and for a key or a watermark that names no column."""
     physical: set[str] = set()
     known: dict[str, DataType] = {}
     for column in statement.columns:
@@ -121,24 +121,24 @@ def _check_columns(statement: CreateTable) -> None:
 
 
 def _check_watermark(column: Name, known: Mapping[str, DataType]) -> None:
-    kind = known.get(column.text.lower())
-    if kind is None:
+    type_ = known.get(column.text.lower())
+    if type_ is None:
         raise column.place.error(f"the watermark's '{column.text}' is no column.")
-    if not isinstance(kind, (TimestampType, TimestampNTZType)):
+    if not isinstance(type_, (TimestampType, TimestampNTZType)):
         raise column.place.error(
-            f"the watermark's column '{column.text}' is {kind.simpleString().upper()}; it must be a TIMESTAMP or "
+            f"the watermark's column '{column.text}' is {type_.simpleString().upper()}; it must be a TIMESTAMP or "
             "TIMESTAMP_LTZ."
         )
 
 
 def watermark_of(ddl: str) -> tuple[str, str]:
-    """The watermark of a ``CREATE TABLE`` statement, since a source of Spark cannot set one.
+    """The watermark of a ``CREATE TABLE`` statement, for ``withWatermark``: a source of Spark cannot set one itself.
 
     Args:
         ddl: The statement, as option ``ddl`` takes it.
 
     Returns:
-        Column and delay, for ``withWatermark``.
+        Column and delay.
 
     Raises:
         OptionError: The table has no watermark, or the statement is not understood.

@@ -62,7 +62,7 @@ def read_create_table(tokens: Tokens) -> CreateTable:
 
 @dataclass
 class _Parts:
-    """What the brackets after the table's name hold, as far as they are read."""
+    """What has been read so far of the brackets after the table's name."""
 
     columns: list[Column] = field(default_factory=list)
     primary_key: list[Name] = field(default_factory=list)
@@ -77,7 +77,7 @@ def _table_name(tokens: Tokens) -> tuple[str, ...]:
 
 
 def _element(tokens: Tokens, parts: _Parts) -> None:
-    """A column, a constraint or the watermark."""
+    """Reads a column, a constraint or the watermark."""
     begin = tokens.peek()
     if tokens.accept("WATERMARK", "FOR"):
         if parts.watermark is not None:
@@ -125,7 +125,7 @@ def _column(tokens: Tokens, parts: _Parts) -> None:
             f"column '{name.text}' is computed, which is not supported: leave it out here, and add it to the "
             "DataFrame with withColumn or selectExpr."
         )
-    kind, nullable = read_type(tokens)
+    type_, nullable = read_type(tokens)
     metadata, virtual = None, False
     if tokens.accept("METADATA"):
         metadata = _name_of_text(tokens.text("a metadata key")) if tokens.accept("FROM") else name
@@ -138,7 +138,7 @@ def _column(tokens: Tokens, parts: _Parts) -> None:
         _set_key(parts, begin, [name])
         _not_enforced(tokens, begin)
     _comment(tokens)
-    parts.columns.append(Column(name, kind, nullable, metadata, virtual))
+    parts.columns.append(Column(name, type_, nullable, metadata, virtual))
 
 
 def _option(tokens: Tokens) -> WithOption:
@@ -148,7 +148,7 @@ def _option(tokens: Tokens) -> WithOption:
 
 
 def _quoted(tokens: Tokens, what: str) -> Token:
-    """A text; nothing of the clause is shown in an error, since it may be a secret without its quotes."""
+    """Reads a text; an error shows nothing of the clause, since a secret may stand there without its quotes."""
     if tokens.peek().kind != "text":
         raise tokens.peek().place.error(f"expected {what} in single quotes.")
     return tokens.next()
@@ -160,7 +160,7 @@ def _comment(tokens: Tokens) -> None:
 
 
 def _refuse_without_columns(tokens: Tokens) -> NoReturn:
-    """Refuses a table without columns: those that Flink has take them from another table, or from a query."""
+    """Refuses a table without columns: in Flink, such a table takes them from another table or from a query."""
     begin = tokens.peek()
     _comment(tokens)
     if tokens.accept("WITH"):
@@ -171,7 +171,7 @@ def _refuse_without_columns(tokens: Tokens) -> NoReturn:
 
 
 def _refuse_clause(tokens: Tokens) -> None:
-    """Refuses a clause that Flink knows and a table in Kafka has not."""
+    """Refuses a clause that Flink has and that means nothing for a table in Kafka."""
     token = tokens.peek()
     for word, sentence in _CLAUSES.items():
         if token.is_word(word):
@@ -191,10 +191,10 @@ _MILLISECONDS = 1000
 
 
 def read_watermark(tokens: Tokens) -> Watermark:
-    """The rest of the clause, after ``WATERMARK FOR``.
+    """Reads the rest of the clause, after ``WATERMARK FOR``.
 
     Raises:
-        OptionError: Spark has no watermark like that.
+        OptionError: It is not understood, or Spark has no such watermark.
     """
     column = tokens.name("the watermark's column")
     if tokens.peek().is_mark("."):
@@ -242,7 +242,7 @@ def _delay(tokens: Tokens) -> str:
 
 
 def _duration(number: Decimal, unit: str) -> str:
-    """The delay as Spark writes it, in milliseconds where the number is not whole."""
+    """The delay as Spark writes it; a number that is not whole becomes milliseconds."""
     if number == number.to_integral_value():
         return f"{int(number)} {unit.lower()}s"
     return f"{int(number * _UNITS[unit] * _MILLISECONDS)} milliseconds"

@@ -87,13 +87,13 @@ def _fields(tokens: Tokens) -> StructType:
 def _field(tokens: Tokens) -> StructField:
     name = tokens.name("a column's name").text
     tokens.accept_mark(":")
-    kind, nullable = _type(tokens), True
+    type_, nullable = _type(tokens), True
     if tokens.accept("NOT"):
         tokens.expect("NULL")
         nullable = False
     if tokens.accept("COMMENT"):
         tokens.text("the comment")
-    return StructField(name, kind, nullable)
+    return StructField(name, type_, nullable)
 
 
 def _type(tokens: Tokens) -> DataType:

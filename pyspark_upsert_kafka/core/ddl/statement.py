@@ -19,7 +19,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Column:
-    """A physical column, or one that shows metadata.
+    """A column of the messages, or one that shows their metadata.
 
     Args:
         name: Its name.

@@ -157,24 +157,24 @@ class Tokens:
         self._at = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """A token that is yet to be read."""
+        """The next token, or one after it, without reading it."""
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
     def next(self) -> Token:
-        """The next token, which is then read."""
+        """Reads the next token."""
         token = self.peek()
         self._at += 1
         return token
 
     def accept(self, *words: str) -> bool:
-        """Reads these words if they stand next."""
+        """Reads these words if they come next, and says whether they did."""
         if not all(self.peek(at).is_word(word) for at, word in enumerate(words)):
             return False
         self._at += len(words)
         return True
 
     def accept_mark(self, mark: str) -> bool:
-        """Reads this mark if it stands next."""
+        """Reads this mark if it comes next, and says whether it did."""
         if not self.peek().is_mark(mark):
             return False
         self._at += 1
@@ -184,7 +184,7 @@ class Tokens:
         """Reads these words.
 
         Raises:
-            OptionError: Something else stands there.
+            OptionError: Something else comes next.
         """
         for word in words:
             if not self.accept(word):
@@ -215,7 +215,7 @@ class Tokens:
         return int(self.next().text)
 
     def separated(self) -> Iterator[None]:
-        """Once for each part of a list in round brackets; the caller reads the part."""
+        """Reads a list in round brackets: yields once for each part, which the caller reads."""
         self.expect_mark("(")
         yield
         while self.accept_mark(","):

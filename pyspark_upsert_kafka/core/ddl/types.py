@@ -1,9 +1,9 @@
-"""Types of Flink's SQL, and the Spark types that hold their values.
+"""Types of Flink's SQL, and the Spark types that hold their values; some are written alike in Spark's DDL.
 
 ================================== ====================================================================
 Flink                              Spark
 ================================== ====================================================================
-CHAR(n), VARCHAR(n), STRING        STRING; Flink cuts no text to its length when it reads either
+CHAR(n), VARCHAR(n), STRING        STRING; no text is cut to its length when it is read, as in Flink
 BINARY(n), VARBINARY(n), BYTES     BINARY
 BOOLEAN                            BOOLEAN
 TINYINT, SMALLINT, INT, BIGINT     BYTE, SHORT, INT, LONG
@@ -14,7 +14,7 @@ TIMESTAMP(p)                       TIMESTAMP_NTZ, for p up to 6
 TIMESTAMP_LTZ(p)                   TIMESTAMP, for p up to 6
 INTERVAL ...                       INTERVAL of the same fields
 ARRAY<t>, t ARRAY                  ARRAY
-MAP<k, v>, MULTISET<t>, t MULTISET MAP; of a multiset from each element to how often it is there
+MAP<k, v>, MULTISET<t>, t MULTISET MAP; a multiset maps each element to its number
 ROW<...>, ROW(...)                 STRUCT
 VARIANT                            VARIANT
 ================================== ====================================================================
@@ -70,22 +70,22 @@ _YEAR_MONTH = ("YEAR", "MONTH")
 
 
 def read_type(tokens: Tokens) -> tuple[DataType, bool]:
-    """A type, and whether it may be NULL.
+    """Reads a type, and whether it may be NULL.
 
     Raises:
         OptionError: It is unknown, or Spark has no counterpart.
     """
-    kind = _type(tokens)
+    type_ = _type(tokens)
     nullable = read_nullability(tokens)
     while tokens.peek().is_word("ARRAY", "MULTISET"):
         is_array = tokens.next().is_word("ARRAY")
-        kind = ArrayType(kind, nullable) if is_array else _multiset(kind)
+        type_ = ArrayType(type_, nullable) if is_array else _multiset(type_)
         nullable = read_nullability(tokens)
-    return kind, nullable
+    return type_, nullable
 
 
 def read_nullability(tokens: Tokens) -> bool:
-    """Whether NULL is allowed: NOT NULL says no, NULL and nothing say yes."""
+    """Reads whether NULL is allowed: not after NOT NULL; after NULL or nothing, it is."""
     if tokens.accept("NOT"):
         tokens.expect("NULL")
         return False
@@ -106,7 +106,7 @@ def _type(tokens: Tokens) -> DataType:
 
 
 def in_angle_brackets(tokens: Tokens, count: int, read: Callable[[Tokens], Read]) -> list[Read]:
-    """That many types in angle brackets.
+    """Reads that many types in angle brackets.
 
     Args:
         tokens: The tokens, at the bracket that opens.
@@ -123,12 +123,12 @@ def in_angle_brackets(tokens: Tokens, count: int, read: Callable[[Tokens], Read]
 
 
 def _array(tokens: Tokens, _: Token) -> DataType:
-    ((kind, nullable),) = in_angle_brackets(tokens, 1, read_type)
-    return ArrayType(kind, nullable)
+    ((type_, nullable),) = in_angle_brackets(tokens, 1, read_type)
+    return ArrayType(type_, nullable)
 
 
 def _map(tokens: Tokens, _: Token) -> DataType:
-    (key, _key_nullable), (value, nullable) = in_angle_brackets(tokens, 2, read_type)
+    (key, _nullable_key), (value, nullable) = in_angle_brackets(tokens, 2, read_type)
     return MapType(key, value, nullable)
 
 
@@ -136,8 +136,8 @@ def _multiset_of(tokens: Tokens, _: Token) -> DataType:
     return _multiset(in_angle_brackets(tokens, 1, read_type)[0][0])
 
 
-def _multiset(kind: DataType) -> DataType:
-    return MapType(kind, IntegerType(), valueContainsNull=False)
+def _multiset(type_: DataType) -> DataType:
+    return MapType(type_, IntegerType(), valueContainsNull=False)
 
 
 def _row(tokens: Tokens, _: Token) -> DataType:
@@ -153,14 +153,14 @@ def _row(tokens: Tokens, _: Token) -> DataType:
 
 def _field(tokens: Tokens) -> StructField:
     name = tokens.name("a field's name")
-    kind, nullable = read_type(tokens)
+    type_, nullable = read_type(tokens)
     if tokens.peek().kind == "text":  # its description
         tokens.next()
-    return StructField(name.text, kind, nullable)
+    return StructField(name.text, type_, nullable)
 
 
 def read_numbers(tokens: Tokens, what: str, at_most: int = 1) -> list[int]:
-    """The numbers in round brackets, if there are any; an error says ``what`` they are."""
+    """Reads the numbers in round brackets, if there are any; an error says ``what`` they are."""
     begin = tokens.peek()
     if not begin.is_mark("("):
         return []
@@ -178,7 +178,7 @@ def _sized(tokens: Tokens, begin: Token) -> DataType:
 
 
 def read_decimal(tokens: Tokens, begin: Token) -> DataType:
-    """What follows the word DECIMAL, which is the token ``begin``: precision and scale, (10, 0) where they are not given."""
+    """Reads precision and scale behind the word DECIMAL, which is the token ``begin``; without them they are (10, 0)."""
     precision, scale = [*(read_numbers(tokens, "a precision", at_most=2) or [10]), 0][:2]
     if not 1 <= precision <= 38 or scale > precision:
         raise begin.place.error("expected DECIMAL(p, s) with p from 1 to 38 and s from 0 to p.")
@@ -224,13 +224,13 @@ def _interval(tokens: Tokens, _: Token) -> DataType:
 
 
 def read_interval(tokens: Tokens, *, has_precision: bool) -> DataType:
-    """What follows the word INTERVAL: its only field, or the first and the last one."""
+    """Reads the fields behind the word INTERVAL: the only one, or the first and the last."""
     first = last = _interval_field(tokens, (*_DAY_TIME, *_YEAR_MONTH), has_precision)
     fields = _DAY_TIME if first in _DAY_TIME else _YEAR_MONTH
     if tokens.accept("TO"):
         last = _interval_field(tokens, fields[fields.index(first) + 1 :], has_precision)
-    kind = DayTimeIntervalType if fields is _DAY_TIME else YearMonthIntervalType
-    return kind(fields.index(first), fields.index(last))
+    type_ = DayTimeIntervalType if fields is _DAY_TIME else YearMonthIntervalType
+    return type_(fields.index(first), fields.index(last))
 
 
 def _interval_field(tokens: Tokens, allowed: tuple[str, ...], has_precision: bool) -> str:

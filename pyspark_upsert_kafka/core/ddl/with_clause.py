@@ -16,7 +16,7 @@ _NO_KEY_ALLOWED = (
 
 
 def options_of(statement: CreateTable) -> tuple[dict[str, str], dict[str, Place]]:
-    """The options that a statement means, and where each stands.
+    """The options of this connector that a statement gives, and where each of them stands.
 
     Raises:
         OptionError: The connector is another one, or an option contradicts the rest.
@@ -45,7 +45,7 @@ def options_of(statement: CreateTable) -> tuple[dict[str, str], dict[str, Place]
 
 
 def _connector(statement: CreateTable, given: dict[str, str], places: dict[str, Place]) -> str:
-    """Takes the connector's name out of the options."""
+    """Takes option ``connector`` out of the options, and returns its value."""
     if "connector" not in given:
         raise statement.place.error(
             f"table '{statement.name[-1]}' has no 'connector' in WITH: expected '{_UPSERT}' or '{_APPEND}'."

@@ -1,1 +1,1 @@
-"""What must not be shown, and where it comes from: references, masks, key stores.."""
+"""Secrets: references to them, how they are masked, and key stores."""

@@ -1,6 +1,6 @@
-"""Java's key stores and trust stores as PEM: PKCS#12 is read, JKS is refused with what converts it.
+"""Java's key stores and trust stores as PEM: PKCS#12 is read; JKS is refused, and the error says how to convert it.
 
-What a file is its first bytes say, as for Java, which opens a PKCS#12 store under the type JKS too (JEP 229).
+The first bytes of a file say what it is, not the type in the options: Java too opens a PKCS#12 store of type JKS (JEP 229).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from pyspark_upsert_kafka.core.errors import OptionError
 
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
-_PKCS12 = b"\x30"  # what DER begins a sequence with
+_PKCS12 = b"\x30"  # a sequence in DER begins with it
 
 _TYPES = ("JKS", "PKCS12", "PEM")
 
@@ -89,7 +89,7 @@ def key_and_chain(option: str, file: str, password: str | None) -> str:
 
 @contextmanager
 def as_file(pem: str) -> Iterator[Path]:
-    """A key as a file, which is gone afterwards: OpenSSL, as Python has it, reads a key from a file alone."""
+    """A key as a file that is deleted afterwards: Python's ``ssl`` reads keys from files only."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "identity.pem")
         file.touch(mode=0o600)

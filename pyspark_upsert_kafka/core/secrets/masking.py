@@ -19,7 +19,7 @@ _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGN
 against names and values."""
 
 _MISPLACED = re.compile(r"LoginModule|password\s*=", re.IGNORECASE)
-"""What a login looks like that stands in a setting of another kind by mistake."""
+"""A login that stands in the wrong setting by mistake looks like this."""
 
 _LOGIN = re.compile(r"\b(Basic|Bearer) [A-Za-z0-9+/_=.~-]{8,}")
 """A login as HTTP sends it, in an answer that repeats the request."""
@@ -88,7 +88,7 @@ def shown_by_spark(given: Mapping[str, str]) -> list[str]:
 
 
 def literal_secrets(given: Mapping[str, str]) -> list[str]:
-    """What is to be told of literal secrets that Spark would show; nothing when there are none.
+    """The warning about literal secrets that Spark would show; an empty list when there are none.
 
     >>> literal_secrets({"properties.ssl.key.pem": "${env:KEY}"})
     []
