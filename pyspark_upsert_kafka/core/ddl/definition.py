@@ -132,13 +132,13 @@ def _check_watermark(column: Name, known: Mapping[str, DataType]) -> None:
 
 
 def watermark_of(ddl: str) -> tuple[str, str]:
-    """The watermark of a ``CREATE TABLE`` statement, for ``withWatermark``: a source of Spark cannot set one itself.
+    """Returns the watermark of a ``CREATE TABLE`` statement. A Spark source cannot set a watermark itself.
 
     Args:
-        ddl: The statement, as option ``ddl`` takes it.
+        ddl: The statement, as for the option ``ddl``.
 
     Returns:
-        Column and delay.
+        Column and delay, for ``withWatermark``.
 
     Raises:
         OptionError: The table has no watermark, or the statement is not understood.

@@ -1,1 +1,1 @@
-"""Secrets: references to them, how they are masked, and key stores."""
+"""What must not be shown, and where it comes from: references, masks, key stores."""
