@@ -142,7 +142,7 @@ def outcome(format_name: str, change: str, *, backlog: bool) -> str:
         name: value for name, value in zip(OLD.names, table.row, strict=False) if name in row
     }
     if not seen:
-        return "passed over"
+        return "skipped"
     return "NULL" if seen == [None] else "read"
 
 
@@ -161,8 +161,8 @@ def cells(heading: str) -> dict[tuple[str, str], str]:
     }
 
 
-BACKLOG = cells("Messages from before, read with the new columns")
-RUNNING = cells("Messages from after it, read with the old columns")
+BACKLOG = cells("Old messages, read with the new columns")
+RUNNING = cells("New messages, read with the old columns")
 
 
 @pytest.mark.parametrize(("format_name", "change"), BACKLOG)
