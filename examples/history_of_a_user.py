@@ -1,10 +1,10 @@
 # %% [markdown]
 # # The history of one user
 #
-# A topic of users is a table, and its changelog is the history of each row, as far as the topic keeps it:
-# a compacted topic keeps each key's last change for good, and older ones for a while.
+# This script shows every change of one user. A topic of users is a table, and its changelog is the history of each row.
+# A compacted topic keeps the last change of each key forever, and older changes only for a while.
 #
-# Run it cell by cell in Jupyter (with jupytext), VS Code or PyCharm, or all of it:
+# Run it cell by cell in Jupyter (with jupytext), VS Code or PyCharm, or run all of it:
 # `python examples/history_of_a_user.py`.
 
 # %%
@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark_upsert_kafka import LocalKafka
 
 # %% [markdown]
-# A Kafka of your own (`KAFKA_BOOTSTRAP_SERVERS`), or one on this machine, which is downloaded once (44 MB).
+# Use your own Kafka (`KAFKA_BOOTSTRAP_SERVERS`), or start one on this machine, which is downloaded once (44 MB).
 
 # %%
 servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "")
@@ -45,12 +45,12 @@ users = {
 }
 
 # %% [markdown]
-# People come, move and leave.
+# Users are inserted, move and are deleted.
 
 
 # %%
 def change(*changes: tuple[int, str | None, str | None, str]) -> None:
-    """Writes changes of the table, in this order."""
+    """Writes changes of the table in the given order."""
     columns = "user_id BIGINT, name STRING, region STRING, _change_type STRING"
     rows = spark.createDataFrame(changes, columns).coalesce(1)  # one task keeps the order
     rows.write.format("upsert-kafka").mode("append").options(**users).save()
@@ -61,8 +61,8 @@ change((7, "Ada", "Europe", "upsert"), (8, None, None, "delete"))
 change((7, "Ada L.", "Europe", "upsert"), (9, "Grace", "Africa", "upsert"))
 
 # %% [markdown]
-# The history of user 7: every change, and what the row was before. All changes of a key are in one partition, and
-# `_offset` says their order.
+# The history of user 7: every change, with the row before it. All changes of a key are in one partition, and `_offset`
+# is their order.
 
 # %%
 COLUMNS = "user_id BIGINT, name STRING, region STRING, _change_type STRING, _offset BIGINT, _timestamp TIMESTAMP"
@@ -79,14 +79,14 @@ history = (
 history.select("_change_type", "name_before", "name", "region_before", "region").show()
 
 # %% [markdown]
-# From now on: a stream prints each change of user 7 as it comes.
+# From now on, a stream prints each new change of user 7.
 
 # %%
 said: list[str] = []
 
 
 def tell(changes: DataFrame, _: int) -> None:
-    """Prints the changes of a micro-batch, in their order."""
+    """Prints the changes of a micro-batch in order."""
     for row in changes.orderBy("_offset").collect():
         is_gone = row["_change_type"] == "delete"
         line = "user 7 is gone" if is_gone else f"user 7 is {row.name} in {row.region}"
@@ -107,7 +107,7 @@ query = (
     .option("checkpointLocation", tempfile.mkdtemp(prefix="history_of_a_user-"))
     .start()
 )
-query.processAllAvailable()  # it has found where the topic ends, and goes on from there
+query.processAllAvailable()  # the stream has found the end of the topic, and continues there
 
 # %%
 change((7, "Ada L.", "Africa", "upsert"), (9, "Grace", "Asia", "upsert"))

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Page views and visitors per region, over time
 #
-# A stream counts page views (PV) and different visitors (UV) per region and hour, and writes the counts to a topic
-# as upserts. The topic is a table that changes: it is read as it is now, and drawn.
+# In this script a stream counts page views (PV) and different visitors (UV) per region and hour, and writes the counts to a
+# topic as upserts. The topic is a table that changes. The script reads the current table and draws it.
 #
-# Run it cell by cell in Jupyter (with jupytext), VS Code or PyCharm, or all of it:
+# Run it cell by cell in Jupyter (with jupytext), VS Code or PyCharm, or run all of it:
 # `python examples/pageviews_per_region.py`.
 
 # %%
@@ -26,7 +26,7 @@ from pyspark.sql import functions as f
 from pyspark_upsert_kafka import LocalKafka, upsert_sink
 
 # %% [markdown]
-# A Kafka of your own (`KAFKA_BOOTSTRAP_SERVERS`), or one on this machine, which is downloaded once (44 MB).
+# Use your own Kafka (`KAFKA_BOOTSTRAP_SERVERS`), or start one on this machine, which is downloaded once (44 MB).
 
 # %%
 servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "")
@@ -46,7 +46,7 @@ for created in admin.create_topics(new).values():
     created.result()
 
 # %% [markdown]
-# Some page views: people of four regions, a morning and an afternoon.
+# Write some page views: users of four regions, in the morning; those of the afternoon follow below.
 
 # %%
 random = Random(7)
@@ -56,7 +56,7 @@ sent: list[dict[str, object]] = []
 
 
 def view_pages(first_hour: int, hours: int) -> None:
-    """Sends the page views of some hours; Asia rises early, Europe late."""
+    """Sends the page views of some hours; users in Europe are active later than others."""
     producer = Producer({"bootstrap.servers": servers})
     for _ in range(200 * hours):
         region = random.choice(REGIONS)
@@ -75,8 +75,8 @@ def view_pages(first_hour: int, hours: int) -> None:
 view_pages(0, 6)
 
 # %% [markdown]
-# The stream. An aggregation changes rows that it has given out before, so it runs in output mode `update`,
-# and `upsert_sink` writes each changed row as an upsert of its key.
+# The stream. An aggregation changes rows that it has already returned, so it runs in output mode `update`, and
+# `upsert_sink` writes each changed row as an upsert of its key.
 
 # %%
 spark = SparkSession.builder.getOrCreate()
@@ -104,7 +104,7 @@ checkpoint = tempfile.mkdtemp(prefix="pageviews_per_region-")
 
 
 def count() -> None:
-    """Counts what has come since the last time. Without `trigger` the query would run on and on."""
+    """Counts the page views since the last call. Without `trigger` the query would run until it is stopped."""
     query = (
         counts.writeStream.outputMode("update")
         .foreachBatch(upsert_sink(per_region))
@@ -118,7 +118,7 @@ def count() -> None:
 count()
 
 # %% [markdown]
-# The table as it is now, one row per region and hour.
+# The current table, with one row per region and hour.
 
 # %%
 table = spark.read.format("upsert-kafka").schema(
@@ -135,17 +135,17 @@ def rows_now() -> list[tuple[str, datetime, int, int]]:
 table.options(**per_region).load().orderBy("user_region", "hour").show(5)
 
 # %% [markdown]
-# Drawn as text: each region has a line of bars, one bar for each hour.
+# The table as text: each region has a line of bars, one bar for each hour.
 
 
 # %%
 def bars(numbers: Sequence[int], most: int) -> str:
-    """A bar for each number; the highest stands for the largest of all regions."""
+    """A bar for each number; the highest bar is the largest number of all regions."""
     return "".join(" ▁▂▃▄▅▆▇█"[round(8 * number / most)] for number in numbers)
 
 
 def draw() -> None:
-    """Draws PV and UV of each region, hour by hour."""
+    """Draws PV and UV of each region for each hour."""
     found = {(region, hour): (pv, uv) for region, hour, pv, uv in rows_now()}
     hours = sorted({hour for _, hour in found})
     most = max(pv for pv, _ in found.values())
@@ -159,8 +159,8 @@ def draw() -> None:
 draw()
 
 # %% [markdown]
-# The afternoon comes, and some views of the morning that were late: the stream goes on from its checkpoint, and the
-# table has more rows, and larger numbers in old ones.
+# Now the views of the afternoon arrive, and some late views of the morning. The stream continues from its checkpoint. The
+# table then has more rows, and larger numbers in old rows.
 #
 # With pandas and matplotlib: `table.options(**per_region).load().toPandas().pivot(index="hour",
 # columns="user_region", values="pv").plot()`.

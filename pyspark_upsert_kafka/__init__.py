@@ -1,7 +1,7 @@
 """Kafka topics as tables for PySpark: the format ``upsert-kafka``.
 
-Spark imports every installed ``pyspark_*`` package when it looks for data sources, so this import is
-cheap and cannot fail: whatever needs a Kafka client is loaded when it is first used.
+Spark imports every installed ``pyspark_*`` package when it looks for data sources. So this import must be cheap and must
+not fail: everything that needs a Kafka client is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 DefaultSource = UpsertKafkaDataSource
-"""The name under which Spark looks for a package's data source."""
+"""Spark looks for the data source of a package under this name."""
 
 _LAZY = {
     "LocalAcl": "pyspark_upsert_kafka.kafka.local",

@@ -1,4 +1,4 @@
-"""The Spark data source: each hook parses the options and returns a reader or writer."""
+"""The Spark data source. Each method parses the options and returns a reader or a writer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class UpsertKafkaDataSource(DataSource):
     """Kafka topics as tables: the format ``upsert-kafka``.
 
-    Spark finds it by itself once the package is installed;
-    ``spark.dataSource.register(UpsertKafkaDataSource)`` does the same by hand.
+    Spark finds it automatically if the package is installed. If Spark does not find it, call
+    ``spark.dataSource.register(UpsertKafkaDataSource)``.
 
     Example::
 
@@ -42,19 +42,19 @@ class UpsertKafkaDataSource(DataSource):
         return "upsert-kafka"
 
     def schema(self) -> StructType | str:
-        """Asked only when the user gives no columns: those that the schema of a format gives.
+        """The columns if the user gives none: those of the DDL or of the schema of a format.
 
         Raises:
-            SchemaError: Nothing else says what the columns are.
+            SchemaError: The columns are not known from anything else either.
             OptionError: An option is wrong.
-            BrokerError: The schema registry does not answer, or refuses.
+            BrokerError: The schema registry does not answer, or refuses the request.
         """
         from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
 
         return inferred_schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read: the table as of now, or its changes."""
+        """A batch read: the current table, its changes, or plain messages."""
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table.columns import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
@@ -64,7 +64,7 @@ class UpsertKafkaDataSource(DataSource):
         return BatchReader(table_to_read(schema, options), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A streaming read of the table's changes."""
+        """A streaming read: the table's changes, or plain messages."""
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table.columns import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
@@ -90,7 +90,7 @@ class UpsertKafkaDataSource(DataSource):
         return BatchWriter(schema, self.options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark calls it by name
-        """A streaming write; in output mode ``complete`` each batch upserts the whole table."""
+        """A streaming write of changes. In output mode ``complete`` each batch upserts the whole result."""
         from pyspark_upsert_kafka.sink.writer import StreamWriter
 
         return StreamWriter(schema, self.options)

@@ -1,4 +1,4 @@
-"""Spark's workers must run in the interpreter that has this package."""
+"""Makes sure that Spark's workers run in the Python in which this package is installed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 _PACKAGE = "pyspark_upsert_kafka"
 _HAS_PACKAGE = f"import importlib.util as u, sys; sys.exit(u.find_spec({_PACKAGE!r}) is None)"
 _SECONDS = 10
-"""A Python that has not answered by then is not waited for."""
+"""How long to wait for the answer of another Python."""
 
 
 def use_this_interpreter() -> None:
-    """Tells a Spark session that is started later to use this Python, where it would use another.
+    """Makes a Spark session that is started later use this Python, if it would use another.
 
-    Without PYSPARK_PYTHON Spark starts its Python workers, on the driver's machine too, with the first
-    ``python3`` on the PATH. When that belongs to another environment (a script run as
-    ``.venv/bin/python script.py``), the workers cannot import this package and Spark does not find the
-    format. A variable that is set, by the user or by spark-submit, is left as it is.
+    Without PYSPARK_PYTHON, Spark starts its Python workers with the first ``python3`` on the PATH, also on the driver's
+    machine. If that belongs to another environment (a script is run as ``.venv/bin/python script.py``), the workers
+    cannot import this package, and Spark does not find the format. If the user or spark-submit has set the variable, it
+    is not changed.
     """
     if "PYSPARK_PYTHON" in os.environ or not sys.executable:
         return
@@ -29,10 +29,10 @@ def use_this_interpreter() -> None:
 
 
 def check_running_session() -> None:
-    """Warns when a session that runs already starts its Python workers with a Python that lacks this package.
+    """Logs a warning if a running session starts its Python workers with a Python that does not have this package.
 
-    It cannot be helped here: the session's JVM keeps the environment with which it was started. Costs nothing where no
-    session runs, or one that uses this Python; raises nothing.
+    This package cannot change that: the session's JVM keeps the environment with which it was started. The check costs
+    nothing if no session runs, or if the session uses this Python. It raises nothing.
     """
     workers = _python_of_session()
     python = workers and shutil.which(workers)

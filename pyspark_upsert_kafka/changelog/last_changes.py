@@ -14,21 +14,20 @@ if TYPE_CHECKING:
 
 
 def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
-    """The last change of each key, deletes included: what a ``MERGE`` into another table wants.
+    """Returns the last change of each key, deletes included. Use it before a ``MERGE`` into another table.
 
-    A ``MERGE`` refuses two changes of one row, and a batch of changes may hold many.
+    A ``MERGE`` rejects two changes of one row, and a batch of changes may contain several.
 
     Args:
-        df: A batch of changes as `foreachBatch` hands it over, or as it is read with ``read.mode`` =
-            ``changelog``: with ``_change_type``, and with ``_partition`` and ``_offset``, which
-            order the changes of a key.
+        df: A batch of changes that `foreachBatch` passes, or that is read with ``read.mode`` = ``changelog``. It must have
+            the columns ``_change_type``, ``_partition`` and ``_offset``; the last two order the changes of a key.
         keys: The columns of the key.
 
     Returns:
         The same columns, with at most one row per key.
 
     Raises:
-        SchemaError: A column is missing, a key is no column, or the DataFrame is a stream. A row that is neither
+        SchemaError: A column is missing, a key is not a column, or the DataFrame is a stream. A row that is neither
             an ``upsert`` nor a ``delete`` fails the query.
 
     Example::

@@ -1,4 +1,4 @@
-"""A stream of upserts and deletes becomes one of whole rows before and after each change."""
+"""Turns upserts and deletes into whole rows before and after each change."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ _PACKED = "bucket INT, rows BINARY"
 
 
 def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int = 64) -> DataFrame:
-    """Whole rows before and after each change, from upserts and deletes.
+    """Returns whole rows before and after each change, computed from upserts and deletes.
 
-    The last row per key is kept in Spark's state store. The first upsert of a key is an ``insert``; one that changes the
-    row is ``update_preimage`` with the old row, then ``update_postimage`` with the new one; one that does not is
-    nothing. A delete is a ``delete`` with the whole old row, or nothing for a key that has no row. Metadata columns show
-    the message that made the change, in each of its rows.
+    The last row of each key is kept in Spark's state store. The first upsert of a key returns an ``insert``. An upsert that
+    changes the row returns an ``update_preimage`` with the old row, then an ``update_postimage`` with the new row. An
+    upsert that does not change the row returns nothing. A delete returns a ``delete`` with the whole old row, or nothing if
+    the key has no row. In all these rows, metadata columns show the message that made the change.
 
     Args:
-        df: A stream or a batch, read with ``read.mode`` = ``changelog``, with ``_change_type``, and with ``_partition`` and
-            ``_offset``, which order the changes of a key.
+        df: A stream, or a batch that is read with ``read.mode`` = ``changelog``. It must have the columns ``_change_type``,
+            ``_partition`` and ``_offset``; the last two order the changes of a key.
         keys: The columns of the key.
-        buckets: Over how many groups keys are spread; each is kept as one columnar table. It is fixed with the checkpoint.
+        buckets: The number of groups over which keys are distributed, 1 to 32768. Each group is stored as one columnar
+            table. The number is fixed in the checkpoint.
 
     Returns:
         The same columns.
 
     Raises:
-        SchemaError: A column is missing, or a key is no column.
-        OptionError: The number of buckets is none, or this Spark cannot keep the state.
+        SchemaError: A column is missing, or a key is not a column.
+        OptionError: The number of buckets is not valid, a package is missing, or this Spark cannot keep the state.
 
     Example::
 

@@ -5,15 +5,15 @@ UpsertKafkaError
 ├── SchemaError          columns, key or types do not fit the table or the format
 ├── DecodeError          a message cannot be read: topic, partition, offset, stage, reason
 ├── EncodeError          a row cannot be written: column, reason
-├── DeliveryError        the broker did not take a message: topic, partition, key, reason
+├── DeliveryError        the broker did not accept a message: topic, partition, key, reason
 ├── DataLossError        offsets are gone: topic, partition, wanted, earliest
 ├── CheckpointError      a checkpoint cannot be read, or belongs to another query
-└── BrokerError          no broker, no topic, or not allowed: what was tried
+└── BrokerError          no broker answers, no such topic, or access denied: what was tried
     └── UnknownTopicError    a topic or partition that the broker does not know
 
-Spark shows the text of what a Python source raises and not the object, so each text says everything.
-An error passes from process to process by pickle, which makes it anew from ``args``: these are what its
-constructor takes, and ``__str__`` makes the text of them.
+Spark shows only the text of an error that a Python source raises, so each text contains everything.
+An error is pickled between processes, and unpickling calls the constructor with ``args``. So ``args`` are the
+arguments of the constructor, and ``__str__`` makes the text from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN = 200
 
 
 class UpsertKafkaError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of all errors of this package."""
 
 
 class OptionError(UpsertKafkaError, ValueError):
@@ -41,7 +41,7 @@ class DecodeError(UpsertKafkaError):
         partition: Its partition.
         offset: Its offset.
         stage: What could not be read: ``key``, ``value``, ``null-key`` or ``headers``.
-        reason: Why not.
+        reason: Why it could not be read.
     """
 
     def __init__(self, topic: str, partition: int, offset: int, stage: str, reason: str) -> None:
@@ -61,7 +61,7 @@ class EncodeError(UpsertKafkaError):
     """A row cannot be written.
 
     Args:
-        column: The column at fault, as the table names it.
+        column: The name of the column in the table.
         reason: What is wrong with its value.
     """
 
@@ -74,14 +74,14 @@ class EncodeError(UpsertKafkaError):
 
 
 class DeliveryError(UpsertKafkaError):
-    """The broker did not take a message.
+    """The broker did not accept a message.
 
     Args:
-        topic: Topic the message was for.
-        partition: Its partition, or None when it never got one.
+        topic: Topic of the message.
+        partition: Its partition, or None if no partition was assigned.
         key: The message key.
-        reason: What the client or the broker said.
-        failed: How many messages of this task were refused, when more than one is known.
+        reason: The error of the client or of the broker.
+        failed: How many messages of this task failed, as far as this is known.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class DataLossError(UpsertKafkaError):
     Args:
         topic: The topic.
         partition: The partition, or None for the whole topic.
-        wanted: The offset to be read next, or None when the topic itself is gone.
-        earliest: The first offset that is still there, or None when there is none.
-        reason: What took them away.
+        wanted: The offset to be read next, or None if the topic itself is gone.
+        earliest: The first offset that still exists, or None if there is none.
+        reason: Why they are gone.
     """
 
     def __init__(
@@ -144,15 +144,15 @@ class DataLossError(UpsertKafkaError):
 
 
 class CheckpointError(UpsertKafkaError):
-    """A checkpoint cannot be read, or belongs to another query."""
+    """A checkpoint cannot be read, or it belongs to another query."""
 
 
 class BrokerError(UpsertKafkaError):
-    """No broker, no topic, or not allowed.
+    """No broker answers, the topic does not exist, or access is denied.
 
     Args:
-        text: What was tried, and what was answered.
-        is_final: Whether the brokers have answered, so that asking again cannot help.
+        text: What was tried, and what the answer was.
+        is_final: Whether the brokers have answered, so that a retry cannot help.
     """
 
     def __init__(self, text: str, *, is_final: bool = False) -> None:
@@ -161,7 +161,7 @@ class BrokerError(UpsertKafkaError):
 
 
 class UnknownTopicError(BrokerError):
-    """A topic or partition is gone, or so new that the broker that was asked does not know it yet."""
+    """A topic or partition is gone, or it is so new that the broker does not know it yet."""
 
 
 def printable(text: str) -> str:
@@ -176,7 +176,7 @@ def printable(text: str) -> str:
 
 
 def shown(data: bytes | None) -> str:
-    """Bytes as they appear in an error: readable, and cut when long.
+    """Bytes as they are shown in an error: as text if possible, and cut if they are long.
 
     >>> shown(b'{"id": 1}')
     '{"id": 1}'

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 _EMPTY_LINE = "\r\x1b[K"
-"""To the line's begin, and erased to its end: Spark leaves the cursor behind its progress bar."""
+"""Moves to the begin of the line and erases it: Spark leaves the cursor behind its progress bar."""
 
 
 class ProgressListener(StreamingQueryListener):
-    """Knows, for each source of the format ``upsert-kafka`` in a running query, lag, rows and bad messages.
+    """Reports lag, rows and bad messages of each source of the format ``upsert-kafka`` in running queries.
 
-    It reads what Spark reports when a micro-batch is done, and asks no broker. Queries without such a source are not
-    listened to. It works in a classic session and over Spark Connect, where it runs in the client.
+    It reads what Spark reports after a micro-batch, and sends no requests to brokers. Queries without such a source are
+    ignored. It works in a classic session and over Spark Connect, where it runs in the client.
 
     Args:
-        print_to: Where one line for each micro-batch is written; None = nowhere. On a terminal it takes the place of
-            Spark's progress bar, which is drawn again below it.
+        print_to: Where one line for each micro-batch is written; None = nowhere. On a terminal the line replaces Spark's
+            progress bar, which Spark draws again below it.
 
     Example:
         ```python
@@ -58,7 +58,7 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def metrics(self) -> Collector:
-        """The same for Prometheus: ``prometheus_client.REGISTRY.register(listener.metrics)``.
+        """The same numbers for Prometheus: ``prometheus_client.REGISTRY.register(listener.metrics)``.
 
         Raises:
             OptionError: The package ``prometheus_client`` is missing.
@@ -82,7 +82,7 @@ class ProgressListener(StreamingQueryListener):
             Departure.prepare(self)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Remembers a micro-batch that is done, and prints its line."""
+        """Called by Spark; stores the numbers of a finished micro-batch, and prints its line."""
         batch = query_batch(json.loads(event.progress.json))
         if not batch.sources:
             return
@@ -94,7 +94,7 @@ class ProgressListener(StreamingQueryListener):
             self._print(self._print_to, f"{batch}\n")
 
     def _print(self, file: TextIO, line: str) -> None:
-        """Writes a line; a file that takes none gets no more, since Spark's listeners must not fail."""
+        """Writes a line. After an error nothing more is written, because a listener of Spark must not fail."""
         encoding = getattr(file, "encoding", None) or "utf-8"
         try:
             if _is_terminal(file):
@@ -106,11 +106,11 @@ class ProgressListener(StreamingQueryListener):
             logger.warning("ProgressListener prints no more lines: %s", error)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Forgets the query."""
+        """Called by Spark; removes the numbers of the query."""
         ended = str(event.id)
         self._queries = {query: each for query, each in self._queries.items() if query != ended}
 
 
 def _is_terminal(file: TextIO) -> bool:
-    """Whether a person looks on; what is no real file need not know."""
+    """Whether the file is a terminal. An object that is not a real file may lack the method."""
     return hasattr(file, "isatty") and file.isatty()

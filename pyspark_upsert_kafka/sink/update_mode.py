@@ -41,16 +41,16 @@ _call_numbers = CallNumbers()
 
 @dataclass(frozen=True, repr=False)
 class UpsertSink:
-    """A function for ``foreachBatch``; made by `upsert_sink`."""
+    """A function for ``foreachBatch``, returned by `upsert_sink`."""
 
     raw: Mapping[str, str]
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Writes one micro-batch and returns when the broker has confirmed it.
+        """Writes one micro-batch and returns when the broker has confirmed all of it.
 
         Args:
-            rows: The rows, as foreachBatch hands them over or derived from them.
-            batch_id: The number of the batch, as foreachBatch hands it over.
+            rows: The rows that foreachBatch passes, or rows derived from them.
+            batch_id: The batch number that foreachBatch passes.
         """
         # With Spark Connect this runs on the server, which may know what the client's options refer to.
         options = write_options(self.raw, format_options, update_mode=True)
@@ -115,18 +115,18 @@ def _write(rows: DataFrame, options: Mapping[str, str]) -> None:
 
 
 def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> UpsertSink:
-    """A function for ``foreachBatch`` that writes each micro-batch as changes of a table.
+    """Returns a function for ``foreachBatch`` that writes each micro-batch as changes of a table.
 
-    It is the way to write aggregations in output mode ``update``, which Spark refuses for Python sinks,
-    and the only one that can distribute rows by key (``sink.parallelism``) and order the changes of a
-    key within a batch (``sequence-by``).
+    Use it to write aggregations in output mode ``update``, which Spark does not allow for Python sinks. Only this sink can
+    distribute rows by key (``sink.parallelism``), order the changes of a key within a batch (``sequence-by``), and write
+    exactly once.
 
     Args:
         options: The options of the sink, by name.
-        **more: The same, as keyword arguments.
+        **more: More options, as keyword arguments.
 
     Raises:
-        OptionError: An option is unknown, missing, malformed or contradicts another.
+        OptionError: An option is unknown, missing or malformed, or contradicts another.
 
     Example::
 

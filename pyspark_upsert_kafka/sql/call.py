@@ -1,4 +1,4 @@
-"""``run_sql``."""
+"""`run_sql`: runs a script of Flink's SQL."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ _MODES = ("streaming", "batch")
 def run_sql(
     spark: SparkSession, script: str, *, mode: Mode | None = None, timeout: float | None = None
 ) -> list[StreamingQuery]:
-    """Runs a script of Flink's SQL as it stands.
+    """Runs a script of Flink's SQL without changes to it.
 
-    The whole script is read and checked before any of it runs: after an error, nothing has happened. Its tables and views
-    belong to the call. What a script may hold, and what Spark cannot do right in a stream, is in docs/sql.md.
+    The whole script is parsed and checked before any statement runs. So if a statement is rejected, nothing has run. The
+    tables and views of the script exist only during the call. docs/sql.md says which statements a script may contain, and
+    what Spark cannot do correctly in a stream.
 
     Args:
         spark: The session.
         script: ``CREATE TABLE``, ``CREATE VIEW``, ``INSERT INTO``, ``SELECT``, statement sets, ``SET`` and ``DROP``.
-        mode: ``streaming`` or ``batch``; it wins over ``SET 'execution.runtime-mode'``. Flink's default is streaming.
-        timeout: So many seconds the streaming queries may run: it waits for them that long and then stops them. Without it,
-            they go on after the call.
+        mode: ``streaming`` or ``batch``; it replaces ``SET 'execution.runtime-mode'``. The default is streaming, as in Flink.
+        timeout: How long the streaming queries may run, in seconds: the call waits for them that long, and then stops
+            them. Without it, they continue after the call.
 
     Returns:
-        The streaming queries that were started; batch statements are done.
+        The streaming queries that were started. Batch statements are finished.
 
     Raises:
-        OptionError: A statement is not understood, or cannot be done right; it names line and column.
-        SchemaError: A format cannot carry a column of a table.
-        CheckpointError: A checkpoint belongs to another statement, or to a query that is running.
-        BrokerError: A broker or a topic is not there.
+        OptionError: A statement is not understood, or cannot be executed correctly; the text gives line and column.
+        SchemaError: A format does not support a column of a table.
+        CheckpointError: A checkpoint belongs to another statement, or to a running query.
+        BrokerError: A broker does not answer, or a topic does not exist.
 
     Example::
 

@@ -1,4 +1,4 @@
-"""LocalKafka: a real single-node Apache Kafka on this machine, for tests, demos and trials."""
+"""LocalKafka: a real single-node Apache Kafka on this machine, for tests and demos."""
 
 from pyspark_upsert_kafka.kafka.local.broker import LocalKafka
 from pyspark_upsert_kafka.kafka.local.certificates import LocalCertificates

@@ -44,22 +44,21 @@ _logger = logging.getLogger("pyspark_upsert_kafka")
 class LocalKafka:
     """A real single-node Apache Kafka (KRaft), run by the Java that Spark uses.
 
-    It stops, and its data is deleted, at the end of the ``with`` block, and also when the program
-    ends in any other way, be it killed. The first use downloads the broker, 44 MB. It starts fast rather
-    than run fast: the environment variable ``LOCAL_KAFKA_OPTS`` takes further flags of its JVM
-    (``-XX:TieredStopAtLevel=4`` for the optimising compiler, to measure speed), and ``LOCAL_KAFKA_JARS`` names a
-    folder with the jars of another version.
+    It stops, and its data is deleted, at the end of the ``with`` block, and also if the program ends in any other way, even
+    if it is killed. The first use downloads the broker, 44 MB. Its JVM is configured to start fast, not to run fast. The
+    environment variable ``LOCAL_KAFKA_OPTS`` adds JVM flags (``-XX:TieredStopAtLevel=4`` turns on the optimising compiler,
+    to measure speed). ``LOCAL_KAFKA_JARS`` names a folder with the jars of another version.
 
     Args:
-        port: Port of the broker on 127.0.0.1, from 1 to 65535; None = a free one.
-        config: Broker settings as in ``server.properties``, on top of those of a single node.
+        port: Port of the broker on 127.0.0.1, from 1 to 65535; None = a free port.
+        config: Broker settings as in ``server.properties``, in addition to those of a single node.
             ``listeners`` are added to the plain one, as in ``{"listeners":
             "SASL_PLAINTEXT://127.0.0.1:9095", "sasl.enabled.mechanisms": "PLAIN", ...}``.
-        security: Adds addresses that ask who the client is, each for a security protocol; None = there is only
-            the plain one, where nobody is asked.
+        security: Adds addresses with authentication, one for each security protocol; None = there is only the plain
+            address, without authentication.
 
     Raises:
-        OptionError: The port is not one.
+        OptionError: The port is out of range.
 
     Example::
 
@@ -85,7 +84,7 @@ class LocalKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address of the broker, host and port, where nobody is asked who they are.
+        """The address of the broker without authentication, host and port.
 
         Raises:
             BrokerError: The broker was not started.
@@ -98,11 +97,11 @@ class LocalKafka:
         """The address for a security protocol, host and port.
 
         Args:
-            protocol: ``SASL_PLAINTEXT``, ``SASL_SSL`` or ``SSL``, as far as ``security`` offers them.
+            protocol: ``SASL_PLAINTEXT``, ``SASL_SSL`` or ``SSL``, if ``security`` has it.
 
         Raises:
             BrokerError: The broker was not started.
-            OptionError: It does not offer the protocol.
+            OptionError: ``security`` does not have the protocol.
         """
         offered = self._security.protocols if self._security else ()
         if protocol not in offered:
@@ -115,13 +114,13 @@ class LocalKafka:
         return f"{HOST}:{self._secured_ports[protocol]}"
 
     def start(self) -> None:
-        """Start the broker and wait until it answers; after ``stop()``, with its port and data.
+        """Starts the broker and waits until it answers. After ``stop()`` it has the same port and data.
 
-        That takes about three seconds. Starting a broker that runs changes nothing. A start that
-        fails leaves nothing behind.
+        This takes about three seconds. If the broker already runs, nothing happens. If the start fails, everything is
+        removed again.
 
         Raises:
-            BrokerError: No Java, no jars, a port in use, or settings that Kafka refuses.
+            BrokerError: There is no Java, there are no jars, a port is in use, or Kafka rejects the settings.
         """
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -139,12 +138,12 @@ class LocalKafka:
             undo.pop_all()
 
     def stop(self) -> None:
-        """Stop the broker in good order and keep its data for the next ``start()``."""
+        """Shuts the broker down and keeps its data for the next ``start()``."""
         if self._node is not None:
             self._node.guard.stop()
 
     def close(self) -> None:
-        """Stop the broker and delete its data."""
+        """Stops the broker and deletes its data."""
         node, self._node, self._port = self._node, None, self._wanted_port
         self._secured_ports = {}
         if node is not None:
@@ -161,7 +160,7 @@ class LocalKafka:
         return f"LocalKafka(port={self._port})"
 
     def _launch(self, node: Node) -> None:
-        """Start the broker, again on other ports when somebody took the free ones meanwhile."""
+        """Starts the broker, and retries with other ports if the free ones were taken meanwhile."""
         protocols = self._security.protocols if self._security else ()
         for _ in range(_PORT_ATTEMPTS):
             if self._port is not None:

@@ -1,4 +1,4 @@
-"""Certificates for trials: an authority of one's own, and what it signs."""
+"""Certificates for tests: a certificate authority, and certificates that it signs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from pyspark_upsert_kafka.core.errors import OptionError
 
 _NO_HOST = "client.invalid"
-"""Java takes no certificate whose list of hosts is empty."""
+"""Java rejects a certificate whose list of hosts is empty."""
 
 
 class LocalCertificates:
-    """An authority that nobody else trusts, and certificates by it, in PEM files.
+    """A private certificate authority, and certificates that it signs, in PEM files.
 
     It needs the package trustme: ``pip install 'pyspark-upsert-kafka[local-tls]'``.
 
     Args:
-        folder: Where the files are put; it must exist. The keys in them have no password.
+        folder: The folder for the files; it must exist. The keys in the files have no password.
 
     Raises:
         OptionError: The package trustme is not installed.
@@ -49,7 +49,7 @@ class LocalCertificates:
         self._folder = Path(folder)
         self._authority = trustme.CA()
         self.authority = self._written("authority", self._authority.cert_pem.bytes())
-        """The authority's certificate: what clients are told to trust."""
+        """The file with the authority's certificate, which clients must trust."""
 
     def __repr__(self) -> str:
         return f"LocalCertificates({str(self._folder)!r})"
@@ -61,12 +61,12 @@ class LocalCertificates:
         user: str | None = None,
         not_after: dt.datetime | None = None,
     ) -> Path:
-        """A file with a new key and its certificate, as Java's PEM key stores are (KIP-651).
+        """Makes a file with a new key and its certificate, in the format of Java's PEM key stores (KIP-651).
 
         Args:
             host: For a server: its name or address.
-            user: For a client: its name, the certificate's ``CN``.
-            not_after: Until when it is valid, with a time zone; in the past, to test what expired.
+            user: For a client: the user's name, which is the certificate's ``CN``.
+            not_after: The end of its validity, with a time zone. A time in the past makes an expired certificate.
         """
         issued = self._authority.issue_cert(
             host or _NO_HOST, common_name=user or host, not_after=not_after

@@ -1,4 +1,4 @@
-"""How `LocalKafka` asks its clients who they are, and what each of them may do."""
+"""Authentication and ACLs of `LocalKafka`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
 
 @dataclass(frozen=True)
 class LocalAcl:
-    """Something that a user may do.
+    """A right of a user, as in Kafka's ACLs.
 
     Args:
         user: The user's name.
-        operation: In Kafka's words: ``READ``, ``WRITE``, ``DESCRIBE``, ``CREATE``, ``ALL``, ...
-        resource: ``topic``, ``group``, ``transactional_id`` or ``cluster``.
-        name: Of the resource: whole, ``orders-*`` for all that begin so, or ``*`` for all.
+        operation: Kafka's name of the operation: ``READ``, ``WRITE``, ``DESCRIBE``, ``CREATE``, ``ALL``, ...
+        resource: The type of the resource: ``topic``, ``group``, ``transactional_id`` or ``cluster``.
+        name: The name of the resource; ``orders-*`` for all names with that prefix; ``*`` for all names.
 
     Example::
 
@@ -38,16 +38,16 @@ class LocalAcl:
 
 @dataclass(frozen=True)
 class LocalSecurity:
-    """Whom `LocalKafka` lets in at addresses of their own, beside the one that is open to all.
+    """Users, certificates and ACLs of `LocalKafka`. They add addresses to the one without authentication.
 
     With ``users`` there is an address for ``SASL_PLAINTEXT``: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 with the user's
-    password, and OAUTHBEARER with an unsecured token, whose ``sub`` is the user. With ``certificates`` there is one for
-    ``SSL``, where a client shows a certificate and its ``CN`` is the user. With both there is one for ``SASL_SSL``.
+    password, and OAUTHBEARER with an unsecured token, whose ``sub`` is the user. With ``certificates`` there is an address
+    for ``SSL``: the client needs a certificate, and its ``CN`` is the user. With both there is also one for ``SASL_SSL``.
 
     Args:
-        users: Passwords by names.
-        certificates: The authority of the broker's certificate and of those of clients.
-        acls: What users may do; None = everything. The address open to all is that of the superuser.
+        users: The password of each user, by the user's name.
+        certificates: The authority that signs the certificates of the broker and of clients.
+        acls: The rights of users; None = all rights. The address without authentication has the superuser's rights.
 
     Raises:
         OptionError: Neither users nor certificates are given.
