@@ -1,4 +1,4 @@
-"""Where the benchmark runs: a session, a broker, a registry, a folder, and topics of its own."""
+"""The environment of the benchmark: a session, a broker, a registry, a folder, and separate topics."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`make bench-flink`: this sink and source beside Flink's upsert-kafka, on the same machine, in turn.
+"""`make bench-flink`: compares this sink and source with Flink's upsert-kafka, on the same machine, in turn.
 
-When they write, both make their rows themselves, on two tasks. Rates are of the time that a job takes within a running Spark and
-a running Flink, warmed up by a job of the same kind. With a buffer it counts what arrives for a stream in which
-eight of ten changes are of a hundred keys.
+For writing, both sides generate their rows themselves, on two tasks. A rate is computed from the time of a job in a running Spark or
+Flink, after a warm-up job of the same kind. With a buffer, the messages in the topic are counted for a stream in which eight of ten
+changes are of a hundred keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cases measured: medians of alternating runs after a warm-up, ratios, and the workers' memory."""
+"""Measures cases: medians of alternating runs after a warm-up, ratios, and the memory of the workers."""
 
 from __future__ import annotations
 

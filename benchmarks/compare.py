@@ -1,4 +1,4 @@
-"""The comparison itself: cases, where the time goes, and a snapshot."""
+"""The comparison: cases, where the time goes, and a snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading beside Flink: a whole topic of changes into nothing, and its whole rows before and after each change."""
+"""Reading, compared with Flink: all changes of a topic, discarded; and whole rows before and after each change."""
 
 from __future__ import annotations
 

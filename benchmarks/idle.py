@@ -1,7 +1,7 @@
 """What an idle stream costs: `.venv/bin/python benchmarks/idle.py [partitions] [topics]`.
 
-Shares of a core that Spark's JVM, the source's Python process on the driver and the broker take while
-nothing comes, over one topic of so many partitions, or so many topics of one partition.
+Prints the share of a core that Spark's JVM, the source's Python process on the driver and the broker use while no
+messages arrive: for one topic with this number of partitions, or for this number of topics with one partition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Spark's own functions for each format that has them."""
+"""Spark's own functions for each format that Spark supports too."""
 
 from __future__ import annotations
 

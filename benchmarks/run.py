@@ -1,7 +1,7 @@
-"""`make bench`: this source and sink beside Spark's own, on the same machine, in turn, in one run.
+"""`make bench`: compares this source and sink with Spark's own, on the same machine, in turn, in one run.
 
-The JVM side needs Spark's Kafka connector, whose newest jars on Maven Central are of 4.2.0; so both sides
-run on PySpark 4.2.0, in a venv of its own. This file only makes that venv and starts `compare.py` in it.
+The JVM side needs Spark's Kafka connector. Its newest jars on Maven Central are those for 4.2.0, so both sides run on PySpark
+4.2.0, in a separate venv. This file only makes that venv and starts `compare.py` in it.
 """
 
 from __future__ import annotations

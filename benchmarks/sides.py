@@ -1,4 +1,4 @@
-"""What is compared: the same job, once with this connector and once with Spark's own."""
+"""The two sides of a comparison: the same job with this connector and with Spark's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not grow with the messages: a small micro-batch, a query's start, a task for many partitions."""
+"""Costs that do not depend on the number of messages: a small micro-batch, the start of a query, a task for many partitions."""
 
 from __future__ import annotations
 

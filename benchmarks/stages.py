@@ -1,7 +1,7 @@
-"""Where the time goes: the steps of reading and writing one after another, each with the ones before.
+"""Where the time goes: the steps of reading and writing, each measured together with the steps before it.
 
-Measured in this process on one core's worth of work, without Spark, but for the last step, which is Spark
-alone: Arrow from a Python source into the JVM, and from the JVM into a Python sink.
+All steps but the last run in this process, on the work of one core, without Spark. The last step is Spark alone: Arrow from a
+Python source into the JVM, and from the JVM into a Python sink.
 """
 
 from __future__ import annotations

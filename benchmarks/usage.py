@@ -1,4 +1,4 @@
-"""What Spark's Python workers, its JVM and the broker use while a job runs."""
+"""CPU time and memory of Spark's Python workers, its JVM and the broker while a job runs."""
 
 from __future__ import annotations
 

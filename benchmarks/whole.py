@@ -1,4 +1,4 @@
-"""Whole queries over a small topic and a large one: what a query costs once, and what its messages cost."""
+"""Whole queries over a small topic and a large one: the fixed cost of a query, and the cost of its messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Makes the class archives with which the JVMs of tests start in half the CPU time.
 
-The tests start dozens of brokers and Spark drivers, each of which loads and verifies the same thousands of
-classes. An archive of Java's class-data sharing (JEP 350) spares them that. One that does not fit, because
-Java or the jars are others, is left unused without a word; the tests are the same without.
+The tests start dozens of brokers and Spark drivers, and each of them loads and verifies the same thousands of classes. With an
+archive of Java's class-data sharing (JEP 350) they need not do that. An archive that does not fit, because Java or the
+jars have changed, is ignored silently, and the tests give the same results without it.
 
 `make test` runs this once for its virtual environment.
 """

@@ -1,4 +1,4 @@
-"""Topics on a `LocalKafka`, for the programs beside this file: made, described as tables, and filled by a plain producer."""
+"""Topics on a `LocalKafka` for the programs in this folder: creates them, describes them as tables, and fills them with a plain producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes docs/options.md from the declared options: ``make docs``."""
+"""Generates docs/options.md from the declared options: ``make docs``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The picture of ``show --follow``: a real run on a terminal, a moment of which becomes an SVG.
+"""The picture of ``show --follow``: the program runs on a terminal, and one moment of it becomes an SVG.
 
-``make picture`` writes docs/show.svg. What the screen shows then, with its bold parts, is all that the picture has.
+``make picture`` writes docs/show.svg. The picture contains exactly what the screen shows at that moment, with its bold parts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Runs what the README shows, in whatever Python runs this: the built wheel is whole and enough.
+"""Runs the example of the README in the Python that runs this script. So it tests that the built wheel is complete.
 
-Usage: ``python -I tools/smoke_test.py README.md`` (``-I``: the checkout's own package is not on the path).
+Usage: ``python -I tools/smoke_test.py README.md`` (``-I``: the package in the checkout is not on the path).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`make soak`: a table is copied for ten minutes while its broker restarts every minute.
 
-A million changes over ten thousand keys go through readStream and writeStream. In the end both tables must
-be equal, and nothing may have grown: of each measure, the peak of the last third of the time may exceed that
-of the second third (the first is for warming up) by no more than a tenth and the slack stated in `SLACK`.
-The last line is the verdict, and the exit code is 0 only if the soak passed.
+A million changes of ten thousand keys go through readStream and writeStream. In the end both tables must be equal, and no
+resource may have grown: the first third of the time is for warming up, and the peak of each measure in the last third
+may exceed its peak in the second third by at most a tenth plus the slack in `SLACK`. The last line is the verdict. The exit code
+is 0 only if the soak passed.
 
 `make soak SECONDS=120 CHANGES=200000` is a short one.
 """

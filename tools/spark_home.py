@@ -1,8 +1,8 @@
-"""A home for Spark with which its Python workers start in a third of the CPU time.
+"""A Spark home with which Spark's Python workers start in a third of the CPU time.
 
-Spark has each of them import PySpark from ``python/lib/pyspark.zip`` of its home, which holds no bytecode: each
-process compiles what it imports. In a home without the zip they import the PySpark that pip has installed,
-which is the same.
+Spark makes each worker import PySpark from ``python/lib/pyspark.zip`` in its home. The zip contains no bytecode, so each
+process compiles what it imports. In a home without the zip, workers import the PySpark that pip has installed, which is
+the same code.
 """
 
 from __future__ import annotations

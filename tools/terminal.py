@@ -1,4 +1,4 @@
-"""A program on a terminal, and what a person sees there."""
+"""Runs a program on a terminal, and returns what the screen shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last line of a long proof, by which one sees at once how it ended."""
+"""The last line of a long test, which shows at once how it ended."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs some tests with each PySpark on each Kafka, and makes docs/versions.md of what they said: ``make test-versions``.
+"""Runs some tests with each PySpark on each Kafka, and writes the results to docs/versions.md: ``make test-versions``.
 
-Each row of the page is an environment of its own, a PySpark in a Python; each column is a broker. A cell says how many
-tests passed. ``python -m tools.versions 4.0 4.3`` runs these rows only; the others stay as they are.
+Each row of the page is a separate environment, a PySpark in a Python. Each column is a broker. A cell is the number of tests that
+passed. ``python -m tools.versions 4.0 4.3`` runs only these rows; the other rows do not change.
 """
 
 from __future__ import annotations

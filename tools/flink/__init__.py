@@ -1,1 +1,1 @@
-"""Flink itself, to compare with."""
+"""Flink itself, for comparison."""

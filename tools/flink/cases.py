@@ -1,6 +1,6 @@
-"""The rows that Flink writes for the tables in tests/unit/formats/flink: each type, at its edges and at random.
+"""The rows that Flink writes for the tables in tests/unit/formats/flink: values of each type, extreme ones and random ones.
 
-Rows are JSON, which Flink's JSON format and this project's both read exactly.
+The rows are JSON, because Flink's JSON format and the one of this project both read it exactly.
 """
 
 from __future__ import annotations

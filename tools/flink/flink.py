@@ -1,4 +1,4 @@
-"""Flink, as programs of this project use it: SQL in a process of its own."""
+"""Runs Flink for the programs of this project: SQL in a separate process."""
 
 from __future__ import annotations
 

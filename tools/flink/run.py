@@ -1,7 +1,7 @@
-"""Runs Flink SQL in a Flink of its own: statements from standard input, one after another.
+"""Runs Flink SQL in a separate Flink: statements from standard input, one after another.
 
-Runs under .venv-flink (`make .venv-flink/.ready`), which has PyFlink and nothing of this project.
-Each statement ends with a semicolon at a line's end; a job is waited for, and its time printed.
+Runs under .venv-flink (`make .venv-flink/.ready`), which has PyFlink and nothing of this project. Each statement ends with
+a semicolon at the end of a line. The program waits for each job and prints its time.
 
     .venv-flink/bin/python tools/flink/run.py NAME=VALUE... JAR... < statements.sql
 """

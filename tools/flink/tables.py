@@ -1,7 +1,7 @@
 """Makes tests/unit/formats/flink/*.json: the messages that Flink itself writes for the rows of `cases`.
 
-Flink reads each row from a file and writes it with its upsert-kafka connector to a topic of a local
-broker; a plain client takes the messages out. Run it by `make flink-tables`.
+Flink reads each row from a file and writes it with its upsert-kafka connector to a topic of a local broker. A plain client then
+reads the messages. Run it with `make flink-tables`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""`make fuzz`: every format reads random messages, good and bad, by all its paths; they must agree.
+"""`make fuzz`: every format reads random messages, good and bad, by all its paths; the paths must agree.
 
-Each round makes random columns and options of a format, messages of rows by our own encoder and by other writers,
-spoils some of them, and checks the laws in `laws.py`. What is found is made as small as can be, and printed with a
-program that shows it. All follows from the seed: `make fuzz ARGS="json --seed 7 --first 812 --messages 1"` is round 812 again.
+Each round generates random columns and options of a format, encodes messages of rows with our own encoder and with other writers,
+spoils some of them, and checks the laws in `laws.py`. A failure (a *find*) is reduced to a small case, and printed with a program that
+reproduces it. Everything depends only on the seed: `make fuzz ARGS="json --seed 7 --first 812 --messages 1"` repeats round 812.
 
-A format runs in a process of its own, so that the end of one is a find too, as is a round that takes ten minutes.
-The last line is the verdict, and the exit code is 0 only if nothing was found. `known.py` lists what is no find, and why.
+Each format runs in a separate process, so a crash is a find too, and so is a round that takes ten minutes. The last line is the
+verdict. The exit code is 0 only if nothing was found. `known.py` lists what is not a find, and why.
 """
 
 from __future__ import annotations

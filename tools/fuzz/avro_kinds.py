@@ -1,4 +1,4 @@
-"""Random Avro types as readers want them, and as writers may have written them, with values of both."""
+"""Random Avro types of readers and matching types of writers, with values of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro types without parts as readers want them, and as writers may have written them, with values of both."""
+"""Avro types without nested types: types of readers and matching types of writers, with values of both."""
 
 from __future__ import annotations
 

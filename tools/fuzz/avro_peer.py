@@ -1,4 +1,4 @@
-"""What fastavro makes of Avro messages, in the numbers that columns hold."""
+"""The values that fastavro reads from Avro messages, as numbers like those in our columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another writer of Avro, which spells the same data as the specification lets it: blocks with sizes, long numbers."""
+"""Another writer of Avro, which encodes the same data in other ways that the specification allows: blocks with sizes, long numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case: a table, and messages that its format shall read."""
+"""A case: a table, and messages that its format must read."""
 
 from __future__ import annotations
 

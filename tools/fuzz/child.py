@@ -1,4 +1,4 @@
-"""A process that runs rounds and says, line by line, which one it begins and what it found."""
+"""A process that runs rounds, and prints a line when it starts a round and a line for each find."""
 
 from __future__ import annotations
 

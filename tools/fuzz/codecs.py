@@ -1,4 +1,4 @@
-"""The codecs of a table, compiled as a query compiles them, but for a registry, which is a dictionary here."""
+"""The codecs of a table, compiled as in a query. The only difference: the registry is a dictionary."""
 
 from __future__ import annotations
 

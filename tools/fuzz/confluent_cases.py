@@ -1,4 +1,4 @@
-"""Cases of Avro with a registry and derived columns: prefixes, schemas that are unknown, no schemas, or do not fit."""
+"""Cases of Avro with a registry and derived columns: prefixes, and schema ids that are unknown, are not schemas, or do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that hold the same values: NaN equals itself, and -0.0 is not 0.0."""
+"""Compares columns: NaN equals itself, and -0.0 is different from 0.0."""
 
 from __future__ import annotations
 

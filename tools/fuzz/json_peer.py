@@ -1,4 +1,4 @@
-"""What Python's json makes of messages, for values that need no conversion."""
+"""The values that Python's json reads from messages, for values that need no conversion."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Finds that are known: what is meant to be so, with the reason.
+"""Known differences that are not finds, because they are intended, with the reason.
 
-What a generator does not make in the first place, and what a peer has no say about, is told where that stands:
+Some differences are avoided elsewhere, because the generator does not make such messages, or because the other
+implementation is not compared:
 
-- JSON: Python's json is lenient about lone surrogates and numbers out of range, and is asked for values of JSON's own
-  types only (`json_cases.py`). A message of Python's csv is asked for texts without line breaks, and quotes only
-  around whole fields (`csv_cases.py`).
-- fastavro takes longer numbers, other booleans and blocks than the specification has: of a message that it would
-  write otherwise only the value counts (`avro_peer.py`).
-- In keys -0.0 is 0.0 and one NaN is all, so that equal keys have equal bytes.
-- With `read-default-values` every member of a oneof has a value, of which only one can be written (`proto_cases.py`).
+- JSON: Python's json accepts lone surrogates and numbers out of range, so it is compared only for values of JSON's own types
+  (`json_cases.py`). Python's csv is compared only for texts without line breaks, with quotes only around whole fields
+  (`csv_cases.py`).
+- fastavro accepts longer numbers, other booleans and other blocks than the specification allows. If it would encode a message
+  differently, only the values are compared (`avro_peer.py`).
+- In keys -0.0 is 0.0, and there is only one NaN, so that equal keys have equal bytes.
+- With `read-default-values` every member of a oneof has a value, but only one of them can be written (`proto_cases.py`).
 """
 
 from __future__ import annotations

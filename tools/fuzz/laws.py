@@ -1,4 +1,4 @@
-"""What must hold for any messages of any table; the first law that does not is a find."""
+"""The laws that hold for all messages of all tables. The first law that is broken is a find."""
 
 from __future__ import annotations
 

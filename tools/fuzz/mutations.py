@@ -1,4 +1,4 @@
-"""Messages spoiled as bytes, whatever their format is."""
+"""Messages whose bytes are spoiled, in any format."""
 
 from __future__ import annotations
 

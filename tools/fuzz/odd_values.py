@@ -1,4 +1,4 @@
-"""Odd texts and numbers, and random ones beside them."""
+"""Unusual texts and numbers, mixed with random ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another implementation reads, beside what we read."""
+"""Other implementations: what they read is compared with what we read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A find as a Python program that shows it."""
+"""A find as a Python program that reproduces it."""
 
 from __future__ import annotations
 

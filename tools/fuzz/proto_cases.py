@@ -1,4 +1,4 @@
-"""Cases of Protobuf: random files, messages of the runtime, and these spoiled."""
+"""Cases of Protobuf: random files, messages of the runtime, and spoiled messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Protobuf runtime makes of messages, as columns have it: once more, value by value, without our compiled readers."""
+"""The values that the Protobuf runtime reads from messages, as in our columns: read value by value, without our compiled readers."""
 
 from __future__ import annotations
 

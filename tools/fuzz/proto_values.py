@@ -1,4 +1,4 @@
-"""Random messages of the Protobuf runtime, and their bytes spoiled field by field."""
+"""Random messages of the Protobuf runtime, and the same messages with spoiled fields."""
 
 from __future__ import annotations
 

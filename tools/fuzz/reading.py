@@ -1,4 +1,4 @@
-"""Codecs, run so that whatever else they raise than they may is a broken law."""
+"""Runs codecs. If a codec raises an error that it must not raise, a law is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of Avro with a registry: messages of several writers' schemas, and a reader's schema in between."""
+"""Cases of Avro with a registry: messages with schemas of several writers, and a schema of the reader."""
 
 from __future__ import annotations
 

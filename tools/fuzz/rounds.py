@@ -1,4 +1,4 @@
-"""Rounds: each is one case, made of the format, the seed and its number alone."""
+"""Rounds: each round is one case, which depends only on the format, the seed and the number of the round."""
 
 from __future__ import annotations
 

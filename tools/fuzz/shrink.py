@@ -1,4 +1,4 @@
-"""A case made smaller: fewer messages, and fewer columns are left to the reader."""
+"""Makes a case smaller: fewer messages, and fewer columns for the reader."""
 
 from __future__ import annotations
 

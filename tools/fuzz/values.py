@@ -1,4 +1,4 @@
-"""Random columns of values, made from pools of odd and random ones, a column at a time."""
+"""Random columns of values, column by column, with unusual and random values."""
 
 from __future__ import annotations
 

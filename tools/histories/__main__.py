@@ -1,11 +1,13 @@
-"""`make histories`: snapshots of a table that is changed and compacted all the time.
+"""`make histories`: reads snapshots of a table that is changed and compacted all the time.
 
-Each history has a topic of its own on one broker with small segments and a cleaner without a pause, somebody who upserts,
-deletes and inserts again without one, in transactions or not, and two or three snapshots, read while that goes on, slowly now and
-then: by either client, by one task for each partition or more, read once or twice after they were planned; and a tenth as many are read by Spark.
+Each history has its own topic, on one broker with small segments and a log cleaner without pauses. A writer upserts, deletes and
+inserts again without a pause, with or without transactions. Meanwhile two or three snapshots are read, sometimes slowly: by either
+client, with one task for each partition or more, once or twice after they were planned. For a tenth
+as many histories more, Spark reads the snapshots.
 
-What was written is known by key and offset. So of each snapshot is proved that no key is missing that lived from the planning to the end of the reading, that none is there
-twice, and that each row was its key's at some time between these two. The last line is the verdict, and the exit code is 0 only if all hold.
+The key and the offset of each written message are known. So three rules are checked for each snapshot: no key is missing that existed
+during the whole time from planning to the end of the read; no key appears twice; and each row was the row of its key at some time
+between these two. The last line is the verdict. The exit code is 0 only if all rules hold.
 
 `make histories HISTORIES=10` is a short one.
 """

@@ -1,4 +1,4 @@
-"""One history: a table that is changed and compacted all the time, snapshots of it, and what must be true of each."""
+"""One history: a table that is changed and compacted all the time, snapshots of it, and the rules for each snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots as Spark reads them."""
+"""Reads snapshots with Spark."""
 
 from __future__ import annotations
 

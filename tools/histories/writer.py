@@ -1,4 +1,4 @@
-"""Somebody who changes a table all the time, and what is known of each change by then."""
+"""A writer that changes a table all the time, and records each change."""
 
 from __future__ import annotations
 

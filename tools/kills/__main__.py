@@ -1,14 +1,14 @@
-"""`make kills`: a topic is copied exactly once, and at least once, while everything that copies is killed again and again.
+"""`make kills`: copies a topic exactly once and at least once, while all processes that copy are killed again and again.
 
-In each of 30 runs more changes arrive, a program copies them by two queries with `upsert_sink`, its Python workers are
-killed at random moments, and then its driver. Half of these
-moments are those in which something is being written. Workers of a driver that was killed are often stopped instead (SIGSTOP)
-and go on in the middle of the next run, as machines do that had hung. The number of tasks changes from batch to
-batch; a batch that runs again with another one is refused, and the program then takes the old one.
+In each of 30 runs more changes arrive, and a program copies them with two queries and `upsert_sink`. Its Python workers are
+killed at random moments, and then its driver. Half of these moments are while something is being written. Workers of a killed
+driver are often stopped instead (SIGSTOP), and continue in the middle of the next run, like machines that had hung. The number
+of tasks changes from batch to batch. A batch that runs again with another number is rejected, and the program then uses the old
+number.
 
-In the end a read_committed reader must find each change once, and those of a key in their order, in the one copy; and in
-the other none lost, and the last change of each key last. The last line is the verdict, and the exit code is 0 only
-if both hold.
+In the end, in the first copy a read_committed reader must find each change once, and the changes of a key in order. In the second
+copy no change may be missing, and the last change of each key must be last. The last line is the verdict. The exit code is 0
+only if both hold.
 
 `make kills RUNS=5` is a short one.
 """

@@ -1,4 +1,4 @@
-"""The changes that are copied, and what must be true of the copies in the end."""
+"""The changes that are copied, and the rules for the copies in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts the program and kills it, its driver and its workers."""
+"""Starts the program, and kills it, its driver and its workers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""`make reruns`: queries write exactly once, fail, and run again otherwise: with sinks in another order, in threads, with other keys.
+"""`make reruns`: exactly-once queries fail and run again with a change: sinks in another order, in threads, other keys.
 
-Each of 300 attempts is a query of one or two small batches with one or two sinks to one topic, mostly of one prefix. A
-row cannot be encoded, the function of ``foreachBatch`` fails at its end, a worker is killed; then the query runs again with
-something changed: the sinks the other way round or one of them left out, called from threads, keys cast to another type (with and
-without a DDL), ``primary-key`` in another order, another number of tasks. At last it runs as it was begun.
+Each of 300 attempts is a query of one or two small batches. It has one or two sinks to one topic, usually with one prefix. It fails: a
+row cannot be encoded, the function of ``foreachBatch`` fails at its end, or a worker is killed. Then the query runs again with a
+change: the sinks in the other order, or one of them left out; calls from threads; keys cast to another type (with and without a
+DDL); ``primary-key`` in another order; another number of tasks. In the end it runs as it was started.
 
-After each run a read_committed reader must find no row twice, and once the query says that it is done, each row once.
-What is refused must be refused by an error of ours. The last line is the verdict.
+After each run a read_committed reader must find no row twice, and when the query says that it is done, each row once. A query may be
+rejected only with an error of this package. The last line is the verdict.
 
 `make reruns ATTEMPTS=20` is a short one.
 """

@@ -1,4 +1,4 @@
-"""One attempt: a query is run, goes wrong, and is run again otherwise; after each run its topic is compared with the model."""
+"""One attempt: a query runs, fails, and runs again with a change. After each run its topic is compared with the model."""
 
 from __future__ import annotations
 

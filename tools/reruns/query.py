@@ -1,4 +1,4 @@
-"""A query over one or two files, each a batch, whose function of ``foreachBatch`` calls one or two sinks."""
+"""A query over one or two files, each of which is a batch. Its function of ``foreachBatch`` calls one or two sinks."""
 
 from __future__ import annotations
 

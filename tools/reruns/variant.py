@@ -1,4 +1,4 @@
-"""How one run of a query calls its sinks, and how the next run may do it otherwise."""
+"""How one run of a query calls its sinks, and how the next run may differ."""
 
 from __future__ import annotations
 
