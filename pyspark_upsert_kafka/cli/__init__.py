@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import printable
 
 _COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
-"""Each is in the module of that name."""
+"""Each command is in the module of the same name."""
 
 _INTERRUPTED = 130
 """The exit code that shells use for a program that Ctrl-C ended."""

@@ -1,6 +1,6 @@
-"""Print the Python that means the same as Flink's CREATE TABLE statements.
+"""Print a Python program that does the same as Flink's CREATE TABLE statements.
 
-A secret in a WITH clause is not printed: a reference to an environment variable stands in its place.
+A secret in a WITH clause is not printed: it is replaced by a reference to an environment variable.
 
 For example:
   python -m pyspark_upsert_kafka ddl page_views.sql

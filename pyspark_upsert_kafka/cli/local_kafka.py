@@ -1,7 +1,7 @@
 """Start a real single-node Apache Kafka on this machine and keep it running until Ctrl-C.
 
-It is run by the Java that Spark uses. The first start downloads the broker (44 MB). Its topics are
-gone when it stops.
+It uses the Java that Spark uses. The first start downloads the broker (44 MB). Its topics are deleted when it
+stops.
 
 For example:
   python -m pyspark_upsert_kafka local-kafka

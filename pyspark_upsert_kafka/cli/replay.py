@@ -1,12 +1,12 @@
 """Write dead letters back to the topics that they came from.
 
-Each message gets its original key, value and headers, and goes to the topic that its header __error.topic
-names. A letter is left out when its topic has a newer message with the same key, since it would undo that
-one: so a second run writes nothing that the first one has written. Messages that are still bad become
-dead letters again, so repair the reader first.
+Each message is written with its original key, value and headers to the topic that its header __error.topic
+names. A dead letter is left out if its topic has a newer message with the same key, because it would undo that
+message. So a second run does not write again what the first run has written. Messages that are still bad become
+dead letters again, so fix the reader first.
 
-Keys are the same when their bytes are: {"id":1} and {"id": 1} are two keys here, and a letter with the one
-undoes a newer row written with the other.
+Keys are compared by their bytes: {"id":1} and {"id": 1} are two keys here, so a dead letter with the one undoes
+a newer row that was written with the other.
 
 For example:
   python -m pyspark_upsert_kafka replay --topic users_errors --dry-run
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--append",
         action="store_true",
-        help="the topics hold no tables: write every letter, whatever came later, and in each run again",
+        help="the topics are not tables: write every dead letter, even if newer messages exist, and again in each run",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be written, and write nothing"

@@ -1,6 +1,6 @@
-"""Run a script of Flink's SQL as it stands.
+"""Run a script of Flink's SQL without changes to it.
 
-The whole script is checked before any of it runs. Its streams run until Ctrl-C, and print a line for each micro-batch.
+The whole script is checked before any statement runs. Its streams run until Ctrl-C, and print a line for each micro-batch.
 
 For example:
   python -m pyspark_upsert_kafka sql page_views.sql

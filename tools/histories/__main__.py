@@ -2,8 +2,8 @@
 
 Each history has its own topic, on one broker with small segments and a log cleaner without pauses. A writer upserts, deletes and
 inserts again without a pause, with or without transactions. Meanwhile two or three snapshots are read, sometimes slowly: by either
-client, with one task for each partition or more, once or twice after they were planned. For a tenth
-as many histories more, Spark reads the snapshots.
+client, with one task for each partition or more, once or twice after they were planned. After that, Spark reads the snapshots of
+a tenth as many further histories.
 
 The key and the offset of each written message are known. So three rules are checked for each snapshot: no key is missing that existed
 during the whole time from planning to the end of the read; no key appears twice; and each row was the row of its key at some time

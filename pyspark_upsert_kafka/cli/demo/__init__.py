@@ -1,6 +1,6 @@
 """Run the well-known example, page views per region, on real Kafka and real Spark.
 
-It starts Kafka (or takes the cluster that KAFKA_BOOTSTRAP_SERVERS names), counts page views per region
+It starts Kafka (or uses the cluster that KAFKA_BOOTSTRAP_SERVERS names), counts page views per region
 into an upsert topic, copies a table of users from topic to topic, and checks both tables against a
 plain recomputation. It takes about a minute on two cores.
 
@@ -22,13 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=300_000,
-        help="page views, about (default: %(default)s)",
+        help="approximate number of page views (default: %(default)s)",
     )
     parser.add_argument(
         "--folder",
         type=Path,
         default=Path("build/demo"),
-        help="where the picture and Spark's log go (default: %(default)s)",
+        help="folder for the picture and Spark's log (default: %(default)s)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Print the table that a topic holds, or its changes, without writing a program and without Spark.
+"""Print the table in a topic, or its changes, without a program and without Spark.
 
 For example:
   python -m pyspark_upsert_kafka show --topic users --schema "user_id BIGINT, region STRING" --primary-key user_id
@@ -41,18 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--append", action="store_true", help="show every message as a row: the topic has no key"
     )
-    add("--follow", action="store_true", help="go on with what arrives, until Ctrl-C")
+    add("--follow", action="store_true", help="continue with new messages, until Ctrl-C")
     add(
         "--key",
         metavar="COLUMN=VALUE[,...]",
         type=a_key,
-        help="only this key; only the partition that holds it is read",
+        help="only this key; only the partition of the key is read",
     )
     add(
         "--at",
         metavar="TIME",
         type=a_time,
-        help="as it was just before this time, as in 2026-01-31T12:00:00Z",
+        help="the table or changes just before this time, as in 2026-01-31T12:00:00Z",
     )
     add(
         "--count",
@@ -63,12 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit",
         metavar="N",
         type=a_limit,
-        help="rows at most, or 'all' (default: 20 in a table, all in json and csv)",
+        help="largest number of rows, or 'all' (default: 20 in a table, all in json and csv)",
     )
     add(
         "--output",
         choices=_OUTPUTS,
-        help="default: table; with --follow into a pipe json, one change a line",
+        help="default: table; with --follow into a pipe: json, one change per line",
     )
     add_connection_arguments(parser, or_ddl=True)
 
