@@ -19,28 +19,27 @@ _URL_COMPLAINT = "Invalid value for option '{name}': {expected}."
 
 OPTIONS = (
     Option("url", addresses, None,
-           "Address of the schema registry; several, of one registry, are separated by commas. "
-           "Required.", complaint=_URL_COMPLAINT),
+           "Required. Address of the schema registry; several addresses of one registry are separated by commas.", complaint=_URL_COMPLAINT),
     Option("subject", text, None,
            "The subject under which schemas are registered and looked up.",
            shown_default="`<topic>-key`, `<topic>-value`"),
     Option("schema", text, None,
-           "Writing: the schema of the messages. Reading: the schema that each message's own is resolved "
-           "to; of no use for JSON. Avro's and JSON Schema's are JSON, Protobuf's is the text of a "
+           "Writing: the schema of the messages. Reading: the reader's schema, to which the schema of each message is "
+           "resolved; it has no effect for JSON. Schemas of Avro and JSON Schema are JSON; a schema of Protobuf is the text of a "
            "`.proto` file.",
            shown_default="the one that Flink derives from the columns"),
     Option("auto.register.schemas", boolean, True,
            "Writing: register the schema; if `false`, it must be registered already."),
     Option("basic-auth.credentials-source", one_of("URL", "USER_INFO"), None,
-           "Where user and password stand: in the address (`URL`), or in `basic-auth.user-info` "
+           "Where user and password are given: in the address (`URL`), or in `basic-auth.user-info` "
            "(`USER_INFO`).", shown_default="where they are given"),
     Option("basic-auth.user-info", text, None, "`<user>:<password>`."),
     Option("bearer-auth.credentials-source", one_of("STATIC_TOKEN"), None,
-           "Where the token comes from: `STATIC_TOKEN`, that is `bearer-auth.token`.",
+           "Where the token is given: `STATIC_TOKEN` = in `bearer-auth.token`.",
            shown_default="`STATIC_TOKEN`"),
     Option("bearer-auth.token", text, None, "A token."),
     Option("ssl.truststore.location", text, None,
-           "File with the certificates that the registry's is checked against: PEM, or a PKCS#12 store.",
+           "File with the certificates with which the registry's certificate is verified: PEM, or a PKCS#12 store.",
            shown_default="the system's"),
     Option("ssl.truststore.password", text, None, "Password of that store; a PEM file has none."),
     Option("ssl.keystore.location", text, None,

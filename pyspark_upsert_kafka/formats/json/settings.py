@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.formats.timestamp_text import Standard
 
 OPTIONS = (
-    Option("fail-on-missing-field", boolean, False, "A field that a message lacks is an error."),
+    Option(
+        "fail-on-missing-field",
+        boolean,
+        False,
+        "Whether a field that is missing in a message is an error; otherwise it is NULL.",
+    ),
     Option(
         "ignore-parse-errors",
         boolean,
         False,
-        "A field that cannot be read is NULL, and a message that is not JSON is passed over.",
+        "A field that cannot be read is NULL, and a message that is not JSON is skipped.",
     ),
     Option(
         "timestamp-format.standard",
@@ -30,14 +35,19 @@ OPTIONS = (
         "map-null-key.mode",
         one_of("FAIL", "DROP", "LITERAL"),
         "FAIL",
-        "Writing a map with a NULL key: an error, the entry left out, or the literal as key.",
+        "Writing a map with a NULL key: `FAIL` = an error, `DROP` = the entry is left out, `LITERAL` = the literal is the key.",
     ),
-    Option("map-null-key.literal", any_text, "null", "The key that stands for NULL with LITERAL."),
+    Option(
+        "map-null-key.literal",
+        any_text,
+        "null",
+        "With `map-null-key.mode` = `LITERAL`: the key that is written for NULL.",
+    ),
     Option(
         "encode.decimal-as-plain-number",
         boolean,
         False,
-        "Write decimals in full (100.00) and not in the shortest form (1E+2).",
+        "Write decimals in full (100.00), not in the shortest form (1E+2).",
     ),
     Option("encode.ignore-null-fields", boolean, False, "Leave out fields that are NULL."),
 )

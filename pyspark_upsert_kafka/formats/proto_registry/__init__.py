@@ -39,8 +39,8 @@ OPTIONS = (
         "message-name",
         text,
         None,
-        "Which message of a schema with several is written, or gives the columns: its full name or the end of it. "
-        "A message that is read says itself which one it is.",
+        "If a schema has several message types: the one that is written, or that gives the columns; its full name or the end of "
+        "it. When reading, each message says which message type it has.",
         shown_default="the first one",
     ),
     *VALUE_OPTIONS,

@@ -23,25 +23,25 @@ _FILE_OPTIONS = (
         "message-name",
         text,
         None,
-        "Required. The message: its full name (`shop.v1.Order`) or the end of it (`Order`) when no "
-        "other message's name ends so.",
+        "Required. The message type: its full name (`shop.v1.Order`), or the end of it (`Order`) if no "
+        "other message type has the same end.",
     ),
 )
 
 VALUE_OPTIONS = (
-    Option("ignore-parse-errors", boolean, False, "A message that cannot be read is passed over."),
+    Option("ignore-parse-errors", boolean, False, "A message that cannot be read is skipped."),
     Option(
         "read-default-values",
         boolean,
         False,
-        "A field that a message lacks is its default and not NULL. A field that cannot be lacking "
-        "(proto3, neither optional nor a message) always is.",
+        "A field that is missing in a message has its default value, not NULL. A proto3 field that is neither `optional` nor "
+        "a message always has its default.",
     ),
     Option(
         "write-null-string-literal",
         any_text,
         "",
-        "What a NULL string in an array or a map is written as: protobuf has no NULL there.",
+        "The text that is written for a NULL string in an array or a map, because Protobuf has no NULL there.",
         shown_default="the empty text",
     ),
 )

@@ -30,7 +30,7 @@ OPTIONS = (
         "charset",
         charset,
         UTF_8,
-        "How a STRING becomes bytes.",
+        "The character set of a STRING.",
         shown_default="UTF-8",
         complaint="Unsupported '{name}' name: {seen}.",
     ),
@@ -38,7 +38,7 @@ OPTIONS = (
         "endianness",
         one_of("big-endian", "little-endian"),
         "big-endian",
-        "Which byte of a number comes first.",
+        "The byte order of numbers.",
         complaint=(
             "Unsupported endianness name: {seen}. Valid values of '{name}' option are 'big-endian' "
             "and 'little-endian'."
