@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.options import Option, TableOptions
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format, Side
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
-_MODULES = {
+MODULES = {
     "avro": "avro",
     "avro-confluent": "avro_confluent",
     "avro-registry": "avro_registry",
@@ -24,8 +24,9 @@ _MODULES = {
     "protobuf": "protobuf",
     "raw": "raw",
 }
+"""Where each format is in ``formats/``, by its name: a new one gets a line here; ``formats/codec.py`` says what it has."""
 
-FORMATS = tuple(sorted(_MODULES))
+FORMATS = tuple(sorted(MODULES))
 """Names for ``key.format`` and ``value.format``."""
 
 _CHANGE_FORMATS = (
@@ -49,14 +50,14 @@ def format_named(name: str, side: str) -> Format:
             f"'upsert-kafka' connector doesn't support '{name}' as {side} format, because '{name}' "
             "is not in insert-only mode."
         )
-    if name not in _MODULES:
+    if name not in MODULES:
         near = get_close_matches(name.lower(), FORMATS, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise OptionError(
             f"Unknown {side} format '{name}' in option '{side}.format'.{hint} "
             f"Known formats: {', '.join(FORMATS)}."
         )
-    module = import_module(f"pyspark_upsert_kafka.formats.{_MODULES[name]}")
+    module = import_module(f"pyspark_upsert_kafka.formats.{MODULES[name]}")
     declared: Format | RegistryFormat = module.FORMAT
     if isinstance(declared, RegistryFormat):
         from pyspark_upsert_kafka.registry.framing import framed

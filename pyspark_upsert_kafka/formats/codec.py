@@ -1,7 +1,38 @@
-"""The seam of the formats: what a compiled decoder and encoder are, and what they all share.
+r"""The seam of the formats: what a format must implement, and what all others know of it.
 
-A decoder is compiled once per query and side and then decodes many messages at a time; an encoder
-likewise. Neither knows of topics, offsets or Spark: messages are bytes, rows are Arrow.
+A format is a module or a folder beside this one with a ``FORMAT``, and a line in ``format_catalog.py``. It has two
+functions: from a `CodecSpec` they compile a `Decoder` and an `Encoder`, once per query and side, which then turn
+many messages at a time into rows and back. Neither knows of topics, offsets or Spark: messages are bytes, rows are
+Arrow. What a format cannot carry is refused while it is compiled. Nothing else is demanded.
+
+A decoder need not be fast to be right: the row path is enough, a function from one message to its values, which
+``decoding.RowPath`` makes a decoder of. This is a whole format, of texts with tabs between them:
+
+>>> import pyarrow as pa
+>>> from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+>>> from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableError
+>>> def decoder(spec):
+...     fields = [RowField(c.name, c.nullable).reader(str, repr) for c in spec.schema.fields]
+...     def row(message):
+...         texts = message.decode(errors="replace").split("\t")
+...         if len(texts) != len(fields):
+...             raise UnreadableError(f"expected {len(fields)} fields, got {len(texts)}")
+...         return [field(text or None) for field, text in zip(fields, texts)]
+...     return RowPath(row, arrow_schema(spec.schema))
+>>> class TabsEncoder:
+...     def encode(self, rows):
+...         texts = ["\t".join(v or "" for v in row.values()) for row in rows.to_pylist()]
+...         return pa.array([text.encode() for text in texts], pa.large_binary())
+>>> FORMAT = Format("tabs", (), decoder, encoder=lambda spec: TabsEncoder())
+
+What other modules of this folder have for a format that wants more:
+
+- ``decoding``: `RowField` for NULL, NOT NULL and errors that name the field; decoders that try a vectorised path, and
+  read by the row path what it leaves.
+- ``decoded_size``: a bound for formats of which a few bytes may become very many rows' worth.
+- ``simple_types``, ``number_text``, ``float_text``, ``timestamp_text``, ``base64_text``, ``text_columns``: values as text.
+- ``binary/``: the bytes of many messages, read and written together.
+- ``registry_format``: the seam of formats whose messages name their schema; it takes the place of this one's `Format`.
 """
 
 from __future__ import annotations

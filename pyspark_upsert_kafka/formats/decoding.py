@@ -1,12 +1,14 @@
-"""The paths from messages to rows, and decoders that choose among them.
+"""Decoders made of paths: what a format may use to implement the `Decoder` of ``codec.py``.
+
+A path is a way from messages to rows. A format has a row path, and may have faster ones:
 
 - The *vectorised path* reads a batch as a whole.
 - The *column path* reads column after column. It leaves out the messages in which a value is bad, and reads
   value by value only the columns in which some value needs that.
 - The *row path* reads message by message, and says of each bad one what is wrong with it.
 
-All give equal rows, so it is never visible which path a message took. Each costs so much for a byte and no
-more, whatever stands in a batch.
+All give equal rows, so it is never visible which path a message took. What a path costs grows with the bytes of a
+batch, whatever stands in them.
 """
 
 from __future__ import annotations
@@ -48,6 +50,52 @@ _ROW_PATH_BYTES = 1024 * 1024
 
 class UnreadableError(ValueError):
     """One message cannot be read; the text says which field, what was seen and what expected."""
+
+
+@dataclass(frozen=True)
+class RowField:
+    """A field of a message, or one inside it.
+
+    Args:
+        path: Where it stands, for people: ``order.lines[].price``.
+        nullable: Whether it may be NULL.
+        lenient: Whether a bad value is NULL, as ``ignore-parse-errors`` has it.
+    """
+
+    path: str
+    nullable: bool
+    lenient: bool = False
+
+    def null(self, absent: str = "null or missing") -> None:
+        """What it is without a value: NULL, or an UnreadableError under NOT NULL."""
+        if not self.nullable:
+            raise UnreadableError(f"field '{self.path}' is NOT NULL, but is {absent}")
+
+    def reader(
+        self, read: Callable[[Any], Any], shown: Callable[[Any], str], null: Any = None
+    ) -> Callable[[Any], Any]:
+        """Compiles its reader, which raises UnreadableError.
+
+        Args:
+            read: Reads a value; None = it is NULL after all, ValueError = it is bad.
+            shown: A value as it stands in an error.
+            null: What stands for NULL besides None.
+        """
+
+        def field(value: Any) -> Any:
+            if value is None or value == null:
+                return self.null()
+            try:
+                found = read(value)
+            except UnreadableError:
+                raise
+            except ValueError as why:
+                if self.lenient:
+                    return self.null()
+                raise UnreadableError(f"field '{self.path}': {why}, got {shown(value)}") from None
+            return self.null() if found is None else found
+
+        return field
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.formats.base64_text import binary
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.record import Split, splitter
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
 from pyspark_upsert_kafka.formats.number_text import (
     BLANK,
     boolean,
@@ -38,7 +38,6 @@ from pyspark_upsert_kafka.formats.number_text import (
     integer_text,
     single,
 )
-from pyspark_upsert_kafka.formats.row_fields import RowField
 from pyspark_upsert_kafka.formats.simple_types import BITS
 from pyspark_upsert_kafka.formats.timestamp_text import OtherStandardError, TimestampText, days
 

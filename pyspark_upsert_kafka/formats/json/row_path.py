@@ -10,11 +10,10 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
 from pyspark_upsert_kafka.formats.json.document import parse_object, shown
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.values import Reader, value_reader
-from pyspark_upsert_kafka.formats.row_fields import RowField
 
 
 def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Sequence[Any]]:

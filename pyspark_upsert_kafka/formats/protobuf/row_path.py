@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
 
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.decoded_values import enum_names
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, parse
@@ -21,7 +21,6 @@ from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
 from pyspark_upsert_kafka.formats.protobuf.required import what_is_missing
 from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
 from pyspark_upsert_kafka.formats.protobuf.types import TIMESTAMP
-from pyspark_upsert_kafka.formats.row_fields import RowField
 from pyspark_upsert_kafka.formats.simple_types import BITS
 
 Reader = Callable[[Any], Any]
