@@ -23,7 +23,7 @@ _TO_RUN_TASKS = (
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.worker",
     "pyspark_upsert_kafka.formats.json.encoding",
-    "pyspark_upsert_kafka.formats.json.strategies",
+    "pyspark_upsert_kafka.formats.json.vectorised_path",
     "pyspark_upsert_kafka.kafka.librdkafka.reader",
     "pyspark_upsert_kafka.kafka.librdkafka.sender",
     "pyspark_upsert_kafka.sink.task",

@@ -40,12 +40,12 @@ def check(spec: CodecSpec) -> Settings:
 
 def decoder(spec: CodecSpec) -> Decoder:
     """Compiles the decoder of one side. Raises as `check` does."""
-    from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
+    from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder
     from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
     from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
-    from pyspark_upsert_kafka.formats.json.items import items_at_most, items_of_one
+    from pyspark_upsert_kafka.formats.json.item_sizes import item_sizes
     from pyspark_upsert_kafka.formats.json.row_path import row_reader
-    from pyspark_upsert_kafka.formats.json.strategies import compile_vectorised_path
+    from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 
     settings = check(spec)
     target = arrow_schema(spec.schema)
@@ -56,9 +56,8 @@ def decoder(spec: CodecSpec) -> Decoder:
     if vectorised is not None:
         by_columns = compile_column_path(spec.schema, target, settings)
         paths = SplittingDecoder(vectorised, row_path, by_columns)
-    most = items_at_most(spec.schema, target, lenient=settings.ignore_parse_errors)
-    measure = Measure(most, items_of_one(spec.schema, target))
-    return BoundedDecoder(paths, target, measure, skip_bad=settings.ignore_parse_errors)
+    sizes = item_sizes(spec.schema, target, lenient=settings.ignore_parse_errors)
+    return BoundedDecoder(paths, target, sizes, skip_bad=settings.ignore_parse_errors)
 
 
 def encoder(spec: CodecSpec) -> Encoder:

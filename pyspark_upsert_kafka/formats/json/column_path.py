@@ -7,15 +7,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from pyspark_upsert_kafka.formats.column_path import Column, read_columns
 from pyspark_upsert_kafka.formats.decoding import PartialPath
-from pyspark_upsert_kafka.formats.json.column_builders import BuildColumn, column_builder
-from pyspark_upsert_kafka.formats.json.orjson_parser import as_float, as_written, document
+from pyspark_upsert_kafka.formats.json.orjson_columns import (
+    BuildColumn,
+    as_float,
+    as_written,
+    column_builder,
+    document,
+)
+from pyspark_upsert_kafka.formats.json.pyarrow_columns import Parser, pyarrow_columns
 from pyspark_upsert_kafka.formats.json.row_path import field_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.json.strategies import Columns, fastest_strategy, pyarrow_strategy
+from pyspark_upsert_kafka.formats.json.vectorised_path import fastest_strategy
 
 
 def compile_column_path(columns: StructType, target: pa.Schema, settings: Settings) -> PartialPath:
@@ -62,10 +68,10 @@ def _documents(
 def _column(column: StructField, field: pa.Field, settings: Settings) -> Column:
     read = field_reader(column.dataType, settings, column.name, nullable=column.nullable)
     # The digits of a float are those of its column, or they are lost.
-    number = as_float if pa.types.is_float64(field.type) else as_written
+    number = as_float if isinstance(column.dataType, DoubleType) else as_written
     # A column built of values does not tell where a field in it is missing.
     nested = settings.fail_on_missing_field and pa.types.is_nested(field.type)
-    build = None if nested else column_builder(field.type, settings)
+    build = None if nested else column_builder(column.dataType, settings)
     return Column(field, _as_it_is if build is None else _of_list(build), lambda v: read(number(v)))
 
 
@@ -88,14 +94,14 @@ def _digit_columns(
     """
     at = [
         i
-        for i, (column, field) in enumerate(zip(columns, target, strict=True))
-        if column_builder(field.type, settings) is None
-        and fastest_strategy(column.dataType, field.type, settings) is pyarrow_strategy
+        for i, column in enumerate(columns)
+        if column_builder(column.dataType, settings) is None
+        and fastest_strategy(column.dataType, settings) is pyarrow_columns
     ]
     if not at:
         return [], lambda _: []
     some = StructType([columns[i] for i in at])
-    parse: Columns = pyarrow_strategy(some, [target.field(i) for i in at], settings)
+    parse: Parser = pyarrow_columns(some, [target.field(i) for i in at], settings)
 
     def read(messages: Sequence[bytes]) -> list[pa.Array]:
         try:

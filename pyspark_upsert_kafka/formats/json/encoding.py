@@ -7,31 +7,19 @@ beside them. The rules are those of Flink's
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import polars as pl
 import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     DataType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
     MapType,
-    StringType,
     StructType,
-    TimestampNTZType,
-    TimestampType,
-    VariantType,
 )
 
 from pyspark_upsert_kafka.formats.conform import as_lists
-from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
-from pyspark_upsert_kafka.formats.json import column_text
+from pyspark_upsert_kafka.formats.json.leaf_writers import Writer, leaf_writer, map_keys, string
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
@@ -41,10 +29,6 @@ from pyspark_upsert_kafka.formats.text_columns import (
     or_else,
     per_list,
 )
-from pyspark_upsert_kafka.formats.timestamp_text import TimestampText
-
-Writer = Callable[[pa.Array], TextParts]
-"""A column of values to their JSON texts; what it says of a null does not matter."""
 
 Fields = list[tuple[str, Writer]]
 """The fields of an object: each name with the comma before and the colon behind it, its writer."""
@@ -70,7 +54,7 @@ class JsonEncoder:
 def _object(columns: StructType, settings: Settings, path: str) -> Writer:
     fields = [
         (
-            f",{column_text.string(field.name)}:",
+            f",{string(field.name)}:",
             _writer(field.dataType, settings, path + field.name),
         )
         for field in columns.fields
@@ -123,30 +107,10 @@ def _writer(kind: DataType, settings: Settings, path: str) -> Writer:
         return partial(_array, _value(kind.elementType, settings, f"{path}[]"))
     if isinstance(kind, MapType):
         return _map_writer(kind, settings, path)
-    return naming_column(path, _leaf(kind, settings))
+    return naming_column(path, leaf_writer(kind, settings))
 
 
 def _map_writer(kind: MapType, settings: Settings, path: str) -> Writer:
     mode, literal = settings.map_null_key_mode, settings.map_null_key_literal
-    key = naming_column(path, lambda keys: column_text.map_keys(keys, mode, literal))
+    key = naming_column(path, lambda keys: map_keys(keys, mode, literal))
     return partial(_map, key, _value(kind.valueType, settings, f"{path}{{}}"))
-
-
-def _leaf(kind: DataType, settings: Settings) -> Writer:
-    if isinstance(kind, TimestampType | TimestampNTZType):
-        zoned = isinstance(kind, TimestampType)
-        return partial(column_text.timestamps, TimestampText(settings.timestamp_standard, zoned))
-    if isinstance(kind, DecimalType) and not settings.plain_decimals:
-        return column_text.decimals
-    if isinstance(kind, DoubleType | FloatType):
-        return partial(column_text.floats, key_float_texts if settings.is_key else float_texts)
-    return _LEAVES.get(type(kind), column_text.plain)
-
-
-_LEAVES: dict[type[DataType], Writer] = {
-    BinaryType: column_text.binaries,
-    DateType: column_text.dates,
-    DayTimeIntervalType: column_text.intervals,
-    StringType: column_text.strings,
-    VariantType: column_text.variants,
-}

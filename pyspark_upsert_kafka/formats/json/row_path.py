@@ -12,8 +12,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
 from pyspark_upsert_kafka.formats.json.document import parse_object, shown
+from pyspark_upsert_kafka.formats.json.leaf_readers import Reader, leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.json.values import Reader, value_reader
 
 
 def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Sequence[Any]]:
@@ -69,7 +69,7 @@ def _reader(kind: DataType, settings: Settings, path: str) -> Reader:
         return _map(
             field_reader(kind.valueType, settings, f"{path}{{}}", nullable=kind.valueContainsNull)
         )
-    return value_reader(kind, settings)
+    return leaf(kind, settings).value
 
 
 def _array(element: Reader) -> Reader:

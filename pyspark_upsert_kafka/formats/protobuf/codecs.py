@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
 from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
-from pyspark_upsert_kafka.formats.protobuf.items import Items, constant_bytes
+from pyspark_upsert_kafka.formats.protobuf.item_sizes import ItemSizes, constant_bytes
 from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 
@@ -44,7 +44,7 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
         spec.options["ignore-parse-errors"],
     )
     read = compile_vectorised_path(descriptor, columns, target.types, skip)
-    items = Items(descriptor, columns, target.types, skip)
+    items = ItemSizes(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         if len(messages) < _MIN_VECTORISED:

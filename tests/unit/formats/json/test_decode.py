@@ -42,8 +42,8 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
-from pyspark_upsert_kafka.formats.json.strategies import compile_vectorised_path
 from pyspark_upsert_kafka.formats.json.variants import variant_text
+from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 from tests.unit.formats.json.codecs import columns, decoder, exactly, required, seen, spec, values
 from tests.unit.formats.json.corpus import PLAIN
 
@@ -272,6 +272,19 @@ def test_variants_hold_any_json(text, back):
     assert variant_text(halves) == back
     assert VariantVal(halves["value"], halves["metadata"]).toPython() is not None
     assert read(VariantType(), "null") is None
+
+
+def test_a_variant_that_looks_like_the_halves_of_one():
+    """It is any other object, beside messages that are bad too."""
+    schema = columns(id=LongType(), v=VariantType())
+    message = b'{"id": 1, "v": {"value": "YQ==", "metadata": "YQ=="}}'
+
+    decoded = decoder(schema).decode([b'{"id": "x"}', *[message] * 200, b'{"id": "x"}'])
+
+    assert {*decoded.errors} == {0, 201}
+    assert {variant_text(halves) for halves in decoded.rows.column("v").to_pylist()} == {
+        '{"metadata":"YQ==","value":"YQ=="}'
+    }
 
 
 NOT_OBJECTS = [

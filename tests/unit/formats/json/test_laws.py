@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructType, Varian
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
-from pyspark_upsert_kafka.formats.json.strategies import compile_vectorised_path
+from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 from tests.unit.formats.json.codecs import batch, columns, decoder, encoder, exactly, seen, spec
 from tests.unit.formats.json.codecs import values as shown
 from tests.unit.formats.json.corpus import TOKENS, messages, schemas, texts, values

@@ -1,4 +1,4 @@
-"""What the items of JSON's arrays and maps are decoded to: NULL and ``{}`` may become very wide structs."""
+"""How many bytes the items of JSON's arrays and maps are decoded to: NULL and ``{}`` may become very wide structs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
-from pyspark_upsert_kafka.formats.decoded_size import item_bytes
+from pyspark_upsert_kafka.formats.decoded_size import Measure, item_bytes
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.document import parse_object
 
@@ -20,16 +20,21 @@ _BRACE = ord("{")
 _BEFORE_ITEMS = (b"[", b"{", b",")
 
 
-def items_at_most(
-    schema: StructType, target: pa.Schema, *, lenient: bool
-) -> Callable[[Sequence[bytes]], float] | None:
-    """Compiles what the items of messages take at most; None = no column has items.
+def item_sizes(schema: StructType, target: pa.Schema, *, lenient: bool) -> Measure:
+    """Compiles what the items of messages take.
 
     Args:
         schema: The columns.
         target: The same in Arrow.
         lenient: Whether whatever is no object is read as NULL where one is expected.
     """
+    return Measure(_at_most(schema, target, lenient=lenient), _of_one(schema, target))
+
+
+def _at_most(
+    schema: StructType, target: pa.Schema, *, lenient: bool
+) -> Callable[[Sequence[bytes]], float] | None:
+    """Compiles what the items of messages take at most; None = no column has items."""
     widths = list(_widths(schema, pa.struct(list(target))))
     if not widths:
         return None
@@ -61,7 +66,7 @@ def items_at_most(
     return items
 
 
-def items_of_one(schema: StructType, target: pa.Schema) -> Callable[[bytes], float]:
+def _of_one(schema: StructType, target: pa.Schema) -> Callable[[bytes], float]:
     """Compiles what the items of one message take; 0 where it is no object."""
     measure = _measure(schema, pa.struct(list(target)))
 

@@ -1,4 +1,4 @@
-"""What the items of messages are decoded to: two bytes may become a very wide message within a message.
+"""How many bytes the items of messages are decoded to: two bytes may become a very wide message within a message.
 
 The runtime keeps room for every field of a message that it reads, whether it is a column or not.
 """
@@ -96,7 +96,7 @@ class _Widths:
         return min(most, float(sum(counted)))
 
 
-class Items:
+class ItemSizes:
     """What the items of messages of one kind take.
 
     Args:

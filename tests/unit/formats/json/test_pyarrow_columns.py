@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.formats.json.strategies import line_parser
+from pyspark_upsert_kafka.formats.json.pyarrow_columns import line_parser
 
 NUMBER = line_parser(pa.schema([("c", pa.int64())]))
 DECIMAL = line_parser(pa.schema([("c", pa.list_(pa.struct([("d", pa.decimal256(38, 2))])))]))

@@ -1,18 +1,40 @@
-"""Columns of simple types as JSON text, each type in the spelling of ``RowDataToJsonConverters``."""
+"""How each type that has no parts is written: a column as JSON texts, in the spelling of ``RowDataToJsonConverters``.
+
+How each type is read: ``leaf_readers.py``. This is a module of its own, since tasks that only read do without polars.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 from pyspark_upsert_kafka.formats.base64_text import base64_texts
+from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
+from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.variants import variant_text
 from pyspark_upsert_kafka.formats.number_text import java_texts
 from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, quoted
 from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
+
+Writer = Callable[[pa.Array], TextParts]
+"""A column of values to their JSON texts; what it says of a null does not matter."""
 
 # Jackson escapes what JSON demands, and what takes two UTF-16 units.
 _WIDE = r"[\x{10000}-\x{10FFFF}]"
@@ -32,12 +54,12 @@ _NOT_FINITE = {name: f'"{name}"' for name in ("NaN", "Infinity", "-Infinity")}
 _MILLISECOND = 1_000
 
 
-def plain(array: pa.Array) -> TextParts:
+def _plain(array: pa.Array) -> TextParts:
     """Whole numbers, booleans, and decimals with every digit of their scale."""
     return [pl.Series(array).cast(pl.String)]
 
 
-def strings(array: pa.Array) -> TextParts:
+def _strings(array: pa.Array) -> TextParts:
     """Texts, escaped where they must be."""
     texts = pl.Series(array)
     return quoted(_escaped(texts) if _needs_escape(array) else texts)
@@ -45,7 +67,7 @@ def strings(array: pa.Array) -> TextParts:
 
 def string(text: str) -> str:
     """One text, escaped where it must be."""
-    return str(joined(strings(pa.array([text])), 1)[0])
+    return str(joined(_strings(pa.array([text])), 1)[0])
 
 
 def _needs_escape(texts: pa.Array) -> bool:
@@ -71,33 +93,33 @@ def _surrogates(character: str) -> str:
     return f"\\u{units[:4]}\\u{units[4:]}"
 
 
-def binaries(array: pa.Array) -> TextParts:
+def _binaries(array: pa.Array) -> TextParts:
     """Binary as base64."""
     return quoted(base64_texts(array))
 
 
-def floats(to_text: Callable[[pa.Array], pl.Series], array: pa.Array) -> TextParts:
+def _floats(to_text: Callable[[pa.Array], pl.Series], array: pa.Array) -> TextParts:
     """Floats as Java has them, in a key or not."""
     texts = to_text(array)
     return [texts if pl.Series(array).is_finite().all() else texts.replace(_NOT_FINITE)]
 
 
-def decimals(array: pa.Array) -> TextParts:
+def _decimals(array: pa.Array) -> TextParts:
     """Decimals as Java's ``stripTrailingZeros().toString()``: 100.00 is 1E+2."""
     return [java_texts(array)]
 
 
-def dates(array: pa.Array) -> TextParts:
+def _dates(array: pa.Array) -> TextParts:
     """``yyyy-MM-dd``."""
     return quoted(pl.Series(date_texts(array)))
 
 
-def timestamps(timestamp_format: TimestampText, array: pa.Array) -> TextParts:
+def _timestamps(timestamp_format: TimestampText, array: pa.Array) -> TextParts:
     """In the standard's timestamp_format, in UTC when the type has a zone."""
     return quoted(pl.Series(timestamp_format.texts(array)), timestamp_format.suffix)
 
 
-def intervals(array: pa.Array) -> TextParts:
+def _intervals(array: pa.Array) -> TextParts:
     """INTERVAL DAY TO SECOND as whole milliseconds."""
     micros = pl.Series(array.cast(pa.duration("us")).cast(pa.int64()))
     if (micros % _MILLISECOND != 0).any():
@@ -105,7 +127,7 @@ def intervals(array: pa.Array) -> TextParts:
     return [(micros // _MILLISECOND).cast(pl.String)]
 
 
-def variants(array: pa.Array) -> TextParts:
+def _variants(array: pa.Array) -> TextParts:
     """Variants as the JSON they stand for."""
     texts = [None if halves is None else variant_text(halves) for halves in array.to_pylist()]
     return [pl.Series(texts, dtype=pl.String)]
@@ -120,4 +142,25 @@ def map_keys(keys: pa.Array, mode: str, literal: str) -> TextParts:
         )
     if mode == "LITERAL":
         keys = keys.fill_null(literal)
-    return [joined(strings(keys), len(keys))]
+    return [joined(_strings(keys), len(keys))]
+
+
+def leaf_writer(kind: DataType, settings: Settings) -> Writer:
+    """The writer of a type without parts."""
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        zoned = isinstance(kind, TimestampType)
+        return partial(_timestamps, TimestampText(settings.timestamp_standard, zoned))
+    if isinstance(kind, DecimalType) and not settings.plain_decimals:
+        return _decimals
+    if isinstance(kind, DoubleType | FloatType):
+        return partial(_floats, key_float_texts if settings.is_key else float_texts)
+    return _LEAVES.get(type(kind), _plain)
+
+
+_LEAVES: dict[type[DataType], Writer] = {
+    BinaryType: _binaries,
+    DateType: _dates,
+    DayTimeIntervalType: _intervals,
+    StringType: _strings,
+    VariantType: _variants,
+}

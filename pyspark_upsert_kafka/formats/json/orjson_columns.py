@@ -1,0 +1,164 @@
+"""orjson: it parses messages one by one, and columns are built of the values.
+
+It is strict about what JSON is, and of duplicate names it keeps the last, as the row path does. What it loses is
+refused: here the sign of ``-0``, elsewhere the digits of what is no 64-bit integer. It has maps, which
+``pyarrow.json`` has not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import orjson
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from pyspark_upsert_kafka.formats.conversion import conformed
+from pyspark_upsert_kafka.formats.json.document import DEEPEST, Number, too_deep
+from pyspark_upsert_kafka.formats.json.leaf_readers import Leaf, leaf
+from pyspark_upsert_kafka.formats.json.settings import Settings
+
+_MINUS_ZERO = re.compile(rb"[:,\[][ \t\r\n]*-0(?![.0-9eE])")
+
+
+def orjson_columns(
+    columns: StructType, target: list[pa.Field], settings: Settings
+) -> Callable[[Sequence[bytes]], list[pa.Array]]:
+    """Compiles the reading of some columns; it raises ValueError when a message needs the row path."""
+    names = [field.name for field in target]
+    builders = [column_builder(column.dataType, settings) for column in columns.fields]
+
+    def read(messages: Sequence[bytes]) -> list[pa.Array]:
+        fields = _fields_of(messages, names)
+        built = [build(values) for build, values in zip(builders, fields, strict=True) if build]
+        return conformed(built, target)
+
+    return read
+
+
+def _fields_of(messages: Sequence[bytes], names: Sequence[str]) -> list[list[Any]]:
+    """The values of some fields of each message."""
+    # Only what is needed is kept: the collector would walk through all documents again and again.
+    if len(names) == 1:
+        return [[read.get(names[0]) for read in map(document, messages)]]
+    rows = [tuple(map(read.get, names)) for read in map(document, messages)]
+    return [list(values) for values in zip(*rows, strict=True)]
+
+
+def document(message: bytes) -> dict[str, Any]:
+    """The object that a message is; ValueError = it needs the row path."""
+    if not message.startswith(b"{"):
+        raise ValueError("the message is not plainly an object")
+    if len(message) > 2 * DEEPEST and too_deep(message):
+        raise ValueError("the message is nested too deep")
+    if b"-0" in message and _MINUS_ZERO.search(message):
+        raise ValueError("a number may be -0")
+    read: dict[str, Any] = orjson.loads(message)
+    return read
+
+
+def as_written(value: Any) -> Any:
+    """A parsed value with its numbers as they stood in the message; ValueError = that is not known."""
+    kind = type(value)
+    if kind is int:
+        return Number(value)
+    if kind is list:
+        return [as_written(item) for item in value]
+    if kind is dict:
+        return {name: as_written(item) for name, item in value.items()}
+    if kind is float:
+        raise ValueError("the digits of a number are lost")
+    return value
+
+
+def as_float(value: Any) -> Any:
+    """The same for a column of 64-bit floats: these digits are read as the same number."""
+    return Number(repr(value)) if type(value) is float else as_written(value)
+
+
+BuildColumn = Callable[[list[Any]], pa.Array]
+"""Parsed values, or None for null, to a column; ValueError = the batch needs the row path."""
+
+
+def column_builder(kind: DataType, settings: Settings) -> BuildColumn | None:
+    """Compiles what makes a column of this type of parsed values; None = orjson loses what it needs."""
+    if isinstance(kind, MapType):
+        return _inner(kind.valueType, settings, _map)
+    if isinstance(kind, ArrayType):
+        return _inner(kind.elementType, settings, _list)
+    if isinstance(kind, StructType):
+        return _object(kind, settings)
+    how = leaf(kind, settings)
+    return _leaf(how) if how.from_orjson else None
+
+
+def _object(columns: StructType, settings: Settings) -> BuildColumn | None:
+    children = [column_builder(field.dataType, settings) for field in columns.fields]
+    ready = [child for child in children if child is not None]
+    if len(ready) < len(children):
+        return None
+    names = columns.names
+
+    def build(values: list[Any]) -> pa.Array:
+        _only(values, {dict})
+        null = [value is None for value in values]
+        columns = [
+            child([None if value is None else value.get(name) for value in values])
+            for name, child in zip(names, ready, strict=True)
+        ]
+        return pa.StructArray.from_arrays(columns, names, mask=pa.array(null, pa.bool_()))
+
+    return build
+
+
+def _inner(
+    kind: DataType, settings: Settings, outer: Callable[[BuildColumn], BuildColumn]
+) -> BuildColumn | None:
+    items = column_builder(kind, settings)
+    return None if items is None else outer(items)
+
+
+def _map(items: BuildColumn) -> BuildColumn:
+    def build(values: list[Any]) -> pa.Array:
+        _only(values, {dict})
+        present = [value for value in values if value]
+        keys = pa.array(chain.from_iterable(present), pa.string())
+        inner = items(list(chain.from_iterable(value.values() for value in present)))
+        return pa.MapArray.from_arrays(_offsets(values), keys, inner)
+
+    return build
+
+
+def _list(items: BuildColumn) -> BuildColumn:
+    def build(values: list[Any]) -> pa.Array:
+        _only(values, {list})
+        inner = items(list(chain.from_iterable(value for value in values if value)))
+        return pa.ListArray.from_arrays(_offsets(values), inner)
+
+    return build
+
+
+def _leaf(how: Leaf) -> BuildColumn:
+    def build(values: list[Any]) -> pa.Array:
+        _only(values, how.from_orjson)
+        try:
+            return how.column.convert(pa.array(values, how.column.parsed))
+        except OverflowError as error:
+            raise ValueError("a number is out of range") from error
+
+    return build
+
+
+def _only(values: list[Any], allowed: frozenset[type] | set[type]) -> None:
+    if not {*map(type, values)} <= {*allowed, type(None)}:
+        raise ValueError("a value is of another kind")
+
+
+def _offsets(values: list[Any]) -> pa.Array:
+    """Where each list or map begins; a null one begins nowhere."""
+    ends = list(accumulate(len(value) if value else 0 for value in values))
+    starts = [None if v is None else start for v, start in zip(values, [0, *ends], strict=False)]
+    return pa.array([*starts, ends[-1] if ends else 0], pa.int32())
