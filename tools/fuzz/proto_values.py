@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
-from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
+from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 from tests.unit.formats.protobuf.corpus import PAYLOADS, varint
 from tests.unit.formats.protobuf.mutations import records
 from tools.fuzz.odd_values import integers, texts

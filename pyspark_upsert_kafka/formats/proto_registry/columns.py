@@ -23,9 +23,9 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.protobuf.columns import DURATION, TIMESTAMP
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
-from pyspark_upsert_kafka.formats.protobuf.kinds import INT32, INT64, UINT32, UINT64, Kind
-from pyspark_upsert_kafka.formats.protobuf.types import DURATION, TIMESTAMP
+from pyspark_upsert_kafka.formats.protobuf.wire import INT32, INT64, UINT32, UINT64, Kind
 
 _SIMPLE: dict[int, DataType] = {
     **dict.fromkeys(INT32, IntegerType()),

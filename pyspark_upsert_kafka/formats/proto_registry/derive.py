@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.formats.proto_registry.fields import REPEATED, add_message
 from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
-from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
-from pyspark_upsert_kafka.formats.protobuf.types import DURATION, TIMESTAMP
+from pyspark_upsert_kafka.formats.protobuf.columns import DURATION, TIMESTAMP
+from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 
 _PACKAGE, _MESSAGE = "io.confluent.protobuf.generated", "Row"
 

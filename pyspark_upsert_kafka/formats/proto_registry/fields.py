@@ -48,8 +48,8 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
-from pyspark_upsert_kafka.formats.protobuf.types import DURATION, TIMESTAMP
+from pyspark_upsert_kafka.formats.protobuf.columns import DURATION, TIMESTAMP
+from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 
 _OPTIONAL, REPEATED = 1, 3
 """``FieldDescriptorProto.Label``."""

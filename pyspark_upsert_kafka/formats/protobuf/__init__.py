@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.protobuf.codecs import message_decoder, message_encoder
+from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
+from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath
+from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_descriptor
+from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
+from pyspark_upsert_kafka.formats.protobuf.item_sizes import ItemSizes, constant_bytes
+from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import OPTIONS, settings_of
+from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
+
+# The vectorised path has a fixed cost; under this many messages the row path costs less, unless they have many items.
+_MIN_VECTORISED = 128
+_MANY_ITEMS_BYTES = 1024 * 1024
 
 
 def decoder(spec: CodecSpec) -> Decoder:
@@ -29,3 +47,56 @@ def encoder(spec: CodecSpec) -> Encoder:
 
 
 FORMAT = Format("protobuf", OPTIONS, decoder, encoder)
+
+
+def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decoder:
+    """Compiles the decoder of one message.
+
+    Args:
+        descriptor: The message's ``google.protobuf.descriptor.Descriptor``.
+        spec: The columns, and the values of VALUE_OPTIONS.
+        skip: How many bytes stand before the message.
+
+    Raises:
+        SchemaError: A column does not fit the message.
+    """
+    columns = columns_of(descriptor, spec.schema, defaults=spec.options["read-default-values"])
+    target = arrow_schema(spec.schema)
+    row = row_reader(descriptor, columns)
+    row_path = RowPath(
+        (lambda message: row(message[skip:])) if skip else row,
+        target,
+        spec.options["ignore-parse-errors"],
+    )
+    read = compile_vectorised_path(descriptor, columns, target.types, skip)
+    items = ItemSizes(descriptor, columns, target.types, skip)
+
+    def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
+        if len(messages) < _MIN_VECTORISED:
+            in_columns = items.in_columns(messages, sum(map(len, messages)))
+            if in_columns < _MANY_ITEMS_BYTES:
+                return None
+        columnar = read(messages)
+        if columnar is None:
+            return None
+        arrays, fallback = columnar
+        rows = batch_of(arrays, target, len(messages))
+        return (rows.filter(pa.array(~fallback)) if fallback.any() else rows), fallback
+
+    decoder = FallbackDecoder(vectorised, row_path, min_vectorised=1)
+    measure = Measure(items.at_most, items.of_one, constant_bytes(columns))
+    return BoundedDecoder(decoder, target, measure, skip_bad=spec.options["ignore-parse-errors"])
+
+
+def message_encoder(descriptor: Any, spec: CodecSpec) -> Encoder:
+    """Compiles the encoder of one message.
+
+    Args:
+        descriptor: The message's ``google.protobuf.descriptor.Descriptor``.
+        spec: The columns, and the values of VALUE_OPTIONS.
+
+    Raises:
+        SchemaError: A column does not fit the message, or a required field has no column.
+    """
+    columns = columns_of(descriptor, spec.schema, defaults=False)
+    return ProtobufEncoder(descriptor, columns, spec.options["write-null-string-literal"])

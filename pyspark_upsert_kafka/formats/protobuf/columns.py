@@ -1,7 +1,27 @@
-"""Which column stands for which field, found when a codec is compiled.
+"""Which column stands for which field, and which type it may have; found when a codec is compiled.
 
 Columns match fields by name. A column that is not a field is refused; a field that is not a column is
 checked when read, as the runtime does, and left out when written.
+
+| protobuf | Spark | |
+|---|---|---|
+| bool | BOOLEAN | |
+| int32, sint32, sfixed32 | INT; any integer type | each value must fit the column and the field |
+| uint32, fixed32 | BIGINT; any integer type | likewise: an INT does not wrap, as Flink's would |
+| int64, sint64, sfixed64 | BIGINT; any integer type | likewise |
+| uint64, fixed64 | DECIMAL(20,0); any integer type | likewise |
+| float, double | FLOAT, DOUBLE | |
+| string, bytes | STRING, BINARY | |
+| enum | STRING; any integer type | the name, or the number as text when it has none; the number |
+| message | STRUCT | wrappers (Int32Value, ...) too: STRUCT<value> |
+| repeated | ARRAY | |
+| map | MAP | entries are in the order of their keys, read and written |
+| google.protobuf.Timestamp | TIMESTAMP, or STRUCT<seconds, nanos> | microseconds; finer is cut off |
+| google.protobuf.Duration | INTERVAL DAY TO SECOND, or STRUCT<seconds, nanos> | likewise |
+
+Anything else is refused: TIMESTAMP_NTZ, DATE, other decimals, year-month intervals, variants, groups.
+Source: Flink's ``PbSchemaValidationUtils``, and for what Flink lacks ``SchemaConverters`` of Spark's
+``from_protobuf``.
 """
 
 from __future__ import annotations
@@ -10,12 +30,28 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
-from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
-from pyspark_upsert_kafka.formats.protobuf.types import fits, mismatch
+from pyspark_upsert_kafka.formats.protobuf.wire import INTEGERS, UINT64, Kind
+from pyspark_upsert_kafka.formats.simple_types import BITS
+
+TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
+"""Messages that are also a type of their own in Spark."""
 
 ADDED = "_added_column_"
 """What the name of a field begins with that stands for a column which the message's writer did not know."""
@@ -92,7 +128,7 @@ def _column(field: Any, kind: DataType, path: str, *, nullable: bool, defaults: 
         return Column(field, kind, path, nullable, defaults or not nullable, parts)
     if is_repeated(field):
         if is_map(field) or not isinstance(kind, ArrayType):
-            raise mismatch(field, kind, path)
+            raise _mismatch(field, kind, path)
         element = _one(field, kind.elementType, f"{path}[]", defaults=defaults)
         return Column(field, kind, path, nullable, defaults or not nullable, (element,))
     one = _one(field, kind, path, defaults=defaults)
@@ -113,6 +149,65 @@ def _one(field: Any, kind: DataType, path: str, *, defaults: bool) -> Column:
     if field.type == Kind.MESSAGE and isinstance(kind, StructType):
         parts = columns_of(field.message_type, kind, f"{path}.", defaults=defaults)
         return Column(field, kind, path, parts=parts)
-    if not fits(field, kind):
-        raise mismatch(field, kind, path)
+    if not _fits(field, kind):
+        raise _mismatch(field, kind, path)
     return Column(field, kind, path)
+
+
+_UINT64 = DecimalType(20, 0)
+
+_SIMPLE: dict[int, type[DataType]] = {
+    Kind.BOOL: BooleanType,
+    Kind.BYTES: BinaryType,
+    Kind.DOUBLE: DoubleType,
+    Kind.FLOAT: FloatType,
+    Kind.STRING: StringType,
+}
+
+
+def _fits(field: Any, kind: DataType) -> bool:
+    """Whether a column of that type holds one value of a field; of messages only those that are timestamps."""
+    if field.type == Kind.MESSAGE:
+        name = field.message_type.full_name
+        return (name == TIMESTAMP and type(kind) is TimestampType) or (
+            name == DURATION and type(kind) is DayTimeIntervalType
+        )
+    if field.type == Kind.ENUM:
+        return type(kind) in BITS or type(kind) is StringType
+    if field.type in INTEGERS:
+        return type(kind) in BITS or (field.type in UINT64 and kind == _UINT64)
+    return type(kind) is _SIMPLE.get(field.type)
+
+
+def _mismatch(field: Any, kind: DataType, path: str) -> SchemaError:
+    """What is said of a column whose type does not fit; the wording follows Flink's."""
+    shown = Kind(field.type).name.lower()
+    if is_map(field):
+        shown = "map"
+    elif is_repeated(field):
+        shown = f"repeated {shown}"
+    return SchemaError(
+        f"Protobuf field type does not match column type: column {path!r} is {kind.simpleString()}, "
+        f"but field '{field.full_name}' is {shown}, which needs {_wanted(field)}."
+    )
+
+
+def _wanted(field: Any) -> str:
+    if is_map(field):
+        return "MAP"
+    if field.type == Kind.GROUP:
+        return "another definition: groups are not read"
+    wanted = _wanted_value(field)
+    return f"ARRAY<{wanted}>" if is_repeated(field) else wanted
+
+
+def _wanted_value(field: Any) -> str:
+    if field.type == Kind.MESSAGE:
+        name = field.message_type.full_name
+        special = {TIMESTAMP: "TIMESTAMP or ", DURATION: "INTERVAL DAY TO SECOND or "}
+        return f"{special.get(name, '')}STRUCT"
+    if field.type == Kind.ENUM:
+        return "STRING or an integer type"
+    if field.type in INTEGERS:
+        return "DECIMAL(20,0) or an integer type" if field.type in UINT64 else "an integer type"
+    return _SIMPLE[field.type].typeName().upper()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, wire_type
 from pyspark_upsert_kafka.formats.protobuf.settings import Settings
+from pyspark_upsert_kafka.formats.protobuf.wire import LENGTH, wire_type
 
 _HOW = "Make it with: protoc --include_imports --descriptor_set_out=FILE your.proto"
 _NEAREST = 3
@@ -91,6 +91,26 @@ def is_repeated(field: Any) -> bool:
 def is_map(field: Any) -> bool:
     """Whether a field is a map: a repeated message of keys and values."""
     return bool(field.message_type and field.message_type.GetOptions().map_entry)
+
+
+def is_required(field: Any) -> bool:
+    """Whether every message must have the field."""
+    # is_required takes the place of label from protobuf 6.31 on.
+    required = getattr(field, "is_required", None)
+    return bool(field.label == field.LABEL_REQUIRED if required is None else required)
+
+
+def required_names(descriptor: Any) -> frozenset[str]:
+    """Names of the required fields of a message, without those of the messages in it."""
+    return frozenset(field.name for field in descriptor.fields if is_required(field))
+
+
+def enum_names(enum: Any) -> dict[int, str]:
+    """The name of each number; of aliases the first, as Java has it."""
+    names: dict[int, str] = {}
+    for value in enum.values:
+        names.setdefault(value.number, value.name)
+    return names
 
 
 def is_packed(field: Any) -> bool:

@@ -19,21 +19,22 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, grouped, joined
 from pyspark_upsert_kafka.formats.conform import as_lists
+from pyspark_upsert_kafka.formats.protobuf import enums, numbers, timestamps
+from pyspark_upsert_kafka.formats.protobuf.column_builders import key_order
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.decoded_values import key_order
-from pyspark_upsert_kafka.formats.protobuf.descriptors import is_packed
-from pyspark_upsert_kafka.formats.protobuf.encoded_values import (
+from pyspark_upsert_kafka.formats.protobuf.descriptors import is_packed, required_names
+from pyspark_upsert_kafka.formats.protobuf.wire import (
+    LENGTH,
     EncodeValues,
-    Fill,
-    filler,
+    Kind,
     lengths_of,
-    number_encoder,
     tag_of,
-    timestamp_parts,
+    wire_type,
     with_length,
 )
-from pyspark_upsert_kafka.formats.protobuf.kinds import LENGTH, Kind, wire_type
-from pyspark_upsert_kafka.formats.protobuf.required import required_names
+
+Fill = Callable[[pa.Array], pa.Array]
+"""A column to one where something stands for each NULL."""
 
 Writer = Callable[[pa.Array], ByteParts]
 """A column to its field in each message."""
@@ -147,10 +148,10 @@ def _is_null(array: pa.Array) -> np.ndarray:
 def _field(column: Column, null_string: str) -> Writer:
     if isinstance(column.type, ArrayType):
         element = column.parts[0]
-        return array(column, _value_encoder(element, null_string), filler(element, null_string))
+        return array(column, _value_encoder(element, null_string), _filler(element, null_string))
     if isinstance(column.type, MapType):
         encoders = [_value_encoder(part, null_string) for part in column.parts]
-        return entries(column, encoders, filler(column.parts[1], null_string))
+        return entries(column, encoders, _filler(column.parts[1], null_string))
     encode = _value_encoder(column, null_string, drops_default=not column.field.has_presence)
     tag = tag_of(column.field, wire_type(column.field.type))
     return lambda array: encode(tag, array, ~_is_null(array))
@@ -160,7 +161,8 @@ def _value_encoder(
     column: Column, null_string: str, *, drops_default: bool = False
 ) -> EncodeValues:
     if wire_type(column.field.type) != LENGTH:
-        return number_encoder(column, drops_default=drops_default)
+        leaf = enums if column.field.type == Kind.ENUM else numbers
+        return numbers.writer(column, leaf.numbers_of(column), drops_default=drops_default)
     body = _body(column, null_string)
 
     def encode(tag: bytes, array: pa.Array, present: np.ndarray) -> ByteParts:
@@ -177,5 +179,18 @@ def _body(column: Column, null_string: str) -> Body:
         descriptor, path = column.field.message_type, f"{column.path}."
         return _message(descriptor, column.parts, null_string, path)
     if column.field.type == Kind.MESSAGE:
-        return lambda array, _: joined(timestamp_parts(column, array), len(array))
+        return lambda array, _: joined(timestamps.message_parts(column, array), len(array))
     return lambda array, _: array.cast(pa.large_binary())
+
+
+def _filler(column: Column, null_string: str) -> Fill:
+    """Compiles the conversion from NULL in an array or a map to what is written for it.
+
+    Flink's ``PbCodegenUtils.pbDefaultValueCode``: the default of the type, the first value of an enum,
+    and for strings what an option says.
+    """
+    if column.field.type == Kind.STRING:
+        return lambda array: array.fill_null(null_string)
+    if column.field.type == Kind.ENUM:
+        return enums.filler(column)
+    return lambda array: array

@@ -15,18 +15,21 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.decoded_size import item_bytes
+from pyspark_upsert_kafka.formats.protobuf.column_builders import default_of
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.decoded_values import default_of, enum_names
-from pyspark_upsert_kafka.formats.protobuf.kinds import (
+from pyspark_upsert_kafka.formats.protobuf.descriptors import enum_names
+from pyspark_upsert_kafka.formats.protobuf.wire import (
     END_GROUP,
     FIXED64,
     LENGTH,
+    MORE,
     START_GROUP,
     VARINT,
     Kind,
+    read_length,
+    read_varint,
     wire_type,
 )
-from pyspark_upsert_kafka.formats.protobuf.walking import length, varint
 
 # What the runtime keeps of a message, and of each of its fields: a text has the most.
 _MESSAGE, _FIELD = 16, 16
@@ -34,7 +37,6 @@ _MESSAGE, _FIELD = 16, 16
 _LEAST = 2
 # A number among others takes one byte, and while it is read some numbers that tell where it stands.
 _READ = 16
-_MORE = 0x80
 
 
 def constant_bytes(columns: Iterable[Column]) -> int:
@@ -82,7 +84,7 @@ class _Widths:
         for wire in (LENGTH, START_GROUP):
             tag = number << 3 | wire
             # A tag may be spelt with more bytes than it needs.
-            for first in {min(tag, tag & 0xFF | _MORE), tag & 0xFF | _MORE}:
+            for first in {min(tag, tag & 0xFF | MORE), tag & 0xFF | MORE}:
                 self._of_byte[first] = max(size, self._of_byte.get(first, 0))
         self.widest = max(self.widest, size)
 
@@ -150,12 +152,12 @@ class ItemSizes:
                     if not above:
                         return size
                     fields, end = above.pop()
-                tag, at = varint(message, at)
+                tag, at = read_varint(message, at)
                 field, wire = fields.get(tag >> 3), tag & 7
                 if wire == END_GROUP:
                     fields, end = above.pop()
                     continue
-                taken, at = length(message, at, wire)
+                taken, at = read_length(message, at, wire)
                 if field is not None:
                     size += (field.size + field.read) * _count(
                         field, wire, message[at : at + taken]
@@ -216,5 +218,5 @@ def _count(field: _Field, wire: int, value: bytes) -> int:
     if wire != LENGTH or field.packed is None:
         return 1
     if field.packed == VARINT:
-        return int(np.count_nonzero(np.frombuffer(value, np.uint8) < _MORE))
+        return int(np.count_nonzero(np.frombuffer(value, np.uint8) < MORE))
     return len(value) // (8 if field.packed == FIXED64 else 4)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated
-from pyspark_upsert_kafka.formats.protobuf.kinds import (
+from pyspark_upsert_kafka.formats.protobuf.wire import (
     FIXED32,
     FIXED64,
     LENGTH,

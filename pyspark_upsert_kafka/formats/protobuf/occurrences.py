@@ -8,8 +8,8 @@ import numpy as np
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
 from pyspark_upsert_kafka.formats.binary.numbers import offsets_of
-from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, LENGTH, VARINT, wire_type
 from pyspark_upsert_kafka.formats.protobuf.scanning import Chunk, Slot
+from pyspark_upsert_kafka.formats.protobuf.wire import FIXED32, LENGTH, VARINT, wire_type
 
 _NONE = np.empty(0, np.int64)
 

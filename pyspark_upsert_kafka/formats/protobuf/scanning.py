@@ -18,13 +18,17 @@ from typing import Any
 import numpy as np
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
-from pyspark_upsert_kafka.formats.protobuf.kinds import FIXED32, FIXED64, VARINT
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
-from pyspark_upsert_kafka.formats.protobuf.walking import (
+from pyspark_upsert_kafka.formats.protobuf.wire import (
     FIRST_TAG,
+    FIXED32,
+    FIXED64,
     LAST_TAG,
+    MORE,
     TAG_BYTES,
-    values_in,
+    VARINT,
+    behind,
+    read_varint,
 )
 
 _DONE = np.int64(2**62)
@@ -114,7 +118,7 @@ class Scan:
         for row in rows.tolist():
             begin, end = int(self._at[row]), int(self._ends[row])
             data = self._buffer.data[begin:end].tobytes()
-            places = values_in(data, int(self._tags[row]), self._layout)
+            places = _values_in(data, int(self._tags[row]), self._layout)
             if places is None:
                 self._give_up(np.array([row]))
                 continue
@@ -173,3 +177,40 @@ class Scan:
     def _give_up(self, rows: np.ndarray) -> None:
         self.fallback[rows] = True
         self._tags[rows] = _DONE
+
+
+def _values_in(data: bytes, tag: int, layout: Layout) -> dict[int, list[int]] | None:
+    """By the tags of fields, where their values begin; None = it is a message for the row path.
+
+    Values of unknown fields are found too, by their wire types, for their lengths to be checked.
+
+    Args:
+        data: What stands behind a tag, to the end of the message.
+        tag: The tag.
+        layout: What the message may hold.
+    """
+    found: dict[int, list[int]] = {}
+    known, at, end = layout.by_tag, 0, len(data)
+    try:
+        while True:
+            place = known.get(tag)
+            if place is None and not layout.may_skip(tag):
+                return None
+            places = found.setdefault(tag & 7 if place is None else tag, [])
+            if places and place is not None and place not in layout.repeated:
+                return None
+            places.append(at)
+            at = behind(data, at, tag & 7)
+            if at >= end:
+                break
+            begin, tag = at, data[at]
+            at += 1
+            if tag >= MORE:
+                tag, at = read_varint(data, begin)
+            if not FIRST_TAG <= tag <= LAST_TAG or at - begin > TAG_BYTES:
+                return None
+    except IndexError:
+        return None
+    # Numbers that stand side by side and others of the same field: their order would be lost.
+    of_fields = [known[each] for each in found if each in known]
+    return None if at > end or len({*of_fields}) < len(of_fields) else found

@@ -1,15 +1,30 @@
-"""SecondsAndNanos and durations as seconds and nanoseconds, in the ranges that protobuf defines.
+"""Timestamps and durations: seconds and nanoseconds in the ranges that protobuf defines.
 
-Source: timestamp.proto and duration.proto. Spark has microseconds; finer is cut off, as its
-``from_protobuf`` does.
+How they are read, as a value and as a column, and how they are written. Source: timestamp.proto and duration.proto.
+Spark has microseconds; finer is cut off, as its ``from_protobuf`` does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, LongType, StructType
 
+from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, varints
+from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.protobuf.column_builders import Built, Read, Value
+from pyspark_upsert_kafka.formats.protobuf.columns import TIMESTAMP, Column, columns_of
+from pyspark_upsert_kafka.formats.protobuf.numbers import to_numpy
+from pyspark_upsert_kafka.formats.protobuf.wire import with_tag
+
+_SECONDS_AND_NANOS = StructType().add("seconds", LongType()).add("nanos", IntegerType())
+_SECONDS_TAG, _NANOS_TAG = b"\x08", b"\x10"
 _MICROS = 1_000_000
 _NANOS = 1_000_000_000
 
@@ -66,3 +81,58 @@ TIMESTAMPS = SecondsAndNanos(
 DURATIONS = SecondsAndNanos(
     -315_576_000_000, 315_576_000_000, signed=True, expected="at most 10,000 years"
 )
+
+
+def _meaning(column: Column) -> SecondsAndNanos:
+    return TIMESTAMPS if column.field.message_type.full_name == TIMESTAMP else DURATIONS
+
+
+def value_reader(column: Column) -> Callable[[Any], int]:
+    """Compiles the conversion from a message of the runtime to microseconds; it raises UnreadableError."""
+    timestamps = _meaning(column)
+
+    def read(message: Any) -> int:
+        seconds, nanos = message.seconds, message.nanos
+        micros = timestamps.micros_of(seconds, nanos)
+        if micros is not None:
+            return micros
+        raise UnreadableError(
+            f"field '{column.path}': {seconds} seconds and {nanos} nanoseconds are not valid; "
+            f"expected {timestamps.expected}"
+        )
+
+    return read
+
+
+def fields_of(column: Column) -> tuple[Column, ...]:
+    """The seconds and nanoseconds of the column's message, as columns of BIGINT and INT."""
+    return columns_of(
+        column.field.message_type, _SECONDS_AND_NANOS, f"{column.path}.", defaults=True
+    )
+
+
+def column_reader(column: Column, kind: pa.DataType, read: Read) -> Value:
+    """Compiles the conversion from messages to a column, given what reads the fields that `fields_of` has."""
+    timestamps = _meaning(column)
+
+    def value(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> Built:
+        (seconds, nanos), fallback = read(buffer, starts, starts + lengths)
+        micros, good = timestamps.micros(seconds.to_numpy(), nanos.to_numpy().astype(np.int64))
+        return pa.array(micros).view(kind), fallback | ~good
+
+    return value
+
+
+def message_parts(column: Column, array: pa.Array) -> ByteParts:
+    """Timestamps or durations as the fields of their message. Raises EncodeError."""
+    timestamps = _meaning(column)
+    seconds, nanos, good = timestamps.split(to_numpy(array.cast(pa.int64())))
+    if not good.all():
+        raise EncodeError(
+            column.path, f"{array[int(np.argmin(good))]}: expected {timestamps.expected}"
+        )
+    return [
+        part
+        for tag, numbers in ((_SECONDS_TAG, seconds), (_NANOS_TAG, nanos))
+        for part in with_tag(tag, varints(numbers), numbers != 0)
+    ]

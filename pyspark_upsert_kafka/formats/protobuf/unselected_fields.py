@@ -7,21 +7,18 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
-from pyspark_upsert_kafka.formats.protobuf.decoded_values import finder, numbers
-from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated
-from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
+from pyspark_upsert_kafka.formats.protobuf.column_builders import Read
+from pyspark_upsert_kafka.formats.protobuf.descriptors import is_repeated, is_required
+from pyspark_upsert_kafka.formats.protobuf.enums import finder
+from pyspark_upsert_kafka.formats.protobuf.numbers import meaning
 from pyspark_upsert_kafka.formats.protobuf.occurrences import every
-from pyspark_upsert_kafka.formats.protobuf.required import is_required
 from pyspark_upsert_kafka.formats.protobuf.scanning import Slot
+from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 
 Check = Callable[[MessageBuffer, Slot], np.ndarray]
 """What was found of a field to the messages that fall back to the row path for it."""
-
-Read = Callable[[MessageBuffer, np.ndarray, np.ndarray], "tuple[list[pa.Array], np.ndarray]"]
-"""Messages, by where each starts and ends, to their columns, and which of them fall back to the row path."""
 
 _NONE = np.empty(0, np.int64)
 # The runtime reads messages no deeper than 100.
@@ -63,7 +60,7 @@ def _known_numbers(enum: Any) -> Check:
 
     def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
         found = every(buffer, slot)
-        _, unknown = find(numbers(Kind.ENUM, found.values))
+        _, unknown = find(meaning(Kind.ENUM, found.values))
         rows: np.ndarray = found.rows[unknown]
         return rows
 

@@ -8,26 +8,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MOST, MessageBuffer
-from pyspark_upsert_kafka.formats.protobuf.column_builders import Build, Value, array, entries, one
-from pyspark_upsert_kafka.formats.protobuf.columns import Column, columns_of
-from pyspark_upsert_kafka.formats.protobuf.decoded_values import (
+from pyspark_upsert_kafka.formats.protobuf import enums, numbers, timestamps
+from pyspark_upsert_kafka.formats.protobuf.column_builders import (
+    Build,
     Built,
+    Read,
+    Value,
     all_good,
-    number_builder,
+    array,
+    entries,
+    one,
     struct,
 )
-from pyspark_upsert_kafka.formats.protobuf.kinds import Kind
+from pyspark_upsert_kafka.formats.protobuf.columns import Column
+from pyspark_upsert_kafka.formats.protobuf.descriptors import required_names
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
-from pyspark_upsert_kafka.formats.protobuf.required import required_names
 from pyspark_upsert_kafka.formats.protobuf.scanning import Scan
-from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
-from pyspark_upsert_kafka.formats.protobuf.types import TIMESTAMP
-from pyspark_upsert_kafka.formats.protobuf.unselected_fields import Check, Read, checker
-
-_SECONDS_AND_NANOS = StructType().add("seconds", LongType()).add("nanos", IntegerType())
+from pyspark_upsert_kafka.formats.protobuf.unselected_fields import Check, checker
+from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 
 
 def compile_vectorised_path(
@@ -111,28 +112,17 @@ def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
             kind, *read(buffer, starts, starts + lengths)
         )
     if column.field.type == Kind.MESSAGE:
-        return _timestamp(column, kind, above)
+        fields, kinds = timestamps.fields_of(column), (pa.int64(), pa.int32())
+        read = _message(column.field.message_type, fields, kinds, above)
+        return timestamps.column_reader(column, kind, read)
     if column.field.type == Kind.STRING:
         return lambda buffer, starts, lengths: buffer.texts(starts, starts + lengths)
     if column.field.type == Kind.BYTES:
         return lambda buffer, starts, lengths: all_good(buffer.slices(starts, starts + lengths))
-    build = number_builder(column)
+    leaf = enums if column.field.type == Kind.ENUM else numbers
+    build = leaf.column_reader(column)
     return lambda _, raw, __: build(raw)
 
 
 def _struct(kind: pa.DataType, children: list[pa.Array], fallback: np.ndarray) -> Built:
     return struct(kind, children, np.ones(len(fallback), np.bool_)), fallback
-
-
-def _timestamp(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
-    descriptor = column.field.message_type
-    timestamps = TIMESTAMPS if descriptor.full_name == TIMESTAMP else DURATIONS
-    parts = columns_of(descriptor, _SECONDS_AND_NANOS, f"{column.path}.", defaults=True)
-    read = _message(descriptor, parts, (pa.int64(), pa.int32()), above)
-
-    def value(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> Built:
-        (seconds, nanos), fallback = read(buffer, starts, starts + lengths)
-        micros, good = timestamps.micros(seconds.to_numpy(), nanos.to_numpy().astype(np.int64))
-        return pa.array(micros).view(kind), fallback | ~good
-
-    return value

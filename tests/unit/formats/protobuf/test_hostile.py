@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
-from pyspark_upsert_kafka.formats.protobuf import codecs, scanning
+from pyspark_upsert_kafka.formats import protobuf
+from pyspark_upsert_kafka.formats.protobuf import scanning
 from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
 from tests.unit.children import run
 from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
@@ -218,7 +219,7 @@ def test_few_messages_with_many_items_are_read_by_columns(messages, monkeypatch)
     def row_reader(*_: object) -> None:
         return None  # it cannot be called
 
-    monkeypatch.setattr(codecs, "row_reader", row_reader)
+    monkeypatch.setattr(protobuf, "row_reader", row_reader)
     wide = columns(**{f"c{at}": LongType() for at in range(100)})
     fields = "".join(f"int64 {name} = {at + 1};" for at, name in enumerate(wide.names))
     proto = Proto(
