@@ -17,15 +17,8 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.csv.column_text import (
-    Quote,
-    ToText,
-    is_bare,
-    is_quoted,
-    quoter,
-    to_text,
-)
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv.leaf_writers import ToText, is_bare, is_quoted, leaf_writer
 from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
     as_binary,
@@ -37,7 +30,12 @@ from pyspark_upsert_kafka.formats.text_columns import (
 Writer = Callable[[pa.Array], TextParts]
 """A column to its fields; raises ValueError."""
 
+Quote = Callable[[pl.Series], TextParts]
+"""Texts to fields; null stays null. Raises ValueError for what cannot be written without quotes."""
+
 _BLANK = r"^[\x00-\x20]*$"
+_LONG = 24
+_TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
 
 
 class CsvEncoder:
@@ -49,7 +47,7 @@ class CsvEncoder:
     """
 
     def __init__(self, columns: StructType, dialect: Dialect) -> None:
-        quote = quoter(dialect)
+        quote = _quoter(dialect)
         self._names, self._dialect = columns.names, dialect
         self._writers = [
             naming_column(field.name, _field(field.dataType, dialect, quote))
@@ -117,12 +115,12 @@ def _column_text(kind: DataType, dialect: Dialect) -> ToText:
     if isinstance(kind, StructType):
         fields = [_element(field.dataType, dialect) for field in kind.fields]
         return partial(_struct, fields, dialect)
-    return to_text(kind, dialect)
+    return leaf_writer(kind, dialect)
 
 
 def _element(kind: DataType, dialect: Dialect) -> ToText:
     """The writer of an element of an array or a field of a struct."""
-    element_text, null = to_text(kind, dialect), dialect.null_literal or ""
+    element_text, null = leaf_writer(kind, dialect), dialect.null_literal or ""
 
     def write(array: pa.Array) -> pl.Series:
         texts = element_text(array).fill_null(null)
@@ -162,3 +160,58 @@ def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
     if not array.null_count:
         return texts
     return pl.select(pl.when(pl.Series(array.is_valid())).then(texts)).to_series()
+
+
+def _quoter(dialect: Dialect) -> Quote:
+    """Compiles the function from texts to fields."""
+    special = "".join(map(_class_of, dialect.special))
+    if dialect.quote is None:
+        return _refusing(f"[{special}]")
+    highest = _class_of(max(dialect.delimiter, dialect.quote))
+    backslash = _class_of("\\") if dialect.escape is None else ""
+    return _quoting(rf"[\x00-{highest}{special}{backslash}]", dialect.quote, dialect.escape)
+
+
+def _class_of(character: str) -> str:
+    """A character as it stands in a class of a regular expression."""
+    return rf"\x{{{ord(character):x}}}"
+
+
+def _refusing(special: str) -> Quote:
+    def fields(texts: pl.Series) -> TextParts:
+        if texts.str.contains(special).any():
+            raise ValueError(
+                "it holds a character that needs quotes, and 'disable-quote-character' is set"
+            )
+        return [texts]
+
+    return fields
+
+
+def _quoting(special: str, quote: str, escape: str | None) -> Quote:
+    doubled = [quote] if escape in (None, quote) else [quote, str(escape)]
+
+    def fields(texts: pl.Series) -> TextParts:
+        needed = _needed(texts, special)
+        if not needed.any():
+            return [texts]
+        inner = texts
+        for character in doubled:
+            inner = inner.str.replace_all(character, character * 2, literal=True)
+        if needed.all():
+            return [quote, inner, quote]
+        enclosed = pl.concat_str(pl.lit(quote), inner, pl.lit(quote))
+        return [pl.select(pl.when(needed).then(enclosed).otherwise(texts)).to_series()]
+
+    return fields
+
+
+def _needed(texts: pl.Series, special: str) -> pl.Series:
+    found = texts.str.contains(special)
+    units = texts.str.len_bytes()
+    if not (units > _LONG).any():
+        return found
+    characters = texts.str.len_chars()
+    if not (units == characters).all():
+        characters = characters + texts.str.count_matches(_TWO_UNITS)
+    return found | (characters > _LONG)

@@ -6,40 +6,16 @@ The schema is compiled into a list of functions once. The rules are those of Fli
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.base64_text import binary
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv.leaf_readers import leaf
 from pyspark_upsert_kafka.formats.csv.record import Split, splitter
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
-from pyspark_upsert_kafka.formats.number_text import (
-    BLANK,
-    boolean,
-    decimal,
-    double,
-    integer_text,
-    single,
-)
-from pyspark_upsert_kafka.formats.simple_types import BITS
-from pyspark_upsert_kafka.formats.timestamp_text import OtherStandardError, TimestampText, days
+from pyspark_upsert_kafka.formats.number_text import BLANK
 
 FieldReader = Callable[["str | None"], Any]
 """The text of a field, or None when there is no field, to its value; raises UnreadableError."""
@@ -98,7 +74,9 @@ def _null_text(kind: DataType, dialect: Dialect) -> str | None:
     """
     if dialect.null_literal is not None:
         return dialect.null_literal
-    return None if has_empty_text(kind) or isinstance(kind, ArrayType) else ""
+    if isinstance(kind, ArrayType):
+        return None
+    return "" if isinstance(kind, StructType) or not leaf(kind, dialect).has_empty_text else None
 
 
 def _reader(kind: DataType, dialect: Dialect, path: str) -> Callable[[str], Any]:
@@ -106,7 +84,7 @@ def _reader(kind: DataType, dialect: Dialect, path: str) -> Callable[[str], Any]
         return _array(kind, dialect, path)
     if isinstance(kind, StructType):
         return _struct(kind, dialect, path)
-    return value_reader(kind)
+    return leaf(kind, dialect).value
 
 
 def _array(kind: ArrayType, dialect: Dialect, path: str) -> Callable[[str], list[Any]]:
@@ -143,55 +121,3 @@ def _struct(kind: StructType, dialect: Dialect, path: str) -> Callable[[str], An
 def _mismatch(expected: int, actual: int) -> str:
     """The wording is Flink's."""
     return f"Row length mismatch. {expected} fields expected but was {actual}."
-
-
-Reader = Callable[[str], Any]
-"""A text to a value; raises ValueError."""
-
-# java.sql.Date.valueOf lets a month and a day have one digit.
-_SHORT_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
-
-
-def value_reader(kind: DataType) -> Reader:
-    """The reader of a simple type."""
-    if isinstance(kind, DecimalType):
-        return lambda text: decimal(text.strip(BLANK), kind.precision, kind.scale)
-    if type(kind) in BITS:
-        bits = BITS[type(kind)]
-        return lambda text: integer_text(text.strip(BLANK), bits)
-    return _READERS[type(kind)]
-
-
-def has_empty_text(kind: DataType) -> bool:
-    """Whether the empty text is a value of the type, and so no NULL unless the literal says so."""
-    return isinstance(kind, StringType | BinaryType)
-
-
-def _date(text: str) -> int:
-    match = _SHORT_DATE.fullmatch(text)
-    return days("{}-{:0>2}-{:0>2}".format(*match.groups()) if match else text)
-
-
-def _timestamp(zoned: bool) -> Reader:
-    """Flink's spelling, or the ISO-8601 that Spark's ``to_csv`` writes."""
-    sql, iso = TimestampText("SQL", zoned), TimestampText("ISO-8601", zoned)
-
-    def read(text: str) -> int:
-        try:
-            return sql.micros(text.strip(BLANK))
-        except OtherStandardError:
-            return iso.micros(text.strip(BLANK))
-
-    return read
-
-
-_READERS: dict[type[DataType], Reader] = {
-    BinaryType: binary,
-    BooleanType: boolean,
-    DateType: _date,
-    DoubleType: lambda text: double(text.strip(BLANK)),
-    FloatType: lambda text: single(text.strip(BLANK)),
-    StringType: str,
-    TimestampNTZType: _timestamp(zoned=False),
-    TimestampType: _timestamp(zoned=True),
-}

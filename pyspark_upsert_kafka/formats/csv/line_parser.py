@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from pyspark_upsert_kafka.formats.conversion import one_chunk
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv.leaf_readers import FALSE, TRUE, check_no_hexadecimals
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30
@@ -31,9 +31,6 @@ _LARGEST_TEXT = 1 << 30
 _MOST_QUOTES = 1 << 22
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_BREAK = ord("\n")
-
-TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
-"""The spellings of booleans that are read as a batch."""
 
 Parser = Callable[[Sequence[bytes]], "list[pa.Array]"]
 """Messages to their columns; raises ValueError when it is not sure to be right about all of them."""
@@ -129,9 +126,3 @@ def _check_quotes(text: bytes, quote: str, delimiter: str) -> None:
 
 def _has_hexadecimals(text: bytes) -> bool:
     return (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
-
-
-def check_no_hexadecimals(texts: pa.Array | pa.ChunkedArray) -> None:
-    """Raises ValueError for what Arrow takes for a number and nobody else does: 0x10 for 16."""
-    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
-        raise ValueError("a hexadecimal number")
