@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
+from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 from pyspark_upsert_kafka.worker_garbage import freeze_modules
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024
@@ -89,7 +89,7 @@ def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     # Arrow's cast refuses even its own type where a struct that is NULL has a NOT NULL field.
     if column.type == field.type:
         return column
-    chunks = [conform(chunk, field.type) for chunk in column.chunks]
+    chunks = [with_type(chunk, field.type) for chunk in column.chunks]
     for chunk in chunks:
         for path in rows_lacking(chunk, field.with_nullable(True)).values():
             raise CheckpointError(

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.table.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
-from pyspark_upsert_kafka.formats.conform import conform
+from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.metadata import WrittenMetadata
 from pyspark_upsert_kafka.sink.sides import written_side
@@ -87,7 +87,7 @@ class RowEncoder:
         if rows.schema.equals(self._schema):
             return rows
         columns = zip(rows.columns, self._schema.types, strict=True)
-        conformed = [conform(column, kind) for column, kind in columns]
+        conformed = [with_type(column, kind) for column, kind in columns]
         return pa.RecordBatch.from_arrays(conformed, schema=self._schema)
 
     def _in_local_time(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.formats.conform import as_lists
+from pyspark_upsert_kafka.formats.exact_types import as_lists
 
 
 def difference(some: pa.RecordBatch, others: pa.RecordBatch) -> int | None:

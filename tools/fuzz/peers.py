@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.conform import conform
+from pyspark_upsert_kafka.formats.exact_types import with_type
 from tools.fuzz.case import UNKNOWN
 
 
@@ -32,7 +32,7 @@ def agrees(ours: Any, peer: Any) -> bool:
 
 def as_numbers(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Times as numbers, days or microseconds: Python's own end with the year 9999."""
-    columns = [conform(column, _numbers(column.type)) for column in rows.columns]
+    columns = [with_type(column, _numbers(column.type)) for column in rows.columns]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 

@@ -13,17 +13,18 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.column_path import Column, read_columns
-from pyspark_upsert_kafka.formats.conversion import (
-    Conversion,
-    Convert,
-    converted,
-)
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.leaf_readers import leaf
 from pyspark_upsert_kafka.formats.csv.line_parser import line_parser
 from pyspark_upsert_kafka.formats.csv.row_path import field_reader
 from pyspark_upsert_kafka.formats.decoding import PartialPath, VectorisedPath
+from pyspark_upsert_kafka.formats.parsed_columns import (
+    Column,
+    Conversion,
+    Convert,
+    converted,
+    read_columns,
+)
 
 
 def _conversion(column: StructField, target: pa.Field, dialect: Dialect) -> Conversion:

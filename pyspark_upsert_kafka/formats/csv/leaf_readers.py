@@ -26,7 +26,6 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.base64_text import binaries, binary
-from pyspark_upsert_kafka.formats.conversion import Conversion, Convert, finite, unchanged
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.number_text import (
     BLANK,
@@ -36,6 +35,7 @@ from pyspark_upsert_kafka.formats.number_text import (
     integer_text,
     single,
 )
+from pyspark_upsert_kafka.formats.parsed_columns import Conversion, Convert, finite, unchanged
 from pyspark_upsert_kafka.formats.simple_types import BITS
 from pyspark_upsert_kafka.formats.timestamp_text import (
     OtherStandardError,

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from pyspark_upsert_kafka.formats.conversion import one_chunk
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.leaf_readers import FALSE, TRUE, check_no_hexadecimals
+from pyspark_upsert_kafka.formats.parsed_columns import one_chunk
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30

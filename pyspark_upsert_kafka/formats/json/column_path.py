@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DoubleType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.column_path import Column, read_columns
 from pyspark_upsert_kafka.formats.decoding import PartialPath
 from pyspark_upsert_kafka.formats.json.orjson_columns import (
     BuildColumn,
@@ -22,6 +21,7 @@ from pyspark_upsert_kafka.formats.json.pyarrow_columns import Parser, pyarrow_co
 from pyspark_upsert_kafka.formats.json.row_path import field_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.vectorised_path import fastest_strategy
+from pyspark_upsert_kafka.formats.parsed_columns import Column, read_columns
 
 
 def compile_column_path(columns: StructType, target: pa.Schema, settings: Settings) -> PartialPath:

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.formats.conform import as_lists
+from pyspark_upsert_kafka.formats.exact_types import as_lists
 from pyspark_upsert_kafka.formats.json.leaf_writers import Writer, leaf_writer, map_keys, string
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.text_columns import (

@@ -29,7 +29,6 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.base64_text import binaries, binary
-from pyspark_upsert_kafka.formats.conversion import Conversion, finite
 from pyspark_upsert_kafka.formats.json.document import Number, compact
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.variants import variant
@@ -42,6 +41,7 @@ from pyspark_upsert_kafka.formats.number_text import (
     integer_text,
     single,
 )
+from pyspark_upsert_kafka.formats.parsed_columns import Conversion, finite
 from pyspark_upsert_kafka.formats.simple_types import BITS
 from pyspark_upsert_kafka.formats.timestamp_text import (
     OtherStandardError,

@@ -16,10 +16,10 @@ import orjson
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from pyspark_upsert_kafka.formats.conversion import conformed
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, Number, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import Leaf, leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.parsed_columns import with_types
 
 _MINUS_ZERO = re.compile(rb"[:,\[][ \t\r\n]*-0(?![.0-9eE])")
 
@@ -34,7 +34,7 @@ def orjson_columns(
     def read(messages: Sequence[bytes]) -> list[pa.Array]:
         fields = _fields_of(messages, names)
         built = [build(values) for build, values in zip(builders, fields, strict=True) if build]
-        return conformed(built, target)
+        return with_types(built, target)
 
     return read
 

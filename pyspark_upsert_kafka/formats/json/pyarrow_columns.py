@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.json
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from pyspark_upsert_kafka.formats.conversion import Conversion, converted, one_chunk
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.parsed_columns import Conversion, converted, one_chunk
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30

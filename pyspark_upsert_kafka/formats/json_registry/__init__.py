@@ -14,8 +14,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats import json as json_format
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS
-from pyspark_upsert_kafka.formats.json_registry.columns import columns_of
-from pyspark_upsert_kafka.formats.json_registry.derive import derived_schema
+from pyspark_upsert_kafka.formats.json_registry.json_schema import columns_of, derived_schema
 from pyspark_upsert_kafka.formats.prefixes import PrefixedDecoder, PrefixedEncoder
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,

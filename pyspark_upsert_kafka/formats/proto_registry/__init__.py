@@ -20,8 +20,8 @@ from pyspark_upsert_kafka.formats.proto_registry import message_indexes
 from pyspark_upsert_kafka.formats.proto_registry.added_fields import with_columns
 from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
 from pyspark_upsert_kafka.formats.proto_registry.compiler import check_compiler, compiled
-from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema, text_of
-from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema
+from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema, text_of
 from pyspark_upsert_kafka.formats.protobuf import message_decoder, message_encoder
 from pyspark_upsert_kafka.formats.protobuf.descriptors import check_runtime, full_name
 from pyspark_upsert_kafka.formats.protobuf.settings import VALUE_OPTIONS

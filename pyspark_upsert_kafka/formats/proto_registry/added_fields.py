@@ -11,9 +11,15 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.proto_registry.derive import imported_files
-from pyspark_upsert_kafka.formats.proto_registry.fields import REPEATED, add_field, make_optional
-from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.proto_registry.derive import (
+    add_field,
+    make_optional,
+)
+from pyspark_upsert_kafka.formats.proto_registry.proto_schema import (
+    REPEATED,
+    ProtoSchema,
+    imported_files,
+)
 from pyspark_upsert_kafka.formats.protobuf.columns import ADDED
 
 _HIGHEST = 2**29 - 1

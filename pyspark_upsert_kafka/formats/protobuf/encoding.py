@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, grouped, joined
-from pyspark_upsert_kafka.formats.conform import as_lists
+from pyspark_upsert_kafka.formats.exact_types import as_lists
 from pyspark_upsert_kafka.formats.protobuf import enums, numbers, timestamps
 from pyspark_upsert_kafka.formats.protobuf.column_builders import key_order
 from pyspark_upsert_kafka.formats.protobuf.columns import Column

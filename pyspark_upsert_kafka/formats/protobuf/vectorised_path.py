@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,22 @@ from pyspark_upsert_kafka.formats.protobuf.column_builders import (
     struct,
 )
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.descriptors import required_names
+from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    is_repeated,
+    is_required,
+    required_names,
+)
 from pyspark_upsert_kafka.formats.protobuf.layout import Layout
-from pyspark_upsert_kafka.formats.protobuf.scanning import Scan
-from pyspark_upsert_kafka.formats.protobuf.unselected_fields import Check, checker
+from pyspark_upsert_kafka.formats.protobuf.occurrences import every
+from pyspark_upsert_kafka.formats.protobuf.scanning import Scan, Slot
 from pyspark_upsert_kafka.formats.protobuf.wire import Kind
+
+Check = Callable[[MessageBuffer, Slot], np.ndarray]
+"""What was found of a field to the messages that fall back to the row path for it."""
+
+_NONE = np.empty(0, np.int64)
+# The runtime reads messages no deeper than 100.
+_DEEPEST = 90
 
 
 def compile_vectorised_path(
@@ -83,7 +95,7 @@ def _message(
         for column, kind in zip(columns, kinds, strict=True)
     }
     checks = {
-        field.name: checker(field, within, lambda part, above: _message(part, (), (), above))
+        field.name: _check(field, within)
         for field in descriptor.fields
         if field.name not in builders
     }
@@ -126,3 +138,43 @@ def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
 
 def _struct(kind: pa.DataType, children: list[pa.Array], fallback: np.ndarray) -> Built:
     return struct(kind, children, np.ones(len(fallback), np.bool_)), fallback
+
+
+def _check(field: Any, above: tuple[Any, ...]) -> Check:
+    """Compiles the check of a field that is no column: the runtime reads it too, and a message with a bad one is bad."""
+    if field.type == Kind.STRING:
+        return _strings
+    if field.type == Kind.ENUM and field.enum_type.is_closed and is_required(field):
+        return _known_numbers(field.enum_type)
+    if field.type != Kind.MESSAGE:
+        return lambda buffer, slot: every(buffer, slot).fallback if is_repeated(field) else _NONE
+    part = field.message_type
+    if part in above or len(above) > _DEEPEST:
+        return lambda _, slot: np.flatnonzero(slot.present)
+    compiled = cache(lambda: _message(part, (), (), above))
+
+    def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
+        found = every(buffer, slot)
+        _, fallback = compiled()(buffer, found.values, found.values + found.lengths)
+        return found.rows[fallback]
+
+    return check
+
+
+def _known_numbers(enum: Any) -> Check:
+    """A number that the enum does not have is an unknown field to the runtime, and so the field is missing."""
+    find = enums.finder(enum)
+
+    def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
+        found = every(buffer, slot)
+        _, unknown = find(numbers.meaning(Kind.ENUM, found.values))
+        rows: np.ndarray = found.rows[unknown]
+        return rows
+
+    return check
+
+
+def _strings(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
+    found = every(buffer, slot)
+    _, bad = buffer.texts(found.values, found.values + found.lengths)
+    return found.rows[bad]

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.packing import NO_KEYS, by_bucket, packed, unpacked
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.formats.conform import conform
+from pyspark_upsert_kafka.formats.exact_types import with_type
 
 METADATA = [
     ("_change_type", pa.string()),
@@ -140,7 +140,7 @@ def test_null_structs_of_not_null_fields(values: pa.Array, zone: str) -> None:
     last, whole = now.apply(None, [upserts(values)])
     assert kinds(whole) == ["insert"] * 2
 
-    last, whole = now.apply(last, [upserts(conform(values, _in_zone(values.type, zone)))])
+    last, whole = now.apply(last, [upserts(with_type(values, _in_zone(values.type, zone)))])
 
     assert kinds(whole) == []
     assert unpacked(last)["part"].to_pylist() == values.to_pylist()

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from pyspark_upsert_kafka.formats.conform import as_lists, conform
+from pyspark_upsert_kafka.formats.exact_types import as_lists, with_type
 from tests.unit.formats.listed import Listed
 from tests.unit.formats.protobuf.codecs import Proto, columns, required
 from tests.unit.spark_arrow import spark_array
@@ -137,11 +137,11 @@ def test_another_type_has_the_same_values(values, data):
     other = _renamed(_NESTED.type)
     start = data.draw(st.integers(0, len(values)))
     array = spark_array(values, _NESTED.type).slice(start)
-    changed = conform(array, other)
+    changed = with_type(array, other)
     changed.validate(full=True)
     assert changed.type.equals(other, check_metadata=True)
     assert changed.to_pylist() == values[start:]
-    assert conform(changed, _NESTED.type).equals(array)
+    assert with_type(changed, _NESTED.type).equals(array)
 
 
 def _renamed(kind: pa.DataType) -> pa.DataType:

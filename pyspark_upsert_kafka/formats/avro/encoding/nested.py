@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.formats.binary.byte_parts import (
     grouped,
     joined,
 )
-from pyspark_upsert_kafka.formats.conform import as_lists
+from pyspark_upsert_kafka.formats.exact_types import as_lists
 
 
 def blaming(path: str, write: Writer, array: pa.Array) -> ByteParts:

@@ -33,7 +33,8 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.proto_registry import FORMAT
 from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
 from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
-from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema, text_of
+from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema
+from pyspark_upsert_kafka.formats.proto_registry.proto_schema import text_of
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema
 from tests.unit.formats.protobuf.codecs import columns, required
 from tests.unit.formats.registry_codecs import Codecs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.formats.conform import conform, rows_lacking
+from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 
 INT = pa.int64()
 
@@ -33,7 +33,7 @@ MAP = pa.map_(pa.string(), needed("value", INT))
 )
 def test_array_gets_exactly_the_wanted_type(given, wanted):
     """Nested names and nullability are as wanted, and the values stay."""
-    array = conform(given, wanted)
+    array = with_type(given, wanted)
     assert str(array.type) == str(wanted)
     assert array.type.equals(wanted)
     assert array.to_pylist() == given.to_pylist()

@@ -14,19 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def with_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The array in exactly the wanted type: names and nullability of nested fields too.
 
     Raises:
         ArrowInvalid: A value has no room in the type of its leaf.
     """
     if pa.types.is_struct(wanted):
-        children = [conform(array.field(at), field.type) for at, field in enumerate(wanted)]
+        children = [with_type(array.field(at), field.type) for at, field in enumerate(wanted)]
         return pa.Array.from_buffers(wanted, len(array), [_validity(array)], children=children)
     if pa.types.is_list(wanted):
-        return _around(array, wanted, conform(array.values, wanted.value_type))
+        return _around(array, wanted, with_type(array.values, wanted.value_type))
     if pa.types.is_map(wanted):
-        return _around(array, wanted, conform(array.values, wanted.field(0).type))
+        return _around(array, wanted, with_type(array.values, wanted.field(0).type))
     return array if array.type == wanted else array.cast(wanted)
 
 
