@@ -19,11 +19,10 @@ def batch_of(columns: Sequence[Any], schema: pa.Schema, count: int) -> pa.Record
 
 
 def merge_by_position(parts: Sequence[tuple[np.ndarray, Decoded]]) -> Decoded:
-    """What some messages gave, part by part, as if they had been decoded together.
+    """Puts the results of parts of a batch together, as if all messages had been decoded at once.
 
     Args:
-        parts: The positions of a part's messages among all of them, in order, and what they gave; at
-            least one part.
+        parts: The positions of a part's messages in the batch, in order, and their result; at least one part.
     """
     errors = {int(at[i]): why for at, part in parts for i, why in part.errors.items()}
     skipped = frozenset(int(at[i]) for at, part in parts for i in part.skipped)

@@ -29,8 +29,8 @@ What other modules of this folder have for a format that wants more:
 
 - ``decoding``: `RowField` for NULL, NOT NULL and errors that name the field; decoders that try a vectorised path, and
   read by the row path what it leaves.
-- ``decoded_size``: a bound for formats of which a few bytes may become very many rows' worth.
-- ``simple_types``, ``number_text``, ``float_text``, ``timestamp_text``, ``base64_text``, ``text_columns``: values as text.
+- ``decoded_size``: a limit on memory, for formats of which a few bytes may be decoded to very much.
+- ``leaf_types``, ``number_text``, ``float_text``, ``timestamp_text``, ``base64_text``, ``text_columns``: values as text.
 - ``binary/``: the bytes of many messages, read and written together.
 - ``registry_format``: the seam of formats whose messages name their schema; it takes the place of this one's `Format`.
 """
@@ -58,8 +58,8 @@ class CodecSpec:
         side: ``key`` or ``value``.
         options: The value of each of the format's own options, given or default, by its unprefixed name.
         topics: Topics of the table, for what depends on them (registry subjects).
-        required: Columns that no writer leaves NULL, under their names in the message: those of the
-            primary key, never null whatever the schema says.
+        required: The columns of the primary key, under their names in the message: they are never NULL,
+            even where the schema calls them nullable.
     """
 
     schema: StructType
@@ -97,7 +97,7 @@ class Decoder(Protocol):
     """Turns messages of one side into rows."""
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
-        """The rows of some messages, none of which is null; no message makes this raise.
+        """The rows of some messages, none of which is null. No message makes this raise: a bad one is an error in the result.
 
         Raises:
             TooManyMessagesError: The rows are much larger than their messages, as with arrays of wide structs that
@@ -117,10 +117,10 @@ class Encoder(Protocol):
 
 
 SchemaColumns = Callable[[CodecSpec, str | None], "StructType | None"]
-"""From a side whose columns are not known yet to those that its schema gives; None = no schema is given.
+"""The columns that a format's own schema gives a side whose columns are not known yet; None = no schema is given.
 
-A schema that is not one of named fields can give a single column, whose name is the second argument; where
-that is None, such a schema raises SchemaError.
+A schema without named fields can give a single column, whose name is the second argument; where that is None,
+such a schema raises SchemaError.
 """
 
 
@@ -135,10 +135,10 @@ class Format:
         encoder: Compiles an encoder; raises SchemaError or OptionError for what it cannot write.
         columns: The columns that the format's own schema gives, for a table whose user gives none; None =
             the format has no schema.
-        check_decoder: Raises what compiling the decoder would raise, at less cost; None = only that tells.
+        check_decoder: Raises what compiling the decoder would raise, at less cost; None = the decoder is compiled for it.
         check_encoder: The same for the encoder.
-        fields: The names of the fields of a message, for a format in which a message may lack every column and is
-            read all the same; None = messages of the format name no fields.
+        fields: The names of the fields of a message, for the warning about messages that have none of the columns
+            but can be read; None = messages of the format do not name their fields.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """How many bytes messages are decoded to: a few bytes of a message must not fill the memory.
 
-Counted are *slots*: what each value takes in a column, be it NULL or empty. The characters of texts and binaries
-are not, since a message has them too. A batch whose slots take more than MAX_HELD_BYTES is decoded in parts; a
-message whose own take more than MAX_ROW_BYTES cannot be decoded.
+Only *slots* are counted: the bytes that a value takes in a column even if it is NULL or empty. The characters of
+texts and binaries are not counted, since the message has as many. A batch whose slots take more than MAX_HELD_BYTES
+is decoded in parts; a message whose slots take more than MAX_ROW_BYTES cannot be decoded.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def item_bytes(kind: pa.DataType) -> float:
 
 
 class Budget:
-    """What some messages may be decoded to together.
+    """How much memory some messages may take together, decoded.
 
     Args:
-        messages: How many they are.
-        begun: How many of them are being decoded; who decodes one after the other counts them.
+        messages: How many there are.
+        begun: How many of them are being decoded; what decodes one after the other counts them here.
     """
 
     __slots__ = ("_messages", "_taken", "begun")
@@ -78,12 +78,12 @@ def check_row(size: float) -> None:
 
 @dataclass(frozen=True)
 class Measure:
-    """How much messages are decoded to beside the slots of their rows.
+    """How much memory messages take, decoded, besides the slots of their rows.
 
     Args:
         items: What the items of arrays and maps take at most; cheap, since every batch is measured. None = nothing.
-        items_of_one: What those of one message take; asked where ``items`` says too much. None = that is exact.
-        constants: Bytes that each row gets and its message does not hold.
+        items_of_one: What those of one message take; asked where ``items`` gives too much. None = ``items`` is exact.
+        constants: Bytes that each row gets although its message does not hold them, as those of defaults.
     """
 
     items: Callable[[Sequence[bytes]], float] | None = None

@@ -67,7 +67,7 @@ class RowField:
     lenient: bool = False
 
     def null(self, absent: str = "null or missing") -> None:
-        """What it is without a value: NULL, or an UnreadableError under NOT NULL."""
+        """NULL, for a field without a value. Raises UnreadableError when the field is NOT NULL."""
         if not self.nullable:
             raise UnreadableError(f"field '{self.path}' is NOT NULL, but is {absent}")
 
@@ -79,7 +79,7 @@ class RowField:
         Args:
             read: Reads a value; None = it is NULL after all, ValueError = it is bad.
             shown: A value as it stands in an error.
-            null: What stands for NULL besides None.
+            null: A value that means NULL, as None does.
         """
 
         def field(value: Any) -> Any:
@@ -195,7 +195,7 @@ class SplittingDecoder:
             yield from self._parts(messages[at : at + size], start + at)
 
     def _by_columns(self, messages: Sequence[bytes]) -> Decoded | None:
-        """A small part, or a large one that is refused at both ends, and so probably all along."""
+        """The column path, for a small part, or a large one whose first and last messages are refused, and so probably all."""
         count = len(messages)
         if self.column_path is None or count < _MIN_VECTORISED:
             return None

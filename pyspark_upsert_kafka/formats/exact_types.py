@@ -1,4 +1,4 @@
-"""Arrays in exactly the Arrow type that Spark demands, and the rows that cannot be.
+"""Arrays in exactly the Arrow type that Spark demands, and the rows that lack a value which that type demands.
 
 Spark compares every batch with the table's schema, the nullability of nested fields included. A
 parser gives nullable everything; the type is then laid over the array, which is only allowed when

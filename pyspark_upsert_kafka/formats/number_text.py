@@ -32,7 +32,7 @@ _NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
 
 
 def integer(text: str, bits: int) -> int:
-    """The integer that a number says, such as ``12``, ``12.0`` or ``1.2e1``; never a rounded one."""
+    """The integer that a number such as ``12``, ``12.0`` or ``1.2e1`` is; nothing is rounded."""
     limit = 1 << (bits - 1)
     value = _whole(text)
     if value is None or not -limit <= value < limit:

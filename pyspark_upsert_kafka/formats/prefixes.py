@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 _BYTES = pa.large_binary()
 _KEPT = 1_000
-"""For so many prefixes a decoder is kept: a topic has few, but messages that are not its own may have any."""
+"""For how many prefixes a decoder is kept: a topic has few, but messages that do not belong there may begin with anything."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class DecoderByPrefix:
     """Decodes messages of several kinds, each told by what it begins with.
 
     Args:
-        prefix_of: The prefix of a message, of a few bytes; none is the beginning of another one, but for that of a
-            message that is too short to have one, which is the whole message.
-        compile_decoder: Compiles the decoder of all messages with a prefix, which stands before each; a
-            SchemaError is the fault of each of them.
+        prefix_of: The prefix of a message, a few bytes. No prefix is the beginning of another one; a message that is
+            too short to have a prefix is its own.
+        compile_decoder: Compiles the decoder of all messages with a prefix; it is given them with their prefix. Where
+            it raises a SchemaError, each of these messages is bad.
         target: The columns.
     """
 

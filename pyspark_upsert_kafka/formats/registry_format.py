@@ -75,7 +75,7 @@ class RegistryFormat:
     Args:
         name: As in ``key.format`` and ``value.format``.
         schema_type: What a registry calls the kind of its schemas.
-        schema_name: What people call one of them, with its article.
+        schema_name: What one of them is called in errors, with its article: ``a JSON Schema``.
         decoder: From a side, the schema that the user gives (None = none), and the length of the prefix.
         encoder: From a side, and the schema that the user gives (None = none).
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.

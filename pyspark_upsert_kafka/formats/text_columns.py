@@ -1,4 +1,4 @@
-"""Columns of text that are put together late."""
+"""Columns of text, kept in parts until a whole row is joined; encoders of text formats use them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.errors import EncodeError
 
 TextParts: TypeAlias = "list[str | pl.Series]"
-"""A column of texts, as what stands side by side in each: constants and columns.
+"""A column of texts in parts: constants and columns, which stand side by side in each text.
 
-Joining is what costs, so it waits: a row is joined once, its names, quotes and values together.
+Joining costs the most, so it is done once, for the names, quotes and values of a whole row together.
 """
 
 
@@ -49,7 +49,7 @@ def per_list(lists: pa.Array, texts: pl.Series) -> pl.Series:
 
 
 def quoted(texts: pl.Series, suffix: str = "") -> TextParts:
-    """Texts as JSON strings, when nothing in them needs an escape."""
+    """Texts in double quotes; none of them holds a character that needs an escape."""
     return ['"', texts, f'{suffix}"']
 
 

@@ -2,7 +2,7 @@
 
 A row's bytes are those of its parts one after the other. Numbers are cells, which NumPy makes; texts
 are Arrow's own, where NULL is no bytes. Neighbouring cells become one part before Arrow joins the
-parts, since what costs is their number.
+parts, since joining costs more the more parts there are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOTHING = pa.scalar(b"", _BYTES)
 
 @dataclass(frozen=True)
 class Cells:
-    """A few bytes of every row, of which some are kept; both of one shape."""
+    """Some bytes for every row, and which of them the row has; both arrays are of one shape."""
 
     data: npt.NDArray[np.uint8]
     kept: Flags
@@ -39,7 +39,7 @@ ByteParts: TypeAlias = "list[BytePart]"
 
 
 def varints(values: Numbers) -> Cells:
-    """Unsigned numbers in as few bytes as will do; a signed one in the 64 bits that it has."""
+    """Numbers as varints, in as few bytes as possible; a negative one as the unsigned number of its 64 bits."""
     rest = values.astype(np.uint64, copy=False)
     width = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
     data = np.empty((len(rest), width), np.uint8)
@@ -71,7 +71,7 @@ def only(cells: Cells, present: Flags) -> Cells:
 
 
 def among(part: BytePart, present: Flags) -> BytePart:
-    """The part of those rows alone that are present, in its place among others that have no bytes."""
+    """Spreads a part: its rows are, in order, those that are present; the others have no bytes."""
     if not isinstance(part, Cells):
         return grouped(part, present)
     # Row 0 is for the others: it keeps nothing.
@@ -90,7 +90,7 @@ def joined(parts: Sequence[BytePart], count: int) -> pa.LargeBinaryArray:
 
 
 def grouped(part: pa.LargeBinaryArray, counts: Numbers) -> pa.LargeBinaryArray:
-    """The first so many rows as one, then the next so many, and so on; none of them is no bytes."""
+    """Joins rows that follow one another: as many as the first count says become one, and so on; a count may be 0."""
     return _binary(_offsets(part)[offsets_of(counts)], part.buffers()[2])
 
 

@@ -82,9 +82,9 @@ class MessageBuffer:
         return values, sizes
 
     def slices(self, start: Numbers, end: Numbers) -> pa.BinaryArray:
-        """The bytes between these places, each behind those before them, by Arrow's own gathering.
+        """The bytes between these places; none may begin before the end of the previous one.
 
-        They make an array with the gaps between them, of which every second element is taken.
+        Arrow gathers them: with the gaps between them they are an array, of which every second element is taken.
         """
         count = len(start)
         if not count:
@@ -96,7 +96,7 @@ class MessageBuffer:
         return with_gaps.take(pa.array(np.arange(0, 2 * count, 2)))
 
     def texts(self, start: Numbers, end: Numbers) -> tuple[pa.StringArray, Numbers]:
-        """Those bytes as texts, and which of them are wrong: what is not UTF-8 becomes empty."""
+        """The same bytes as texts, and which of them are not UTF-8; those become empty."""
         data = self.slices(start, end)
         try:
             return data.cast(pa.string()), np.zeros(len(data), np.bool_)

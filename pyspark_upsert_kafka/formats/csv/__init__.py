@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, Dialect, dialect_of
-from pyspark_upsert_kafka.formats.simple_types import TEXT_TYPES
+from pyspark_upsert_kafka.formats.leaf_types import TEXT_TYPES
 
 
 def check(spec: CodecSpec) -> Dialect:

@@ -1,8 +1,7 @@
 """Rows to CSV, column by column: each column becomes texts, and the texts are joined.
 
-Every type has a vectorised path and there is no other, so equal rows give equal bytes whatever stands
-beside them. The rules are those of Flink's
-``RowDataToCsvConverters`` and ``CsvRowDataSerializationSchema``: no line break ends a message. What
+There is no row path, so equal rows give equal bytes, whatever other rows are in their batch. The rules are those of
+Flink's ``RowDataToCsvConverters`` and ``CsvRowDataSerializationSchema``: no line break ends a message. What
 Flink writes so that nobody can read it back is an error: an array with its own delimiter inside an
 element, a delimiter where quotes are disabled.
 """
@@ -148,7 +147,7 @@ def _struct(fields: list[ToText], dialect: Dialect, array: pa.Array) -> pl.Serie
 
 
 def _check_not_blank(texts: pl.Series, dialect: Dialect) -> None:
-    """Elements that make a blank text, as a lone blank one, are read as none, by Jackson too."""
+    """Elements whose text together is blank would be read as no elements, by Jackson too."""
     if texts.str.contains(_BLANK).any() or (texts == (dialect.null_literal or "")).any():
         raise ValueError(
             "a lone element that is blank or NULL, or elements whose text together is; CSV cannot tell "

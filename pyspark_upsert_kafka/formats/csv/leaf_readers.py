@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.formats.base64_text import binaries, binary
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.number_text import (
     BLANK,
     boolean,
@@ -36,7 +37,6 @@ from pyspark_upsert_kafka.formats.number_text import (
     single,
 )
 from pyspark_upsert_kafka.formats.parsed_columns import Conversion, Convert, finite, unchanged
-from pyspark_upsert_kafka.formats.simple_types import BITS
 from pyspark_upsert_kafka.formats.timestamp_text import (
     OtherStandardError,
     TimestampText,
@@ -91,7 +91,7 @@ def _leaf(kind: DataType) -> Leaf:
 
 
 def _empty_is_null(convert: Convert) -> Convert:
-    """Without a null literal the empty text is NULL; in a column of texts the parser does not see to it."""
+    """Reads the empty text as NULL, as it is without a null literal; the parser does so only in columns that are not text."""
 
     def with_nulls(texts: pa.Array) -> pa.Array:
         empty = pc.equal(texts, "")

@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.formats.base64_text import base64_texts
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.number_text import java_texts
-from pyspark_upsert_kafka.formats.simple_types import BITS
 from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
 
 ToText = Callable[[pa.Array], pl.Series]

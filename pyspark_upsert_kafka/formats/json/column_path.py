@@ -88,9 +88,10 @@ def _of_list(build: BuildColumn) -> Callable[[Any], pa.Array]:
 def _digit_columns(
     columns: StructType, target: pa.Schema, settings: Settings
 ) -> tuple[list[int], Callable[[Sequence[bytes]], list[pa.Array]]]:
-    """Which columns need all digits of their numbers, and what reads them; it gives none where it fails.
+    """Which columns need all digits of their numbers, and what reads these columns.
 
-    Those are decimals and 32-bit floats, which orjson's values do not become without a loss.
+    They are decimals and 32-bit floats: orjson's values have lost digits. What reads them is ``pyarrow.json``; where
+    it refuses the batch, no column is read.
     """
     at = [
         i

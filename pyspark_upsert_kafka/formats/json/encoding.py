@@ -1,8 +1,7 @@
 """Rows to JSON, column by column: each column becomes texts, and the texts are joined.
 
-Every type has a vectorised path and there is no other, so equal rows give equal bytes whatever stands
-beside them. The rules are those of Flink's
-``RowDataToJsonConverters``. The schema is compiled into a tree of functions once.
+There is no row path, so equal rows give equal bytes, whatever other rows are in their batch. The rules are those of
+Flink's ``RowDataToJsonConverters``. The schema is compiled into a tree of functions once.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from pyspark_upsert_kafka.formats.base64_text import binaries, binary
 from pyspark_upsert_kafka.formats.json.document import Number, compact
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.variants import variant
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.number_text import (
     BLANK,
     boolean,
@@ -42,7 +43,6 @@ from pyspark_upsert_kafka.formats.number_text import (
     single,
 )
 from pyspark_upsert_kafka.formats.parsed_columns import Conversion, finite
-from pyspark_upsert_kafka.formats.simple_types import BITS
 from pyspark_upsert_kafka.formats.timestamp_text import (
     OtherStandardError,
     TimestampText,

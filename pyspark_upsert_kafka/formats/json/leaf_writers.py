@@ -34,7 +34,7 @@ from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, quoted
 from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
 
 Writer = Callable[[pa.Array], TextParts]
-"""A column of values to their JSON texts; what it says of a null does not matter."""
+"""A column of values to their JSON texts; the text of a null does not matter, since it is replaced."""
 
 # Jackson escapes what JSON demands, and what takes two UTF-16 units.
 _WIDE = r"[\x{10000}-\x{10FFFF}]"

@@ -1,7 +1,7 @@
-"""Columns that a message's writer did not know: the message gets fields for them, which no message has.
+"""Columns that the writer's schema lacks: its message is given fields for them, so that they are read as NULL.
 
-They have the highest numbers that are free, so that reading finds nothing there: the columns are NULL. Their
-names begin with ``ADDED``: a column may have the name of a oneof, a type or an enum's value of the message.
+The fields have the highest numbers that are free, which no message has. Their names begin with ``ADDED``, since a
+oneof, a type or an enum's value of the message may have the name of the column.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _free_number(message: Any) -> int:
 
 
 def _highest_free(taken: list[tuple[int, int]], number: int) -> int:
-    """The highest number up to this one that is in none of the ranges, whose ends are not in them; 0 = none."""
+    """The highest number up to this one that is in no range; a range is without its end; 0 = there is none."""
     for start, end in sorted(taken, key=lambda each: -each[1]):
         if number >= end:
             break

@@ -15,18 +15,18 @@ from pyspark.sql.types import StringType
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
 from pyspark_upsert_kafka.formats.binary.numbers import offsets_of
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.descriptors import enum_names
 from pyspark_upsert_kafka.formats.protobuf.occurrences import every, last
 from pyspark_upsert_kafka.formats.protobuf.scanning import Slot
 from pyspark_upsert_kafka.formats.protobuf.wire import LENGTH, Kind, wire_type
-from pyspark_upsert_kafka.formats.simple_types import BITS
 
 Built = tuple[pa.Array, np.ndarray]
 """A column, and which of its values are bad."""
 
 Build = Callable[[MessageBuffer, Slot, np.ndarray], Built]
-"""What was found of a field to its column; bad are the messages that fall back to the row path for it."""
+"""From what was found of a field to its column; bad are the messages that fall back to the row path because of it."""
 
 Value = Callable[[MessageBuffer, np.ndarray, np.ndarray], Built]
 """Numbers, or where slices start and their lengths, to a column of as many values."""

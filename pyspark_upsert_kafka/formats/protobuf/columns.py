@@ -46,9 +46,9 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
 from pyspark_upsert_kafka.formats.protobuf.wire import INTEGERS, UINT64, Kind
-from pyspark_upsert_kafka.formats.simple_types import BITS
 
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 """Messages that are also a type of their own in Spark."""

@@ -1,6 +1,6 @@
 """Rows to messages, column by column: each column becomes bytes, and the bytes are joined.
 
-There is a vectorised path and no other. Fields stand in the order of their numbers, as
+There is no row path. Fields stand in the order of their numbers, as
 the runtime writes them, and entries of maps in the order of their keys, so equal rows give equal bytes.
 NULL leaves a field out; what stands for NULL in arrays and maps, and which field of a oneof stays,
 follows Flink's ``PbCodegenRowSerializer`` and ``PbCodegenUtils``.

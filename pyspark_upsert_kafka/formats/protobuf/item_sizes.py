@@ -40,7 +40,7 @@ _READ = 16
 
 
 def constant_bytes(columns: Iterable[Column]) -> int:
-    """What a message becomes at most without holding it: names of enums, and long defaults."""
+    """The bytes that a row gets at most although its message does not hold them: names of enums, and long defaults."""
     return sum(map(_constant, columns))
 
 
@@ -142,7 +142,7 @@ class ItemSizes:
         return self._values * size + self._columns.at_most(messages, size)
 
     def of_one(self, message: bytes) -> float:
-        """What the items of one message take, or too much; of what is no message, what was found until there."""
+        """What the items of one message take; counting stops when it is too much, and where the bytes are no message."""
         size = 0.0
         above: list[tuple[dict[int, _Field], int]] = []
         fields, at, end = self._fields[self._top], self._skip, len(message)

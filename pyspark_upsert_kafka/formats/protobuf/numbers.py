@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, fixed, varints
 from pyspark_upsert_kafka.formats.binary.numbers import unzigzag, zigzag
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.column_builders import Built, all_good
 from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.wire import (
@@ -28,7 +29,6 @@ from pyspark_upsert_kafka.formats.protobuf.wire import (
     wire_type,
     with_tag,
 )
-from pyspark_upsert_kafka.formats.simple_types import BITS
 
 NumbersOf = Callable[[pa.Array], np.ndarray]
 """A column to numbers that fit its field; NULL becomes any of them. Raises EncodeError."""

@@ -21,7 +21,7 @@ class Occurrences:
     Args:
         rows: The message of each.
         values: The numbers, or where the slices start.
-        lengths: The lengths of the slices; of numbers nothing is said.
+        lengths: The lengths of the slices; for numbers they have no meaning.
         fallback: Messages of which some could not be read.
     """
 

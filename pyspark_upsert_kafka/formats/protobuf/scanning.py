@@ -1,9 +1,9 @@
 """All messages of a batch at once: where the values of each field stand.
 
-The messages are read in step. Each has a place and the tag that stands there; the lowest tag of all is
-taken next, for all messages that are at it. One writer writes the same fields in the same order, so
-there are as many steps as there are fields. Where few messages have many values, it is each of these that
-is walked through: the values themselves are read together nevertheless.
+The messages are read together, step by step. For each message it is known how far it has been read, and which tag
+comes next. A step takes the lowest of these tags, and reads its value in all messages where it comes next. Messages
+of one writer have their fields in one order, so there are as many steps as there are fields. When few messages are
+left that have many values, the values are searched message by message, and then read together.
 
 A message that does anything out of the ordinary falls back to the row path: an end in the middle of something,
 a group, a message or a string that occurs twice where one is expected (messages would be merged), two fields
@@ -131,7 +131,7 @@ class Scan:
         self._tags[rows] = _DONE
 
     def _take(self, tag: int, rows: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Reads the values at some places, and says for which messages that went well and what stands behind them."""
+        """Reads the values at some places: the messages in which there are such, and the places behind the values."""
         values, lengths, behind = self._value(tag & 7, at)
         good = behind <= self._ends[rows]
         if not good.all():

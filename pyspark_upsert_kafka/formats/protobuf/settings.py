@@ -45,7 +45,7 @@ VALUE_OPTIONS = (
         shown_default="the empty text",
     ),
 )
-"""How values are read and written, whatever says what the message is."""
+"""Options on how values are read and written, which do not depend on where the message is described."""
 
 OPTIONS = (*_FILE_OPTIONS, *VALUE_OPTIONS)
 

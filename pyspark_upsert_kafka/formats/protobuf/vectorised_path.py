@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.formats.protobuf.scanning import Scan, Slot
 from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 
 Check = Callable[[MessageBuffer, Slot], np.ndarray]
-"""What was found of a field to the messages that fall back to the row path for it."""
+"""From what was found of a field to the messages that fall back to the row path because of it."""
 
 _NONE = np.empty(0, np.int64)
 # The runtime reads messages no deeper than 100.
@@ -48,8 +48,14 @@ def compile_vectorised_path(
 ) -> Callable[[Sequence[bytes]], tuple[list[pa.Array], np.ndarray] | None]:
     """Compiles the vectorised path to read messages: their columns, and which of them fall back to the row path.
 
-    What a column has for such a message is without meaning. None: there is too much to read at once. Before each
-    message so many bytes are passed over as ``skip`` says.
+    What a column has for such a message has no meaning. The function returns None when there is too much to read at
+    once.
+
+    Args:
+        descriptor: The message's descriptor.
+        columns: The columns.
+        kinds: Their types.
+        skip: How many bytes stand before each message.
     """
     read = _message(descriptor, columns, kinds, ())
 

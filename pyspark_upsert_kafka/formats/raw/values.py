@@ -1,4 +1,4 @@
-"""One value as bytes: by message, by column, and back."""
+"""How each type is read, one message and many at a time, and written; and the charsets of texts."""
 
 from __future__ import annotations
 
