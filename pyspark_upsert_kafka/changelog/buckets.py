@@ -9,12 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    ValueState,
+)
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
+from pyspark_upsert_kafka.changelog.recent_rows import RecentRows, changed, with_key_in
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 from pyspark_upsert_kafka.worker_garbage import freeze_modules
@@ -23,6 +28,23 @@ MAX_BUCKET_BYTES = 256 * 1024 * 1024
 """The last rows of a bucket go through a Python worker and the JVM as one value, which must fit into both."""
 
 _LAYOUT = b"layout"
+
+
+_REWRITTEN_PART = 8
+"""Rows are written as a whole when more than one of so many has changed."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the state has of a bucket, packed.
+
+    Args:
+        rows: Its rows as they were when they were written as a whole; None = there is no state yet.
+        recent: `RecentRows` since then; None = there are none.
+    """
+
+    rows: bytes | None = None
+    recent: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -39,35 +61,64 @@ class Bucket:
     columns: ChangeColumns
     layout: Layout
 
-    def apply(self, last: bytes | None, changes: Sequence[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    def apply(self, kept: Kept, changes: Sequence[bytes]) -> tuple[Kept, Iterator[bytes]]:
         """Applies changes.
 
         Args:
-            last: The last rows, packed; None = there are none yet.
+            kept: What the state has.
             changes: The changes of the micro-batch, packed; at least one value.
 
         Returns:
-            The last rows after them, and the changes of whole rows, all packed.
+            What the state has after them, and the changes of whole rows, packed.
         """
         table = unpacked(*changes)
         schema = pa.schema([table.schema.field(name) for name in self.columns.row])
-        rows = schema.empty_table() if last is None else self._kept(last, schema)
-        now = normalized(rows, table, self.columns)
-        self._check_size(now.last.nbytes)
-        kept = now.last.replace_schema_metadata({_LAYOUT: self.layout.to_json()})
-        return packed(kept), packed_parts(now.changes)
+        rows, recent = schema.empty_table(), RecentRows.none(schema)
+        written = None
+        if kept.rows is not None:
+            rows, written = self._read(unpacked(kept.rows), schema)
+        if kept.recent is not None:
+            read = RecentRows.from_table(unpacked(kept.recent))
+            recent = RecentRows(self._read(read.rows, schema)[0], read.deleted)
+        many = (table.num_rows + len(recent.deleted)) * _REWRITTEN_PART > rows.num_rows
+        if (many and table.num_rows) or written != self.layout.to_json():
+            return self._rewritten(recent.over(rows, list(self.columns.keys)), table)
+        return self._amended(kept, rows, recent, table)
 
-    def _kept(self, last: bytes, schema: pa.Schema) -> pa.Table:
-        """The last rows with the columns of now: those that were added since are NULL."""
-        rows = unpacked(last)
-        self.layout.check(rows.schema.metadata[_LAYOUT].decode())
+    def _rewritten(self, rows: pa.Table, changes: pa.Table) -> tuple[Kept, Iterator[bytes]]:
+        now = normalized(rows, changes, self.columns)
+        self._check_size(now.last.nbytes)
+        return Kept(self._packed(now.last)), packed_parts(now.changes)
+
+    def _amended(
+        self, kept: Kept, rows: pa.Table, recent: RecentRows, changes: pa.Table
+    ) -> tuple[Kept, Iterator[bytes]]:
+        """Looks at the rows of the keys that changed, and writes no others."""
+        if not changes.num_rows:
+            return kept, iter(())
+        keys = list(self.columns.keys)
+        before = rows.filter(pa.array(with_key_in(rows, changes, keys)))
+        touched = recent.where(with_key_in(recent.rows, changes, keys))
+        now = normalized(touched.over(before, keys), changes, self.columns)
+        recent = recent.where(~with_key_in(recent.rows, changes, keys))
+        recent = recent.and_then(changed(now.last, before, keys), keys)
+        self._check_size(rows.nbytes + recent.rows.nbytes)
+        return Kept(kept.rows, self._packed(recent.to_table())), packed_parts(now.changes)
+
+    def _packed(self, rows: pa.Table) -> bytes:
+        return packed(rows.replace_schema_metadata({_LAYOUT: self.layout.to_json()}))
+
+    def _read(self, rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, str]:
+        """Rows of the state with the columns of now: those that were added since are NULL; and their layout."""
+        layout = rows.schema.metadata[_LAYOUT].decode()
+        self.layout.check(layout)
         columns = [
             _as_now(rows[field.name], field)
             if field.name in rows.column_names
             else pa.nulls(rows.num_rows, field.type)
             for field in schema
         ]
-        return pa.table(columns, schema=schema)
+        return pa.table(columns, schema=schema), layout
 
     def _check_size(self, size: int) -> None:
         if size <= MAX_BUCKET_BYTES:
@@ -100,7 +151,7 @@ def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 class ChangeProcessor(StatefulProcessor):
-    """Keeps the last rows of each bucket as one value.
+    """Keeps the rows of each bucket as two values: those of all keys, and those that changed since.
 
     Args:
         columns: Which column is what.
@@ -113,17 +164,26 @@ class ChangeProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's hook at the beginning of a task: which state there is."""
         freeze_modules()
-        self._last = handle.getValueState("last", "rows BINARY")
+        self._rows = handle.getValueState("last", "rows BINARY")
+        self._recent = handle.getValueState("recent", "rows BINARY")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
         """Spark's hook: the number of a bucket, and its changes, packed; there are no timers."""
-        kept = self._last.get()
+        kept = Kept(_value(self._rows), _value(self._recent))
         bucket = Bucket(key[0], self._columns, self._layout)
-        last, whole = bucket.apply(
-            None if kept is None else bytes(kept[0]), [row["rows"] for row in rows]
-        )
-        self._last.update((last,))
+        now, whole = bucket.apply(kept, [row["rows"] for row in rows])
+        if now.rows is not kept.rows:
+            self._rows.update((now.rows,))
+        if now.recent is None and kept.recent is not None:
+            self._recent.clear()
+        elif now.recent is not kept.recent:
+            self._recent.update((now.recent,))
         return (Row(rows=part) for part in whole)
 
     def close(self) -> None:
         """Spark's hook; there is nothing to end."""
+
+
+def _value(state: ValueState) -> bytes | None:
+    found = state.get()
+    return None if found is None else found[0]

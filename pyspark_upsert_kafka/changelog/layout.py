@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 
+_VERSION = 2
+"""In version 1 a bucket had no recent rows."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -25,7 +28,7 @@ class Layout:
 
     def to_json(self) -> str:
         """It as the state keeps it."""
-        return json.dumps({"version": 1, **asdict(self)})
+        return json.dumps({"version": _VERSION, **asdict(self)})
 
     def check(self, kept: str) -> None:
         """Refuses to go on with a state that was written with another layout.
@@ -37,7 +40,7 @@ class Layout:
         """
         old = json.loads(kept)
         start_anew = "Go on as before, or start a new checkpoint."
-        if old["version"] != 1:
+        if old["version"] not in (1, _VERSION):
             raise CheckpointError(
                 f"normalize_changelog: the checkpoint was written by a later version of this package. {start_anew}"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.arrow import polars_key
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _INSERT, _PREIMAGE, _POSTIMAGE, _DELETE = range(4)
 _NAMES = ("insert", "update_preimage", "update_postimage", "delete")
@@ -79,13 +82,8 @@ def _deletes(changes: pa.Table, columns: ChangeColumns) -> np.ndarray:
 
 def _chains(keys: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """For each row the one before it that has its key, or -1; and whether it is the last of its key."""
-    import polars as pl
-
     count = keys.num_rows
-    # Named by their place: a key column may have any name.
-    frame = pl.DataFrame(
-        {str(at): pl.from_arrow(polars_key(column)) for at, column in enumerate(keys.columns)}
-    )
+    frame = key_frame(keys)
     by_key = frame.with_row_index("row").group_by(frame.columns).agg("row")["row"]
     ends = by_key.list.len().to_numpy().astype(np.int64).cumsum()
     rows = by_key.explode().to_numpy().astype(np.int64)
@@ -96,6 +94,15 @@ def _chains(keys: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         before[rows[np.concatenate([[0], ends[:-1]])]] = -1
         is_last[rows[ends - 1]] = True
     return before, is_last
+
+
+def key_frame(keys: pa.Table) -> pl.DataFrame:
+    """Columns of a key as polars compares them, each named by its place: a column may have any name."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {str(at): pl.from_arrow(polars_key(column)) for at, column in enumerate(keys.columns)}
+    )
 
 
 def _output(

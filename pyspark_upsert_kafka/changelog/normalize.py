@@ -119,10 +119,10 @@ def _without_state(columns: ChangeColumns, layout: Layout) -> Callable[[pa.Table
     def whole_rows(changes: pa.Table) -> pa.Table:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.changelog.buckets import Bucket
+        from pyspark_upsert_kafka.changelog.buckets import Bucket, Kept
 
         bucket = Bucket(changes["bucket"][0].as_py(), columns, layout)
-        _, whole = bucket.apply(None, changes["rows"].to_pylist())
+        _, whole = bucket.apply(Kept(), changes["rows"].to_pylist())
         return pa.table([pa.array(whole, pa.binary())], ["rows"])
 
     return whole_rows

@@ -101,6 +101,79 @@ def test_a_batch_that_fails_and_a_restart_change_nothing(files: Files, tmp_path:
 
 
 @keeps_state
+def test_small_changes_of_many_rows(files: Files, tmp_path: Path) -> None:
+    """They are kept beside the other rows: through failures, restarts, and when all is written as a whole again."""
+    files.add(*((number, "a") for number in range(100)))
+    files.add((1, "b"), (2, None), (100, "b"))
+    files.add((1, None), (2, "c"), (100, "b"), (3, "c"))
+    files.add(*((number, "d") for number in range(40)))
+    files.add((1, "e"), (100, None))
+    sink = Batches(tmp_path / "checkpoint", fails={1, 2, 3})
+
+    for _ in range(3):
+        with pytest.raises(Exception, match="fails as it was told to"):
+            run_to_end(sink.start(normalize_changelog(files.stream(), ["id"], 1)))
+    run_to_end(sink.start(normalize_changelog(files.stream(), ["id"], 1)))
+
+    made = kinds(sink)
+    assert sorted(made[1]) == [("delete", 2, "a"), ("insert", 100, "b"),
+                               ("update_postimage", 1, "b"), ("update_preimage", 1, "a")]  # fmt: skip
+    assert sorted(made[2]) == [("delete", 1, "b"), ("insert", 2, "c"),
+                               ("update_postimage", 3, "c"), ("update_preimage", 3, "a")]  # fmt: skip
+    assert [row for row in made[3] if row[1] in (1, 2, 3)] == [
+        ("insert", 1, "d"), ("update_preimage", 2, "c"), ("update_postimage", 2, "d"),
+        ("update_preimage", 3, "c"), ("update_postimage", 3, "d"),
+    ]  # fmt: skip
+    assert sorted(made[4]) == [
+        ("delete", 100, "b"),
+        ("update_postimage", 1, "e"),
+        ("update_preimage", 1, "d"),
+    ]
+
+
+@keeps_state
+def test_the_state_of_an_earlier_version(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had one value for each bucket, with all rows: a query goes on with it."""
+    from pyspark_upsert_kafka.changelog import buckets
+
+    class Earlier(buckets.ChangeProcessor):
+        def init(self, handle: Any) -> None:
+            self._rows = handle.getValueState("last", "rows BINARY")
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            found = self._rows.get()
+            bucket = buckets.Bucket(key[0], self._columns, self._layout)
+            kept = buckets.Kept(None if found is None else found[0])
+            now, whole = bucket.apply(kept, [row["rows"] for row in rows])
+            self._rows.update((now.rows,))
+            return (buckets.Row(rows=part) for part in whole)
+
+    sink = Batches(tmp_path / "checkpoint")
+    files.add(*((number, "a") for number in range(100)))
+    with monkeypatch.context() as patch:
+        patch.setattr(buckets, "ChangeProcessor", Earlier)
+        run_to_end(sink.start(normalize_changelog(files.stream(), ["id"], 1)))
+
+    files.add((1, "b"), (2, None))
+    files.add((1, "c"), (2, "c"))
+    run_to_end(sink.start(normalize_changelog(files.stream(), ["id"], 1)))
+
+    made = kinds(sink)
+    assert made[1] == [
+        ("update_preimage", 1, "a"),
+        ("update_postimage", 1, "b"),
+        ("delete", 2, "a"),
+    ]
+    assert made[2] == [
+        ("update_preimage", 1, "b"),
+        ("update_postimage", 1, "c"),
+        ("insert", 2, "c"),
+    ]
+
+
+@keeps_state
 def test_columns_of_the_checkpoint(files: Files, tmp_path: Path) -> None:
     """A column may be added; one that is gone, or other buckets, are refused in the first micro-batch with any rows."""
     files.add((1, "a"))
