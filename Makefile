@@ -73,6 +73,7 @@ histories: $(READY)
 
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md
+	$(BIN)/python tools/functions_table.py docs/sql.md
 
 # A terminal with `show --follow`, as it is on README.
 picture: $(READY)
@@ -140,7 +141,8 @@ test-wheel: $(READY)
 # Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
 # this project, and to make the tables of messages in tests/unit/formats/flink (on Java 19 or newer).
 test-flink: $(READY) .venv-flink/.ready
-	$(BIN)/python -m pytest tests/flink/shared_topics.py tests/flink/sql_scripts.py $(ARGS)
+	$(BIN)/python -m pytest tests/flink/shared_topics.py tests/flink/sql_scripts.py \
+		tests/flink/functions.py $(ARGS)
 
 bench-flink: $(READY) .venv-flink/.ready
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/beside_flink.py $(ARGS)

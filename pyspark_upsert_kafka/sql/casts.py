@@ -5,9 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
-from pyspark_upsert_kafka.sql.functions import IN_SPARK
+from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, NESTED, TEXTS, name_of, parts_of
 from pyspark_upsert_kafka.sql.statements import Query
-from pyspark_upsert_kafka.sql.type_names import NESTED, TEXTS, name_of, parts_of
 
 _NUMBER, _TEXT, _TIME = "number", "text", "time"
 

@@ -20,6 +20,10 @@ _TYPED = ("AVG", "COALESCE", "COUNT", "MAX", "MIN", "SUM")
 _WITH_SYNTAX = ("CAST", "CEIL", "EXTRACT", "FLOOR", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST")
 
 
+FUNCTIONS_WITH_SYNTAX = (*_TYPED, *_WITH_SYNTAX)
+"""Functions that are read as more than a name with arguments."""
+
+
 class _FlinkTokenizer(tokens.Tokenizer):
     """Flink's quotes, comments and names of types."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.sql.names import with_suggestion
 from pyspark_upsert_kafka.sql.statements import Insert
 from pyspark_upsert_kafka.sql.streams import Rows
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.words import ended
 
 
 def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructField, ...]:
@@ -76,7 +76,7 @@ def _listed(insert: Insert, table: Table) -> tuple[StructField, ...]:
     for name in insert.columns:
         if name.text not in by_name:
             sentence = f"'{table.name}' has no column '{name.text}' that can be written"
-            raise name.place.error(ended(sentence, name.text, by_name))
+            raise name.place.error(with_suggestion(sentence, name.text, by_name))
         if name.text in seen:
             raise name.place.error(f"column '{name.text}' is there more than once.")
         seen.add(name.text)

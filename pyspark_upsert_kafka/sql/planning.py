@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.sql.dialect import depth_refused
-from pyspark_upsert_kafka.sql.inlining import View
 from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns
+from pyspark_upsert_kafka.sql.names import View, with_suggestion
 from pyspark_upsert_kafka.sql.plans import Mode, Plan, Step
 from pyspark_upsert_kafka.sql.script import read_script
 from pyspark_upsert_kafka.sql.settings import Settings, told, with_setting
@@ -26,7 +26,6 @@ from pyspark_upsert_kafka.sql.statements import (
 )
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of
-from pyspark_upsert_kafka.sql.words import ended
 
 
 def plan(
@@ -130,7 +129,7 @@ class _Planner:
         if statement.path not in known and not statement.if_exists:
             name = _shown(statement.path)
             sentence = f"there is no {statement.kind.lower()} '{name}' to drop"
-            raise statement.place.error(ended(sentence, name, map(_shown, known)))
+            raise statement.place.error(with_suggestion(sentence, name, map(_shown, known)))
         known.pop(statement.path, None)
 
     def _set(self, statement: Set) -> None:
@@ -166,7 +165,7 @@ class _Planner:
         if path not in self.tables:
             name = _shown(path)
             sentence = f"there is no table '{name}' at this place of the script"
-            raise statement.place.error(ended(sentence, name, map(_shown, self.tables)))
+            raise statement.place.error(with_suggestion(sentence, name, map(_shown, self.tables)))
         table = self.tables[path]
         if table.is_append:
             raise statement.place.error(

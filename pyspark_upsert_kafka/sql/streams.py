@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.distinct import count_by_sets
+from pyspark_upsert_kafka.sql.aggregates import count_by_sets
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.statements import Query
 from pyspark_upsert_kafka.sql.tables import Table

@@ -13,14 +13,14 @@ from sqlglot.schema import MappingSchema
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.sql_types import kind_of
 from pyspark_upsert_kafka.sql.statements import Query
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.type_names import kind_of
 from pyspark_upsert_kafka.sql.windows import is_window
 
 _WINDOW = "windows of time begin elsewhere in Spark than in Flink"
 _CALL = (
-    "DATE_FORMAT, FLOOR and CAST(... AS TIMESTAMP(0 or 3)) of a time without a zone give another hour in Spark where "
+    "DATE_FORMAT, FLOOR, TIMESTAMPDIFF and CAST(... AS TIMESTAMP(0 or 3)) of a time without a zone give another hour in Spark where "
     "summer time begins"
 )
 _EVENT_TIME = (
@@ -28,7 +28,7 @@ _EVENT_TIME = (
     "where summer time begins"
 )
 
-_BY_ZONE = {"date_trunc": 1, "date_format": 0}
+_BY_ZONE = {"date_trunc": 1, "date_format": 0, "unix_millis": 0}
 """Functions of Spark that take a time by way of the session's zone, and which argument it is."""
 
 

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import check_parts
-from pyspark_upsert_kafka.sql.inlining import (
+from pyspark_upsert_kafka.sql.expressions import check_parts, place_in_query
+from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
+from pyspark_upsert_kafka.sql.names import (
     View,
     inlined,
     qualified,
     schema_of,
     with_placeholders,
 )
-from pyspark_upsert_kafka.sql.spark_calls import with_functions_of_spark
+from pyspark_upsert_kafka.sql.nested_values import check_unnest, is_map, map_of, row_of, unnest
+from pyspark_upsert_kafka.sql.refused_functions import OTHERS, REFUSED
+from pyspark_upsert_kafka.sql.signatures import Arguments, field_of_time
+from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 from pyspark_upsert_kafka.sql.statements import Path, Query
 from pyspark_upsert_kafka.sql.streams import Rows, Streams
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.time_zones import OnlyInUtc, only_in_utc
-from pyspark_upsert_kafka.sql.unnesting import check_unnest, unnest
-from pyspark_upsert_kafka.sql.value_types import with_types_of_flink
+from pyspark_upsert_kafka.sql.value_types import call_by_type, with_types_of_flink
 from pyspark_upsert_kafka.sql.windows import (
     group_by_windows,
     with_window_functions,
 )
+
+_EXTRACTED = {
+    "YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "WEEK": "WEEK", "DAY": "DAY", "HOUR": "HOUR", "MINUTE": "MINUTE",
+    "SECOND": "SECOND", "DOW": "DOW", "DOY": "DOY", "ISODOW": "DOW_ISO", "ISOYEAR": "YEAROFWEEK",
+}  # fmt: skip
+"""The fields of EXTRACT, by their names in Spark."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ def view_of(
     for node in query.tree.find_all(exp.Unnest):
         check_unnest(node, query)
     windowed = with_window_functions(query)
-    tree = with_functions_of_spark(replace(query, tree=windowed))
+    tree = _with_functions_of_spark(replace(query, tree=windowed))
     return View(inlined(tree, query, views, [*tables]), columns)
 
 
@@ -122,3 +131,93 @@ def _sql(tree: exp.Expr, used: Mapping[str, Table]) -> str:
 
 def _by_word(used: Mapping[str, Table]) -> dict[str, Table]:
     return {name.strip("_"): table for name, table in used.items()}
+
+
+def _with_functions_of_spark(query: Query) -> exp.Expr:
+    """A copy of the query's tree that calls Spark's functions.
+
+    Raises:
+        OptionError: A function is not known to be the same, or has other arguments; it names line and column.
+    """
+    tree = query.tree.copy()
+    for node in [*tree.walk(bfs=False)][::-1]:
+        replaced = _replaced(node, query)
+        if replaced is not node:
+            replaced.meta.update(node.meta)
+            tree = replaced if node is tree else tree
+            node.replace(replaced)
+    return tree
+
+
+def _replaced(node: exp.Expr, query: Query) -> exp.Expr:
+    for kind, replaced in _REPLACED.items():
+        if isinstance(node, kind):
+            return replaced(node, query)
+    return node
+
+
+def _field(node: exp.Expr, query: Query) -> exp.Expr:
+    unit = node.name.upper()
+    if unit not in _EXTRACTED:
+        raise place_in_query(node, query).error(
+            f"EXTRACT of {unit} is not known to be the same in Spark: expected {', '.join(sorted(_EXTRACTED))}."
+        )
+    return field_of_time(_EXTRACTED[unit]).call([node.expression])
+
+
+def _literal(node: exp.Expr, _: Query) -> exp.Expr:
+    """A number with a point is a DECIMAL of all its digits; Spark leaves out a zero before the point."""
+    whole, point, fraction = node.name.partition(".")
+    if node.is_string or not point or not fraction.isdecimal():
+        return node
+    return spark_cast(node.copy(), f"DECIMAL({len(whole + fraction)}, {len(fraction)})")
+
+
+def _column(node: exp.Expr, _: Query) -> exp.Expr:
+    """LOCALTIMESTAMP has no brackets."""
+    return FUNCTIONS["LOCALTIMESTAMP"].call(()) if node.sql() == "LOCALTIMESTAMP" else node
+
+
+def _call(node: exp.Expr, query: Query) -> exp.Expr:
+    name = node.name.upper()
+    if node.meta.get(IN_SPARK):
+        return node
+    if name == "ROW":
+        return row_of(node)
+    if name in OVER_ROWS and isinstance(node.parent, exp.Window):
+        return node
+    return _made(name, node.expressions, node, query)
+
+
+def _substring(node: exp.Expr, query: Query) -> exp.Expr:
+    """``SUBSTRING(text FROM start FOR length)``, or with commas."""
+    given = [node.args.get(name) for name in ("this", "start", "length")]
+    return _made("SUBSTRING", [each for each in given if each is not None], node, query)
+
+
+def _made(name: str, arguments: Arguments, node: exp.Expr, query: Query) -> exp.Expr:
+    function = FUNCTIONS.get(name)
+    place = place_in_query(node, query)
+    if function is None:
+        raise place.error(f"function {name}: {REFUSED.get(name, OTHERS)}")
+    if not function.takes(len(arguments)):
+        raise place.error(
+            f"function {name} takes {function.counts} arguments, not {len(arguments)}."
+        )
+    try:
+        checked = function.check(arguments)
+        return call_by_type(name, checked) if function.by_type else function.call(checked)
+    except ValueError as error:
+        raise place.error(f"{error}.") from None
+
+
+def _map(node: exp.Expr, query: Query) -> exp.Expr:
+    return map_of(node, query) if is_map(node) else node
+
+
+_REPLACED: dict[type[exp.Expr], Callable[[exp.Expr, Query], exp.Expr]] = {
+    exp.Anonymous: _call, exp.Literal: _literal, exp.Bracket: _map, exp.Column: _column, exp.Extract: _field,
+    exp.StrPosition: lambda node, query: _made("LOCATE", [node.args["substr"], node.this], node, query),
+    exp.Substring: _substring,
+    exp.Trim: lambda node, _: spark_cast(node.copy(), "STRING"),
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What depends on the types of values: division, sums and averages, rounding to a whole number, and casts.
+"""What depends on the types of values: division, rounding to a whole number, casts, and some functions.
 
 In Flink a whole number divided by another is a whole number, ``SUM`` and ``AVG`` have the type of what they sum, and a boolean
 as text is ``TRUE``; in Spark all of that is different.
@@ -12,105 +12,21 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
+from pyspark_upsert_kafka.sql.aggregates import with_type_of_average, with_type_of_sum
 from pyspark_upsert_kafka.sql.casts import cast_of_flink
 from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
-from pyspark_upsert_kafka.sql.functions import IN_SPARK, spark_cast
+from pyspark_upsert_kafka.sql.functions import FUNCTIONS
 from pyspark_upsert_kafka.sql.nested_values import check_array, take_element
+from pyspark_upsert_kafka.sql.signatures import Arguments
+from pyspark_upsert_kafka.sql.sql_types import (
+    APPROXIMATE,
+    IN_SPARK,
+    WHOLE,
+    kind_of,
+    spark_cast,
+    type_unknown,
+)
 from pyspark_upsert_kafka.sql.statements import Query
-from pyspark_upsert_kafka.sql.type_names import APPROXIMATE, WHOLE, kind_of, type_unknown
-
-
-def with_type_of_sum(node: exp.Expr, query: Query) -> None:
-    """Gives ``SUM`` the type of what it sums; raises OptionError where that is not known."""
-    argument = _argument(node)
-    kind = kind_of(argument)
-    if kind in (*WHOLE, *APPROXIMATE):
-        _replace_call(node, lambda call: spark_cast(call, kind))
-    elif kind == "DECIMAL":
-        scale = _scale(argument)
-        if scale is None:
-            raise place_in_query(node, query).error(
-                f"the digits of what '{shown(node)}' takes are not known: CAST it AS DECIMAL(p, s)."
-            )
-        _replace_call(node, lambda call: spark_cast(call, f"DECIMAL(38, {scale})"))
-    else:
-        raise type_unknown(node, query)
-
-
-def with_type_of_average(node: exp.Expr, query: Query) -> None:
-    """Gives ``AVG`` the type of what it takes; raises OptionError where that is not known."""
-    kind = kind_of(_argument(node))
-    if kind == "DECIMAL":
-        raise place_in_query(node, query).error(
-            "AVG of a DECIMAL has other digits in Spark: write SUM(x) / COUNT(x), or cast to DOUBLE."
-        )
-    if kind in WHOLE:
-        _replace_call(node, lambda call: spark_cast(_whole_average(call), kind))
-    elif kind in APPROXIMATE:
-        _replace_call(node, lambda call: spark_cast(call, kind))
-    else:
-        raise type_unknown(node, query)
-
-
-def _argument(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this
-    return inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-
-
-def _whole_average(call: exp.Expr) -> exp.Expr:
-    """Sum by count, cut to a whole number."""
-    return exp.IntDiv(this=_instead(call, exp.Sum), expression=_instead(call, exp.Count))
-
-
-def _instead(call: exp.Expr, kind: type[exp.Expr]) -> exp.Expr:
-    """A copy of the call with another aggregate in the place of AVG."""
-    copy = call.copy()
-    for average in [*copy.find_all(exp.Avg)]:
-        made = kind(this=average.this.copy())
-        if average is copy:
-            return made
-        average.replace(made)
-    return copy
-
-
-def _replace_call(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> None:
-    """Changes a call of an aggregate with its FILTER and its OVER."""
-    node.meta[IN_SPARK] = True
-    call = node
-    while isinstance(call.parent, (exp.Filter, exp.Window)) and call.arg_key == "this":
-        call = call.parent
-    call.replace(change(call.copy()))
-
-
-def _scale(node: exp.Expr) -> str | None:
-    """Digits after the point, of a cast or of a table's column; those of other values sqlglot does not know."""
-    value = node.unnest()
-    if isinstance(value, exp.Column):
-        source = _source(value)
-        if isinstance(source, exp.Subquery):
-            found = [each for each in source.selects if each.alias_or_name == value.name]
-            return (
-                _scale(found[0].unalias())
-                if found and isinstance(source.this, exp.Select)
-                else None
-            )
-        if source is None:
-            return None
-    elif not isinstance(value, exp.Cast):
-        return None
-    digits = value.type.expressions if value.type is not None else []
-    return digits[1].name if len(digits) == 2 else None
-
-
-def _source(column: exp.Column) -> exp.Expr | None:
-    """The table or query of a column."""
-    select = column.find_ancestor(exp.Select)
-    if select is None:
-        return None
-    parts = (select.args.get("from_"), *(select.args.get("joins") or ()))
-    sources = [part.this for part in parts if part is not None]
-    return next((each for each in sources if each.alias_or_name == column.table), None)
-
 
 _DIGITS = {
     "TINYINT": "DECIMAL(3, 0)", "SMALLINT": "DECIMAL(5, 0)", "INT": "DECIMAL(10, 0)", "BIGINT": "DECIMAL(19, 0)",
@@ -133,7 +49,7 @@ def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> 
     for nodes in _in_order(tree):
         annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
         for node in nodes:
-            _CHANGES[type(node)](node, query)
+            _change_of(node)(node, query)
     return tree
 
 
@@ -151,7 +67,7 @@ def _in_order(tree: exp.Expr) -> list[list[exp.Expr]]:
             if part.arg_key in first:
                 at = max(at, add(part, at))
         at = max([at, *(add(part, at) for part in parts if part.arg_key not in first)])
-        if type(node) not in _CHANGES or node.meta.get(IN_SPARK):
+        if not _is_changed(node):
             return at
         if at == len(found):
             found.append([])
@@ -160,6 +76,37 @@ def _in_order(tree: exp.Expr) -> list[list[exp.Expr]]:
 
     add(tree, 0)
     return found
+
+
+_BY_TYPE = "by-type"
+"""Marks a call of Flink's that is made Spark's when the types of its arguments are known."""
+
+
+def call_by_type(name: str, arguments: Arguments) -> exp.Expr:
+    """A call that stays Flink's until the types of its arguments are known.
+
+    Args:
+        name: The function.
+        arguments: Its arguments, which are checked already.
+    """
+    node = exp.Anonymous(this=name, expressions=list(arguments))
+    node.meta[_BY_TYPE] = True
+    return node
+
+
+def _is_changed(node: exp.Expr) -> bool:
+    return _BY_TYPE in node.meta or (type(node) in _CHANGES and IN_SPARK not in node.meta)
+
+
+def _change_of(node: exp.Expr) -> Callable[[exp.Expr, Query], None]:
+    return _call if _BY_TYPE in node.meta else _CHANGES[type(node)]
+
+
+def _call(node: exp.Expr, query: Query) -> None:
+    try:
+        node.replace(FUNCTIONS[node.name].call(node.expressions))
+    except ValueError as error:
+        raise place_in_query(node, query).error(f"function {node.name}: {error}.") from None
 
 
 def _divide(node: exp.Expr, query: Query) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.expressions import place_in_query
-from pyspark_upsert_kafka.sql.functions import IN_SPARK, spark_cast
+from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 from pyspark_upsert_kafka.sql.statements import Query
 
 _WINDOW = "window"

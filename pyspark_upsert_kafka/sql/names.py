@@ -1,10 +1,14 @@
-"""Names in a query: views and ``WITH`` by their queries, tables by placeholders, columns with their tables."""
+"""Names in a query: views and ``WITH`` by their queries, tables by placeholders, columns with their tables.
+
+And what is said of a name that is not there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from pyspark.sql.types import StructType
 from sqlglot import exp
@@ -16,7 +20,6 @@ from sqlglot.schema import MappingSchema
 from pyspark_upsert_kafka.sql.dialect import Flink
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.statements import Path, Query, without_default
-from pyspark_upsert_kafka.sql.words import ended
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def inlined(
             name = ".".join(path)
             known = [".".join(each) for each in (*tables, *views)]
             sentence = f"there is no table or view '{name}' at this place of the script"
-            raise place_in_query(table, query).error(ended(sentence, name, known))
+            raise place_in_query(table, query).error(with_suggestion(sentence, name, known))
     return tree
 
 
@@ -171,3 +174,17 @@ def _not_qualified(text: str, query: Query) -> Exception:
 
 def _refuse(column: exp.Column, why: str, query: Query) -> None:
     raise place_in_query(column, query).error(f"column '{column.name}' {why}.")
+
+
+def with_suggestion(sentence: str, name: str, known: Iterable[str]) -> str:
+    """A sentence about a name that is not there, with its end: the name that may be meant, or all that there are.
+
+    >>> with_suggestion("there is no table 'pageview'", "pageview", ["pageviews", "users"])
+    "there is no table 'pageview'; did you mean 'pageviews'?"
+    >>> with_suggestion("there is no view 'v'", "v", [])
+    "there is no view 'v'."
+    """
+    known = list(known)
+    if found := get_close_matches(name, known, n=1):
+        return f"{sentence}; did you mean '{found[0]}'?"
+    return f"{sentence}; there are: {', '.join(known)}." if known else f"{sentence}."
