@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -104,13 +105,12 @@ class Table:
             OptionError: An option is wrong; it names the table's place in the script.
             SchemaError: A format cannot carry a column.
         """
-        try:
+        with self._named_in_errors():
             given = options_of(self.statement.definition, self._beside(batch=batch))
             options = read_options(given, format_options, stream=not batch)
-            schema = self._shown(batch=batch)
+        schema = self._shown(batch=batch)
+        with self._named_in_errors():
             check_read_sides(table_to_read(schema, options), options)
-        except (OptionError, SchemaError) as error:
-            raise self._error(error) from None
         return options
 
     def check_written(self) -> WriteOptions:
@@ -120,13 +120,11 @@ class Table:
             OptionError: An option is wrong; it names the table's place in the script.
             SchemaError: A format cannot carry a column.
         """
-        try:
+        with self._named_in_errors():
             given = options_of(self.statement.definition, self.beside)
             options = write_options(given, format_options, update_mode=True)
             schema = StructType([StructField(c.name, c.dataType) for c in self.written])
             check_written_sides(table_to_write(schema, options), options)
-        except (OptionError, SchemaError) as error:
-            raise self._error(error) from None
         return options
 
     def check_unused(self, *, batch: bool) -> None:
@@ -160,16 +158,17 @@ class Table:
 
     def _shown(self, *, batch: bool) -> StructType:
         definition = self.statement.definition
-        for name, value in definition.options.items():
-            if name.startswith("metadata.") and value == CHANGE_TYPE:
-                raise self._error(OptionError(_NO_CHANGE_TYPES))
-        try:
+        with self._named_in_errors():
+            for name, value in definition.options.items():
+                if name.startswith("metadata.") and value == CHANGE_TYPE:
+                    raise OptionError(_NO_CHANGE_TYPES)
             return declared_schema(options_of(definition, self._beside(batch=batch)))
-        except (OptionError, SchemaError) as error:
-            raise self._error(error) from None
 
-    def _error(self, error: OptionError | SchemaError) -> Exception:
-        """The error with the table's name and place, unless it has them."""
-        if str(error).startswith("SQL, line"):
-            return error
-        return type(error)(f"{self.statement.place}: table '{self.name}': {error}")
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        """Puts the table's name and its place in the script before the errors of what it declares."""
+        try:
+            yield
+        except (OptionError, SchemaError) as error:
+            message = f"{self.statement.place}: table '{self.name}': {error}"
+            raise type(error)(message) from None
