@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
-    from pyspark_upsert_kafka.sql.call import run_sql
+    from pyspark_upsert_kafka.sql import run_sql
 
     __version__: str
 
@@ -76,7 +76,7 @@ _LAZY = {
     "ProgressListener": "pyspark_upsert_kafka.monitoring.listener",
     "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
     "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
-    "run_sql": "pyspark_upsert_kafka.sql.call",
+    "run_sql": "pyspark_upsert_kafka.sql",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
     "watermark_of": "pyspark_upsert_kafka.core.ddl",
 }

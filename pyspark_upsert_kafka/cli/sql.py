@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_upsert_kafka.sql.plans import Plan
+    from pyspark_upsert_kafka.sql.jobs import CompiledScript
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,10 +65,10 @@ def run(given: argparse.Namespace) -> None:
         OptionError: A statement is not understood, or Spark cannot run it correctly; it names line and column.
     """
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
-    from pyspark_upsert_kafka.sql.planning import plan
+    from pyspark_upsert_kafka.sql.compiler import compile_script
     from pyspark_upsert_kafka.sql.settings import Settings
 
-    planned = plan(
+    script = compile_script(
         text_of(given.file),
         mode=given.mode,
         settings=Settings(checkpoints=given.checkpoint),
@@ -76,16 +76,16 @@ def run(given: argparse.Namespace) -> None:
     )
     with ended_by_signals(), local_spark(given.spark_log) as spark:
         spark.streams.addListener(ProgressListener(print_to=sys.stdout))
-        wait_for(started(spark, planned), given.timeout)
+        wait_for(started(spark, script), given.timeout)
 
 
-def started(spark: SparkSession, planned: Plan) -> list[StreamingQuery]:
-    """Runs a plan, and prints which streams it has started."""
-    from pyspark_upsert_kafka.sql.running import run as run_plan
+def started(spark: SparkSession, script: CompiledScript) -> list[StreamingQuery]:
+    """Runs a script, and prints which streams it has started."""
+    from pyspark_upsert_kafka.sql.running import run as run_script
 
-    queries = run_plan(spark, planned)
+    queries = run_script(spark, script)
     for query in queries:
-        echo(f"{query.name} runs{_where(planned)}. Ctrl-C ends it.")
+        echo(f"{query.name} runs{_where(script)}. Ctrl-C ends it.")
     return queries
 
 
@@ -105,8 +105,8 @@ def wait_for(queries: list[StreamingQuery], timeout: float | None) -> None:
         echo("Stopped.")
 
 
-def _where(planned: Plan) -> str:
-    folder = planned.settings.checkpoints
+def _where(script: CompiledScript) -> str:
+    folder = script.settings.checkpoints
     if folder is not None:
         return f", with its checkpoint in {folder}"
     return ", without a checkpoint that stays: run again, it begins anew (--checkpoint FOLDER keeps one)"

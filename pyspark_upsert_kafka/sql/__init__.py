@@ -3,3 +3,59 @@
 A script is read and checked as a whole before any of it runs: what is not known to mean the same in Spark
 is refused with its place, never guessed.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_upsert_kafka.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from pyspark_upsert_kafka.sql.jobs import Mode
+
+_MODES = ("streaming", "batch")
+
+
+def run_sql(
+    spark: SparkSession, script: str, *, mode: Mode | None = None, timeout: float | None = None
+) -> list[StreamingQuery]:
+    """Runs a script of Flink's SQL without changes to it.
+
+    The whole script is parsed and checked before any statement runs. So if a statement is rejected, nothing has run. The
+    tables and views of the script exist only during the call. docs/sql.md says which statements a script may contain, and
+    what Spark cannot do correctly in a stream.
+
+    Args:
+        spark: The session.
+        script: ``CREATE TABLE``, ``CREATE VIEW``, ``INSERT INTO``, ``SELECT``, statement sets, ``SET`` and ``DROP``.
+        mode: ``streaming`` or ``batch``; it replaces ``SET 'execution.runtime-mode'``. The default is streaming, as in Flink.
+        timeout: How long the streaming queries may run, in seconds: the call waits for them that long, and then stops
+            them. Without it, they continue after the call.
+
+    Returns:
+        The streaming queries that were started. Batch statements are finished.
+
+    Raises:
+        OptionError: A statement is not understood, or cannot be executed correctly; the text gives line and column.
+        SchemaError: A format does not support a column of a table.
+        CheckpointError: A checkpoint belongs to another statement, or to a running query.
+        BrokerError: A broker does not answer, or a topic does not exist.
+
+    Example::
+
+        queries = run_sql(spark, Path("page_views.sql").read_text())
+        for query in queries:
+            query.awaitTermination()
+    """
+    from pyspark_upsert_kafka.sql.compiler import compile_script
+    from pyspark_upsert_kafka.sql.running import run, stop, wait
+
+    if mode is not None and mode not in _MODES:
+        raise OptionError(f"'mode' is {mode!r}: expected one of {', '.join(map(repr, _MODES))}.")
+    queries = run(spark, compile_script(script, mode=mode))
+    if timeout is not None and not wait(queries, timeout):
+        stop(queries)
+    return queries

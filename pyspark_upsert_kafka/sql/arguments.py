@@ -7,9 +7,15 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.signatures import Arguments, Check, Function, Kind, spark_expression
+from pyspark_upsert_kafka.sql.signatures import (
+    Arguments,
+    Check,
+    Function,
+    Kind,
+    literal_text,
+    spark_expression,
+)
 from pyspark_upsert_kafka.sql.sql_types import (
-    APPROXIMATE,
     NUMBERS,
     TEXTS,
     WHOLE,
@@ -19,46 +25,18 @@ from pyspark_upsert_kafka.sql.sql_types import (
     type_of,
 )
 
-_ORDERED = frozenset({"DECIMAL", "BOOLEAN", "DATE", "TIMESTAMPNTZ", "TIMESTAMPTZ"})
+_ORDERED = frozenset(
+    {"FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "DATE", "TIMESTAMPNTZ", "TIMESTAMPTZ"}
+)
 _IN_EACH_MATCH = r"(?s)(?:\\.|[^\\|()]|\((?!\?)|\(\?:|\)(?![?*{]))*"
 """Regular expressions of which each group is in each match: no choice, no group that may be left out."""
-
-
-def literal(at: int, pattern: str, sentence: str) -> Check:
-    """Takes an argument only if it is left out, or written as a literal that fits a regular expression."""
-
-    def check(arguments: Arguments) -> Arguments:
-        given = _literal(arguments[at]) if len(arguments) > at else None
-        if len(arguments) > at and (given is None or not re.fullmatch(pattern, given)):
-            raise ValueError(sentence)
-        return arguments
-
-    return check
-
-
-def _literal(node: exp.Expr) -> str | None:
-    """The text of a literal; of a number its digits."""
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return f"-{node.this.name}"
-    if isinstance(node, exp.Boolean):
-        return str(node.this).upper()
-    return node.name if isinstance(node, exp.Literal) else None
-
-
-def regex(name: str) -> Check:
-    """Takes a second argument that is a regular expression in quotes."""
-    return literal(
-        1,
-        "(?s).+",
-        f"{name} takes a regular expression in quotes: an empty one gives something else in Spark",
-    )
 
 
 def groups(name: str, default: str) -> Check:
     """Takes a group that is in each match: where it is not, Flink gives NULL, and Spark an empty text."""
 
     def check(arguments: Arguments) -> Arguments:
-        index = _literal(arguments[2]) if len(arguments) > 2 else default
+        index = literal_text(arguments[2]) if len(arguments) > 2 else default
         if index != "0" and not (
             index and index.isdecimal() and re.fullmatch(_IN_EACH_MATCH, arguments[1].name)
         ):
@@ -76,7 +54,7 @@ def separator(name: str) -> Check:
 
     def check(arguments: Arguments) -> Arguments:
         node = arguments[1]
-        given = _literal(node) or ""
+        given = literal_text(node) or ""
         code = int(given) if given.isdecimal() and not node.is_string else 0
         wanted = chr(code) if 0 < code < 256 else given if node.is_string else ""
         if not wanted or r"\E" in wanted:
@@ -123,9 +101,8 @@ def only_decimal(arguments: Arguments) -> None:
 def type_of_all(arguments: Arguments) -> str:
     """The type of values that are compared."""
     kinds = {kind_of(each) for each in arguments} - {"NULL"}
-    for numbers in (WHOLE, APPROXIMATE):
-        if kinds and kinds <= {*numbers}:
-            return max(kinds, key=numbers.index)
+    if kinds and kinds <= {*WHOLE}:
+        return max(kinds, key=WHOLE.index)
     if kinds and kinds <= {*TEXTS}:
         return "STRING"
     types = {type_of(each) for each in arguments if kind_of(each) in _ORDERED}
@@ -199,7 +176,6 @@ _MILLISECONDS = {
     "MINUTE": 60_000,
     "HOUR": 3_600_000,
     "DAY": 86_400_000,
-    "WEEK": 604_800_000,
 }
 _OF_DAY = "day -> (CAST(unix_date(day) AS BIGINT) * 86400000)"
 
@@ -218,7 +194,11 @@ def _difference(arguments: Arguments) -> exp.Expr:
 TIMESTAMPDIFF = Function(
     ("unit, begin_, end_ -> (unix_millis(end_) - unix_millis(begin_)) DIV milliseconds",),
     "INT",
-    _unit("TIMESTAMPDIFF", _MILLISECONDS, "the last days of months count differently. Expected"),
+    _unit(
+        "TIMESTAMPDIFF",
+        _MILLISECONDS,
+        "weeks and the last days of months count differently. Expected",
+    ),
     _difference,
     by_type=True,
 )

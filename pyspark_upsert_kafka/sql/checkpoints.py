@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.sql.plans import Step
+from pyspark_upsert_kafka.sql.jobs import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _UNUSUAL = re.compile(r"[^\w.-]")
 
 
-def names_of(steps: Sequence[Step], taken: Sequence[str]) -> list[str]:
+def names_of(jobs: Sequence[Job], taken: Sequence[str]) -> list[str]:
     """A name for each stream: that of the script or of its table, with a number where it is taken.
 
     Args:
-        steps: The streams.
+        jobs: The streams.
         taken: Names of queries that run already.
 
     Returns:
         The names, in the order of the streams.
     """
     found: list[str] = []
-    for step in steps:
-        wanted = step.settings.name or (step.table.name if step.table else "select")
+    for job in jobs:
+        wanted = job.settings.name or (job.table.name if job.table else "select")
         name, number = wanted, 1
         while name in found or name in taken:
             number += 1
@@ -45,28 +45,28 @@ def names_of(steps: Sequence[Step], taken: Sequence[str]) -> list[str]:
     return found
 
 
-def folders_of(steps: Sequence[Step]) -> list[str | None]:
+def folders_of(jobs: Sequence[Job]) -> list[str | None]:
     """The checkpoint of each stream; None = a temporary one.
 
     Raises:
         CheckpointError: A query uses it already, or another of the streams.
     """
     found: list[str | None] = []
-    for step, name in zip(steps, names_of(steps, ()), strict=True):
+    for job, name in zip(jobs, names_of(jobs, ()), strict=True):
         folder = None
-        if step.settings.checkpoints is not None:
-            folder = f"{step.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
+        if job.settings.checkpoints is not None:
+            folder = f"{job.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
             if folder in found:
                 raise CheckpointError(
-                    f"{step.place}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
+                    f"{job.place}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
                     "'pipeline.name' to a name of letters and digits before one of them."
                 )
-            refuse_used(folder, step.place)
+            check_unused(folder, job.place)
         found.append(folder)
     return found
 
 
-def check_owner(spark: SparkSession, step: Step, folder: str) -> bool:
+def check_owner(spark: SparkSession, job: Job, folder: str) -> bool:
     """Whether a checkpoint is there already, made by the same statement.
 
     Raises:
@@ -78,28 +78,28 @@ def check_owner(spark: SparkSession, step: Step, folder: str) -> bool:
         if "PATH_NOT_FOUND" not in str(error):
             raise
         return False
-    if [row[0].strip() for row in rows] != [_identity(step)]:
+    if [row[0].strip() for row in rows] != [_identity(job)]:
         raise CheckpointError(
-            f"{step.place}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
+            f"{job.place}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
             "folder of its own, or delete that one to begin anew."
         )
     return True
 
 
-def mark(spark: SparkSession, step: Step, folder: str) -> None:
-    """Writes into a new checkpoint whose it is."""
-    text = spark.createDataFrame([(_identity(step),)], "value STRING")
+def write_owner(spark: SparkSession, job: Job, folder: str) -> None:
+    """Writes into a new checkpoint which statement it belongs to."""
+    text = spark.createDataFrame([(_identity(job),)], "value STRING")
     text.coalesce(1).write.text(f"{folder}/{OWNER}")
 
 
-def _identity(step: Step) -> str:
+def _identity(job: Job) -> str:
     """What may not change from one run to the next; options may."""
     return json.dumps(
         {
-            "query": step.query.sql,
-            "reads": {name: table.name for name, table in step.query.tables.items()},
-            "writes": step.table.name if step.table else None,
-            "columns": [f"{c.name} {c.dataType.simpleString()}" for c in step.columns],
+            "query": job.query.sql,
+            "reads": {name: table.name for name, table in job.query.tables.items()},
+            "writes": job.table.name if job.table else None,
+            "columns": [f"{c.name} {c.dataType.simpleString()}" for c in job.columns],
         }
     )
 
@@ -127,7 +127,7 @@ _used: dict[str, _Use] = {}
 """The use of each checkpoint by this process."""
 
 
-def refuse_used(folder: str, place: Place) -> None:
+def check_unused(folder: str, place: Place) -> None:
     """Refuses a checkpoint that is in use.
 
     Args:
@@ -150,8 +150,8 @@ def refuse_used(folder: str, place: Place) -> None:
 
 
 @contextmanager
-def taken(folder: str, place: Place) -> Iterator[Callable[[StreamingQuery], None]]:
-    """Takes a checkpoint for a query that is started within; it is free again when none is.
+def reserved(folder: str, place: Place) -> Iterator[Callable[[StreamingQuery], None]]:
+    """Reserves a checkpoint for a query that is started within; it is free again when none is started.
 
     Args:
         folder: The checkpoint, whose owner is written already.

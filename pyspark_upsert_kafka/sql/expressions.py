@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.sql.dialect import Flink, place_of
+from pyspark_upsert_kafka.sql.query_text import Flink, place_of
 from pyspark_upsert_kafka.sql.statements import Query
 
 _TWO = frozenset({"this", "expression"})

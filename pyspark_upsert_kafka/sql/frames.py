@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.table.names import quoted
-from pyspark_upsert_kafka.sql.plans import Step
+from pyspark_upsert_kafka.sql.jobs import Job
 from pyspark_upsert_kafka.sql.streams import CHANGE
 from pyspark_upsert_kafka.sql.tables import Table
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
 
 
-def frame_of(spark: SparkSession, step: Step) -> DataFrame:
+def frame_of(spark: SparkSession, job: Job) -> DataFrame:
     """The rows of a statement, in the columns and types of the table that it writes.
 
     Nothing is read for it: Spark looks at the columns only.
@@ -46,20 +46,20 @@ def frame_of(spark: SparkSession, step: Step) -> DataFrame:
         OptionError: Spark does not take the query, or a column has a type that Flink does not cast by itself; it names line and
             column.
     """
-    _check_time_zone(spark, step)
+    _check_time_zone(spark, job)
     tables: dict[str, Any] = {
-        name: _loaded(spark, table, step) for name, table in step.query.tables.items()
+        name: _loaded(spark, table, job) for name, table in job.query.tables.items()
     }
     try:
-        rows = spark.sql(step.query.sql, **tables)
+        rows = spark.sql(job.query.sql, **tables)
         fields = rows.schema.fields
     except (AnalysisException, ParseException) as error:
-        raise step.place.error(f"Spark does not take this query: {_first_line(error)}") from None
-    return rows if step.table is None else _filling(rows, fields, step, step.table)
+        raise job.place.error(f"Spark does not take this query: {_first_line(error)}") from None
+    return rows if job.table is None else _filling(rows, fields, job, job.table)
 
 
-def _loaded(spark: SparkSession, table: Table, step: Step) -> DataFrame:
-    if not step.is_stream:
+def _loaded(spark: SparkSession, table: Table, job: Job) -> DataFrame:
+    if not job.is_stream:
         reader = spark.read.format("upsert-kafka")
         return reader.options(**table.options(batch=True)).load()
     stream = spark.readStream.format("upsert-kafka")
@@ -69,29 +69,29 @@ def _loaded(spark: SparkSession, table: Table, step: Step) -> DataFrame:
     return rows
 
 
-def _filling(rows: DataFrame, fields: list[StructField], step: Step, table: Table) -> DataFrame:
+def _filling(rows: DataFrame, fields: list[StructField], job: Job, table: Table) -> DataFrame:
     names = [f"c{at}" for at in range(len(fields))]
     by_place = rows.toDF(*names)
     columns = []
-    for at, target in enumerate(step.columns):
-        _check_type(fields[at].dataType, target, step, table)
+    for at, target in enumerate(job.columns):
+        _check_type(fields[at].dataType, target, job, table)
         columns.append(f.col(names[at]).cast(target.dataType).alias(target.name))
-    if step.query.rows is not None and step.query.rows.has_changes:
+    if job.query.rows is not None and job.query.rows.has_changes:
         columns.append(f.col(names[-1]).alias(CHANGE))
     return by_place.select(*columns)
 
 
-def _check_type(source: DataType, target: StructField, step: Step, table: Table) -> None:
-    if not is_cast_by_itself(source, target.dataType):
-        raise step.place.error(
+def _check_type(source: DataType, target: StructField, job: Job, table: Table) -> None:
+    if not is_implicit_cast(source, target.dataType):
+        raise job.place.error(
             f"the query gives {_shown(source)} to column {quoted(target.name)} of '{table.name}', which is "
             f"{_shown(target.dataType)}: CAST it, as Flink demands too."
         )
 
 
-def _check_time_zone(spark: SparkSession, step: Step) -> None:
+def _check_time_zone(spark: SparkSession, job: Job) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
-    part = step.query.only_in_utc
+    part = job.query.only_in_utc
     if part is not None and zone not in _UTC:
         raise part.place.error(
             f"{part.why} unless the time zone is UTC, and it is {zone}: SET 'table.local-time-zone' = 'UTC'."
@@ -123,10 +123,10 @@ _FROM: dict[type[DataType], tuple[type[DataType], ...]] = {
 }
 
 
-def is_cast_by_itself(source: DataType, target: DataType) -> bool:
+def is_implicit_cast(source: DataType, target: DataType) -> bool:
     """Whether a value of one type is written to a column of another without CAST.
 
-    >>> is_cast_by_itself(IntegerType(), LongType()), is_cast_by_itself(LongType(), IntegerType())
+    >>> is_implicit_cast(IntegerType(), LongType()), is_implicit_cast(LongType(), IntegerType())
     (True, False)
     """
     if isinstance(source, NullType) or type(source) in _FROM.get(type(target), ()):
@@ -135,7 +135,7 @@ def is_cast_by_itself(source: DataType, target: DataType) -> bool:
         return False
     inner = list(zip(_parts(source), _parts(target), strict=False))
     return len(_parts(source)) == len(_parts(target)) and all(
-        is_cast_by_itself(one, other) for one, other in inner
+        is_implicit_cast(one, other) for one, other in inner
     )
 
 

@@ -12,10 +12,8 @@ from pyspark_upsert_kafka.sql.arguments import (
     TIMESTAMPADD,
     TIMESTAMPDIFF,
     groups,
-    literal,
     of_all,
     only_decimal,
-    regex,
     separator,
     timestamp_ltz,
     type_in,
@@ -34,6 +32,8 @@ from pyspark_upsert_kafka.sql.signatures import (
     double,
     field_of_time,
     integer,
+    literal,
+    regex,
     text,
     typed_by_sqlglot,
 )
@@ -89,9 +89,7 @@ FUNCTIONS: dict[str, Function] = {
     "EXP": double("number -> exp(number)"),
     "HEX": text("value -> hex(value)"),
     "LN": double(f"number -> {_logarithm('ln')}"),
-    "LOG": double(
-        f"number -> {_logarithm('ln')}", f"base, number -> {_logarithm('ln')} / {_logarithm('ln', 'base')}"
-    ),
+    "LOG": double(f"number -> {_logarithm('ln')}", f"base, number -> {_logarithm('ln')} / {_logarithm('ln', 'base')}"),
     "LOG10": double(f"number -> {_logarithm('log10')}"),
     "LOG2": double(f"number -> {_logarithm('log2')}"),
     "MOD": typed_by_sqlglot("number, by -> number % by", lambda given: exp.Mod(this=exp.paren(given[0]), expression=exp.paren(given[1]))),
@@ -118,9 +116,7 @@ FUNCTIONS: dict[str, Function] = {
     # comparison and conditions
     "GREATEST": of_all("greatest"),
     "IF": typed_by_sqlglot("condition, yes, no -> if(condition, yes, no)", lambda given: exp.If(this=given[0], true=given[1], false=given[2])),
-    "IFNULL": typed_by_sqlglot(
-        "value, other -> coalesce(value, other)", lambda given: exp.Coalesce(this=given[0], expressions=[given[1]])
-    ),
+    "IFNULL": typed_by_sqlglot("value, other -> coalesce(value, other)", lambda given: exp.Coalesce(this=given[0], expressions=[given[1]])),
     "IS_ALPHA": boolean(r"text -> coalesce(rlike(text, '\A[\p{L}&&[\x{0}-\x{FFFF}]]+\z'), FALSE)"),
     "IS_DIGIT": boolean(r"text -> coalesce(rlike(text, '\A[\p{Nd}&&[\x{0}-\x{FFFF}]]+\z'), FALSE)"),
     "LEAST": of_all("least"),
@@ -161,9 +157,7 @@ FUNCTIONS: dict[str, Function] = {
         "text, regex, replacement -> regexp_replace(text, regex, replacement)", check=literal(2, r"[^$\\]*",
         "REGEXP_REPLACE takes a replacement in quotes without $ and \\: they stand for themselves in Flink, and not in Spark"),
     ),
-    "REGEXP_SUBSTR": text(
-        "text, regex -> CASE WHEN regexp_like(text, regex) THEN regexp_extract(text, regex, 0) END", check=regex("REGEXP_SUBSTR")
-    ),
+    "REGEXP_SUBSTR": text("text, regex -> CASE WHEN regexp_like(text, regex) THEN regexp_extract(text, regex, 0) END", check=regex("REGEXP_SUBSTR")),
     "REPEAT": text("text, times -> repeat(text, times)"),
     "REPLACE": text(
         "text, part, replacement -> replace(text, part, replacement)",
@@ -178,13 +172,8 @@ FUNCTIONS: dict[str, Function] = {
     "SHA256": text("text -> sha2(text, 256)"),
     "SHA384": text("text -> sha2(text, 384)"),
     "SHA512": text("text -> sha2(text, 512)"),
-    "SPLIT": Function(
-        ("text, separator -> CASE WHEN text = '' THEN array() ELSE split(text, separator) END",), "ARRAY<STRING>",
-        separator("SPLIT"),
-    ),
-    "SPLIT_INDEX": text(
-        "text, separator, index -> get(split(nullif(text, ''), separator), index)", check=separator("SPLIT_INDEX")
-    ),
+    "SPLIT": Function(("text, separator -> CASE WHEN text = '' THEN array() ELSE split(text, separator) END",), "ARRAY<STRING>", separator("SPLIT")),
+    "SPLIT_INDEX": text("text, separator, index -> get(split(nullif(text, ''), separator), index)", check=separator("SPLIT_INDEX")),
     "STARTSWITH": boolean("text, part -> startswith(text, part)"),
     "SUBSTR": _SUBSTRING,
     "SUBSTRING": _SUBSTRING,
@@ -194,9 +183,7 @@ FUNCTIONS: dict[str, Function] = {
     "URL_DECODE": text("text -> try_url_decode(text)"),
     "URL_ENCODE": text("text -> url_encode(text)"),
     # times
-    "DATE_FORMAT": text(
-        "time, pattern -> date_format(time, pattern)", check=literal(1, _TIME_PATTERN, f"DATE_FORMAT {_PATTERN_IS}")
-    ),
+    "DATE_FORMAT": text("time, pattern -> date_format(time, pattern)", check=literal(1, _TIME_PATTERN, f"DATE_FORMAT {_PATTERN_IS}")),
     "DAYOFMONTH": field_of_time("DAY"),
     "DAYOFWEEK": field_of_time("DOW"),
     "DAYOFYEAR": field_of_time("DOY"),
@@ -230,9 +217,7 @@ FUNCTIONS: dict[str, Function] = {
     "ARRAY_DISTINCT": _array("array -> array_distinct(array)"),
     "ARRAY_EXCEPT": _of_elements("array, other -> array_except(array, other)", type_in("ARRAY")),
     "ARRAY_INTERSECT": _of_elements("array, other -> array_intersect(array, other)", type_in("ARRAY")),
-    "ARRAY_JOIN": text(
-        "array, separator -> array_join(array, separator)", "array, separator, null_text -> array_join(array, separator, null_text)"
-    ),
+    "ARRAY_JOIN": text("array, separator -> array_join(array, separator)", "array, separator, null_text -> array_join(array, separator, null_text)"),
     "ARRAY_MAX": Function(("array -> array_max(array)",), type_of_part(0), by_type=True),
     "ARRAY_MIN": Function(("array -> array_min(array)",), type_of_part(0), by_type=True),
     "ARRAY_POSITION": _of_elements("array, element -> array_position(array, element)", "INT"),

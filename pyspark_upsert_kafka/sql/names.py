@@ -17,8 +17,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
-from pyspark_upsert_kafka.sql.dialect import Flink
 from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.query_text import Flink
 from pyspark_upsert_kafka.sql.statements import Path, Query, without_default
 
 

@@ -1,4 +1,4 @@
-"""Runs the plan of a script: everything is checked first, then done in order."""
+"""Runs a compiled script: everything is checked first, then done in order."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 from pyspark_upsert_kafka.sql.checkpoints import (
     check_owner,
     folders_of,
-    mark,
     names_of,
     release,
-    taken,
+    reserved,
+    write_owner,
 )
 from pyspark_upsert_kafka.sql.frames import frame_of
-from pyspark_upsert_kafka.sql.plans import Plan, Step
+from pyspark_upsert_kafka.sql.jobs import CompiledScript, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,26 +39,26 @@ class Ready:
     """A statement that is checked.
 
     Args:
-        step: The statement.
+        job: The statement.
         rows: Its rows.
         name: The name of its query, if it is a stream.
         folder: The checkpoint of its query; None = a temporary one.
         is_new: Whether the checkpoint is to be made.
     """
 
-    step: Step
+    job: Job
     rows: DataFrame
     name: str = ""
     folder: str | None = None
     is_new: bool = False
 
 
-def run(spark: SparkSession, plan: Plan) -> list[StreamingQuery]:
-    """Runs a plan.
+def run(spark: SparkSession, script: CompiledScript) -> list[StreamingQuery]:
+    """Runs a script.
 
     Args:
         spark: The session.
-        plan: The plan.
+        script: The script.
 
     Returns:
         The streaming queries that were started; batch statements are done.
@@ -68,11 +68,11 @@ def run(spark: SparkSession, plan: Plan) -> list[StreamingQuery]:
         CheckpointError: A checkpoint belongs to another statement; nothing has happened then.
         BrokerError: A broker or a topic is not there; nothing has happened then.
     """
-    for note in plan.notes:
-        logger.warning(note)
+    for warning in script.warnings:
+        logger.warning(warning)
     queries: list[StreamingQuery] = []
-    with _settings(spark, plan):
-        ready = _checked(spark, plan)
+    with _settings(spark, script):
+        ready = _checked(spark, script)
         try:
             for each in ready:
                 query = _do(spark, each)
@@ -85,11 +85,11 @@ def run(spark: SparkSession, plan: Plan) -> list[StreamingQuery]:
 
 
 @contextmanager
-def _settings(spark: SparkSession, plan: Plan) -> Iterator[None]:
+def _settings(spark: SparkSession, script: CompiledScript) -> Iterator[None]:
     """Spark's settings on which the meaning of a script depends; a query keeps those it was started with."""
     wanted = {"spark.sql.ansi.enabled": "true", "spark.sql.parser.escapedStringLiterals": "false"}
-    if plan.time_zone is not None:
-        wanted["spark.sql.session.timeZone"] = plan.time_zone
+    if script.time_zone is not None:
+        wanted["spark.sql.session.timeZone"] = script.time_zone
     before = {name: str(spark.conf.get(name)) for name in wanted}
     # Spark warns where a deprecated one is set, even to what it is.
     changed = [name for name in wanted if before[name] != wanted[name]]
@@ -102,67 +102,65 @@ def _settings(spark: SparkSession, plan: Plan) -> Iterator[None]:
             spark.conf.set(name, before[name])
 
 
-def _checked(spark: SparkSession, plan: Plan) -> list[Ready]:
+def _checked(spark: SparkSession, script: CompiledScript) -> list[Ready]:
     """The statements, if each of them can be done."""
-    streams = [step for step in plan.steps if step.is_stream]
+    streams = [job for job in script.jobs if job.is_stream]
     folders = dict(zip(map(id, streams), folders_of(streams), strict=True))
     active = [query.name for query in spark.streams.active if query.name]
     names = dict(zip(map(id, streams), names_of(streams, active), strict=True))
     ready = []
-    for step in plan.steps:
-        folder = folders.get(id(step))
-        is_new = folder is not None and not check_owner(spark, step, folder)
-        ready.append(Ready(step, frame_of(spark, step), names.get(id(step), ""), folder, is_new))
+    for job in script.jobs:
+        folder = folders.get(id(job))
+        is_new = folder is not None and not check_owner(spark, job, folder)
+        ready.append(Ready(job, frame_of(spark, job), names.get(id(job), ""), folder, is_new))
     if (
         getattr(spark, "_jsparkSession", None) is not None
     ):  # a client of Spark Connect may see no broker
-        _check_topics(plan)
+        _check_topics(script)
     return ready
 
 
-def _check_topics(plan: Plan) -> None:
+def _check_topics(script: CompiledScript) -> None:
     """Asks the brokers for every topic that is read or written."""
     wanted: dict[TableOptions, None] = {}
-    for step in plan.steps:
-        tables = [
-            table.check_read(batch=not step.is_stream) for table in step.query.tables.values()
-        ]
+    for job in script.jobs:
+        tables = [table.check_read(batch=not job.is_stream) for table in job.query.tables.values()]
         wanted.update(dict.fromkeys(options.table for options in tables))
-        if step.table is not None:
-            wanted[step.table.check_written().table] = None
+        if job.table is not None:
+            wanted[job.table.check_written().table] = None
     for table in wanted:
         with closing(load_client(table.client).cluster(table.properties, "reader")) as cluster:
             cluster.topics(table.topics)
 
 
 def _do(spark: SparkSession, ready: Ready) -> StreamingQuery | None:
-    step = ready.step
-    if not step.is_stream:
-        if step.table is None:
+    job = ready.job
+    if not job.is_stream:
+        if job.table is None:
             _show(ready.rows, 0)
         else:
-            upsert_sink(step.table.options(batch=False))(ready.rows, 0)
+            upsert_sink(job.table.options(batch=False))(ready.rows, 0)
         return None
     if ready.folder is not None and ready.is_new:
-        mark(spark, step, ready.folder)
+        write_owner(spark, job, ready.folder)
     return _started(ready)
 
 
 def _started(ready: Ready) -> StreamingQuery:
-    step = ready.step
-    sink = _show if step.table is None else upsert_sink(step.table.options(batch=False))
+    job = ready.job
+    sink = _show if job.table is None else upsert_sink(job.table.options(batch=False))
     writer = ready.rows.writeStream.outputMode("update").foreachBatch(sink).queryName(ready.name)
     if ready.folder is not None:
         writer = writer.option("checkpointLocation", ready.folder)
-    if step.is_bounded:
+    if job.is_bounded:
         writer = writer.trigger(availableNow=True)
-    elif step.settings.interval_s is not None:
+    elif job.settings.interval_s is not None:
         writer = writer.trigger(
-            processingTime=f"{round(step.settings.interval_s * 1000)} milliseconds"
+            processingTime=f"{round(job.settings.interval_s * 1000)} milliseconds"
         )
     if ready.folder is None:
         return writer.start()
-    with taken(ready.folder, step.place) as remember:
+    with reserved(ready.folder, job.place) as remember:
         query = writer.start()
         remember(query)
     return query

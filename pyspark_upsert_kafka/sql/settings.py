@@ -43,7 +43,7 @@ def _time_zone(value: str) -> str | None:
     return value
 
 
-MEANT: dict[str, tuple[str, Callable[[str], Any]]] = {
+KNOWN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "execution.runtime-mode": ("batch", _runtime_mode),
     "execution.checkpointing.interval": ("interval_s", positive_duration),
     "execution.checkpointing.dir": ("checkpoints", text),
@@ -71,7 +71,7 @@ _INSTEAD = {
 def with_setting(
     settings: Settings, statement: Set, begin: Settings
 ) -> tuple[Settings, str | None]:
-    """The settings after a statement, and what is to be told of it.
+    """The settings after a statement, and a warning, if one is to be logged.
 
     Args:
         settings: The settings before.
@@ -84,8 +84,8 @@ def with_setting(
     if statement.key is None:
         return begin, None
     name, value, place = statement.key.text, statement.value, statement.key.place
-    if name in MEANT:
-        field, read = MEANT[name]
+    if name in KNOWN:
+        field, read = KNOWN[name]
         if value is None:
             return replace(settings, **{field: getattr(begin, field)}), None
         try:
@@ -96,11 +96,11 @@ def with_setting(
         return settings, f"{place}: '{name}' has no effect in Spark, and changes no result."
     if name in _INSTEAD:
         raise place.error(f"'{name}' is not supported: {_INSTEAD[name]}.")
-    raise place.error(f"'{name}' is not known here: known are {', '.join(sorted(MEANT))}.")
+    raise place.error(f"'{name}' is not known here: known are {', '.join(sorted(KNOWN))}.")
 
 
-def told(settings: Settings, place: Place) -> str:
-    """What ``SET`` alone tells: the settings that are not left open."""
+def settings_in_words(settings: Settings, place: Place) -> str:
+    """What ``SET`` alone shows: the settings that have a value."""
     texts = {
         "execution.runtime-mode": "batch" if settings.batch else "streaming",
         "execution.checkpointing.interval": None

@@ -6,13 +6,14 @@ three dots stands for any number: ``text, more... -> concat(text, more)``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.dialect import Flink
+from pyspark_upsert_kafka.sql.query_text import Flink
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 
 Arguments = Sequence[exp.Expr]
@@ -158,6 +159,36 @@ def field_of_time(field: str) -> Function:
 def typed_by_sqlglot(form: str, make: Callable[[Arguments], exp.Expr]) -> Function:
     """A function that sqlglot knows: it finds the type of the result."""
     return Function((form,), make=make)
+
+
+def literal(at: int, pattern: str, sentence: str) -> Check:
+    """Takes an argument only if it is left out, or written as a literal that fits a regular expression."""
+
+    def check(arguments: Arguments) -> Arguments:
+        given = literal_text(arguments[at]) if len(arguments) > at else None
+        if len(arguments) > at and (given is None or not re.fullmatch(pattern, given)):
+            raise ValueError(sentence)
+        return arguments
+
+    return check
+
+
+def literal_text(node: exp.Expr) -> str | None:
+    """The text of a literal; of a number its digits."""
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return f"-{node.this.name}"
+    if isinstance(node, exp.Boolean):
+        return str(node.this).upper()
+    return node.name if isinstance(node, exp.Literal) else None
+
+
+def regex(name: str) -> Check:
+    """Takes a second argument that is a regular expression in quotes."""
+    return literal(
+        1,
+        "(?s).+",
+        f"{name} takes a regular expression in quotes: an empty one gives something else in Spark",
+    )
 
 
 def both(*checks: Check) -> Check:

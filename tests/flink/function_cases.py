@@ -48,19 +48,19 @@ CASES: dict[str, dict[str, list[str]]] = {
     "ATAN": {"DOUBLE": ["ATAN(d)", "ATAN(b)"]},
     "ATAN2": {"DOUBLE": ["ATAN2(d, i)", "ATAN2(i, j)"]},
     "BIN": {"STRING": ["BIN(i)", "BIN(b)", "BIN(t)"]},
-    "CEILING": {"DOUBLE": ["CEILING(d / 100)"], "DECIMAL(10, 2)": ["CEILING(p)"], "INT": ["CEILING(i)"]},
+    "CEILING": {"DOUBLE": ["CEILING(d / 100)"], "DECIMAL(12, 2)": ["CEILING(p)"], "INT": ["CEILING(i)"]},
     "COS": {"DOUBLE": ["COS(d)", "COS(i)"]},
     "COSH": {"DOUBLE": ["COSH(j)"]},
     "COT": {"DOUBLE": ["COT(d)", "COT(i)"]},
     "DEGREES": {"DOUBLE": ["DEGREES(d)", "DEGREES(i)"]},
     "E": {"DOUBLE": ["E()"]},
-    "EXP": {"DOUBLE": ["EXP(j)", "EXP(f / 1e38)"]},
+    "EXP": {"DOUBLE": ["EXP(j)", "EXP(t / 10e0)"]},
     "HEX": {"STRING": ["HEX(i)", "HEX(b)", "HEX(t)", "HEX(s)"]},
     "LN": {"DOUBLE": ["LN(d)", "LN(i)", "LN(p)"]},
-    "LOG": {"DOUBLE": ["LOG(d)", "LOG(3, d)", "LOG(2, p)", "LOG(j + 3, 5)"]},
+    "LOG": {"DOUBLE": ["LOG(d)", "LOG(3, d)", "LOG(2, p)", "LOG(ABS(j) + 2, 5)"]},
     "LOG10": {"DOUBLE": ["LOG10(d)", "LOG10(b)"]},
     "LOG2": {"DOUBLE": ["LOG2(d)", "LOG2(p)"]},
-    "MOD": {"INT": ["MOD(i, 3)", "MOD(i + 1, -3)"], "BIGINT": ["MOD(b, 7)"], "DECIMAL(10, 2)": ["MOD(p, 3)"]},
+    "MOD": {"INT": ["MOD(i, 3)", "MOD(j + 1, -3)"], "BIGINT": ["MOD(b, 7)"], "DECIMAL(10, 2)": ["MOD(p, 3)"]},
     "PI": {"DOUBLE": ["PI()"]},
     "POWER": {"DOUBLE": ["POWER(d, 2)", "POWER(ABS(d) + 1, j)", "POWER(i, 2)"]},
     "RADIANS": {"DOUBLE": ["RADIANS(d)", "RADIANS(i)"]},
@@ -79,7 +79,8 @@ CASES: dict[str, dict[str, list[str]]] = {
     # comparison and conditions
     "GREATEST": {
         "INT": ["GREATEST(i, j)", "GREATEST(i, j, 5)", "GREATEST(i)", "GREATEST(t, i)"], "BIGINT": ["GREATEST(i, b)"],
-        "STRING": ["GREATEST(s, u)", "GREATEST(s, 'a')"], "DOUBLE": ["GREATEST(d, f)", "GREATEST(d, CAST('NaN' AS DOUBLE))"],
+        "STRING": ["GREATEST(s, u)", "GREATEST(s, 'a')"], "DOUBLE": ["GREATEST(d, CAST(i AS DOUBLE))", "GREATEST(d, CAST('NaN' AS DOUBLE))"],
+        "FLOAT": ["GREATEST(f, CAST(1 AS FLOAT))"],
         "DECIMAL(10, 2)": ["GREATEST(p, CAST(1.5 AS DECIMAL(10, 2)))"], "BOOLEAN": ["GREATEST(ok, FALSE)"],
         "DATE": ["GREATEST(day_, day2)"], "TIMESTAMP(3)": ["GREATEST(ts, ts2)"],
     },
@@ -89,7 +90,7 @@ CASES: dict[str, dict[str, list[str]]] = {
     "IS_DIGIT": {"BOOLEAN": ["IS_DIGIT(s)", "IS_DIGIT(u)", "IS_DIGIT('12٣')", "IS_DIGIT('½')"]},
     "LEAST": {
         "INT": ["LEAST(i, j)", "LEAST(i, j, 5)", "LEAST(t, i)"], "STRING": ["LEAST(s, u)"],
-        "DOUBLE": ["LEAST(d, f)", "LEAST(CAST('NaN' AS DOUBLE), d)"], "DATE": ["LEAST(day_, day2)"],
+        "DOUBLE": ["LEAST(d, CAST(i AS DOUBLE))", "LEAST(CAST('NaN' AS DOUBLE), d)"], "DATE": ["LEAST(day_, day2)"],
         "TIMESTAMP_LTZ(3)": ["LEAST(ltz, CAST(TIMESTAMP '2001-01-01 00:00:00' AS TIMESTAMP_LTZ(3)))"],
     },
     "NULLIF": {"INT": ["NULLIF(i, 7)"], "STRING": ["NULLIF(s, '')"]},
@@ -163,14 +164,14 @@ CASES: dict[str, dict[str, list[str]]] = {
     "SECOND": {"BIGINT": ["SECOND(ts)", "SECOND(ltz)"]},
     "TIMESTAMPADD": {
         "TIMESTAMP(3)": [f"TIMESTAMPADD({unit}, j, ts)" for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")]
-        + ["TIMESTAMPADD(HOUR, 3, CAST(day2 AS TIMESTAMP(3)))", "TIMESTAMPADD(HOUR, -3, day_)"],
+        + ["TIMESTAMPADD(HOUR, 3, CAST(day2 AS TIMESTAMP(3)))", "TIMESTAMPADD(HOUR, 3, day_)"],
         "DATE": [f"TIMESTAMPADD({unit}, 3, day_)" for unit in ("DAY", "WEEK", "MONTH", "QUARTER", "YEAR")] + ["TIMESTAMPADD(MONTH, -1, day2)"],
         "TIMESTAMP_LTZ(3)": ["TIMESTAMPADD(DAY, j, ltz)", "TIMESTAMPADD(SECOND, -3, ltz)"],
     },
     "TIMESTAMPDIFF": {
-        "INT": [f"TIMESTAMPDIFF({unit}, ts, ts2)" for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")]
+        "INT": [f"TIMESTAMPDIFF({unit}, ts, ts2)" for unit in ("SECOND", "MINUTE", "HOUR", "DAY")]
         + ["TIMESTAMPDIFF(DAY, day_, day2)", "TIMESTAMPDIFF(HOUR, day_, day2)", "TIMESTAMPDIFF(DAY, day_, ts)",
-           "TIMESTAMPDIFF(MINUTE, ltz, ltz)", "TIMESTAMPDIFF(WEEK, day2, day_)"],
+           "TIMESTAMPDIFF(MINUTE, ltz, ltz)", "TIMESTAMPDIFF(DAY, day2, day_)"],
     },
     "TO_TIMESTAMP_LTZ": {"TIMESTAMP_LTZ(3)": ["TO_TIMESTAMP_LTZ(i, 0)", "TO_TIMESTAMP_LTZ(i, 3)", "TO_TIMESTAMP_LTZ(i)"]},
     "UNIX_TIMESTAMP": {"BOOLEAN": ["UNIX_TIMESTAMP() > 1700000000"]},

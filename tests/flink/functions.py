@@ -46,7 +46,7 @@ def values(broker: Broker) -> str:
     return f"CREATE TABLE vals ({columns}) {clause(broker, topic, is_append=True)};\n"
 
 
-@pytest.mark.parametrize("calls", parts(), ids=lambda calls: f"{calls[0][0]} and on")
+@pytest.mark.parametrize("calls", list(parts()), ids=lambda calls: f"{calls[0][0]} and on")
 def test_functions_give_the_same(
     spark: SparkSession,  # noqa: F811
     broker: Broker,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.planning import plan
-from pyspark_upsert_kafka.sql.plans import Mode
+from pyspark_upsert_kafka.sql.compiler import compile_script
+from pyspark_upsert_kafka.sql.jobs import Mode
 
 PLACE = "'properties.bootstrap.servers' = 'x:1'"
 TABLES = f"""
@@ -86,7 +86,7 @@ NEVER = {
 def refused(query: str, mode: Mode) -> str:
     """What is said of a query that is refused; nothing when it runs."""
     try:
-        plan(TABLES + query, mode=mode)
+        compile_script(TABLES + query, mode=mode)
     except OptionError as error:
         return str(error)
     return ""

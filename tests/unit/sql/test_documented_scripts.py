@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.planning import plan
+from pyspark_upsert_kafka.sql.compiler import compile_script
 
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
 
@@ -25,17 +25,17 @@ def test_a_script_as_it_stands(file: Path) -> None:
 
     if "error" in expected:
         with pytest.raises(OptionError) as error:
-            plan(script)
+            compile_script(script)
         assert str(error.value) == expected["error"]
         return
     steps = [
         {
-            "reads": sorted(table.name for table in step.query.tables.values()),
-            "writes": step.table.name if step.table else None,
-            "stream": step.is_stream,
-            "sql": step.query.sql,
+            "reads": sorted(table.name for table in job.query.tables.values()),
+            "writes": job.table.name if job.table else None,
+            "stream": job.is_stream,
+            "sql": job.query.sql,
         }
-        for step in plan(script).steps
+        for job in compile_script(script).jobs
     ]
 
     assert steps == expected["steps"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.planning import plan
+from pyspark_upsert_kafka.sql.compiler import compile_script
 from tests.unit.sql.tables import TABLES, WIDTH
 
 
 def spark_of(expression: str) -> str:
     """A value over the table `views` as Spark's SQL has it."""
-    (step,) = plan(f"{TABLES}SELECT {expression} AS x FROM views AS v", mode="batch").steps
-    text = step.query.sql.removeprefix("SELECT ").removesuffix(" AS `x` FROM {table_0} AS `v`")
+    (job,) = compile_script(f"{TABLES}SELECT {expression} AS x FROM views AS v", mode="batch").jobs
+    text = job.query.sql.removeprefix("SELECT ").removesuffix(" AS `x` FROM {table_0} AS `v`")
     return text.replace("`v`.", "").replace("`", "")
 
 
@@ -182,8 +182,8 @@ def test_what_differs_is_refused(expression: str, at: int, sentence: str) -> Non
 )  # fmt: skip
 def test_what_takes_the_zone_of_the_session(query: str, why: str | None) -> None:
     """Spark cuts and formats a time without a zone in the session's, where summer time leaves an hour out."""
-    (step,) = plan(f"{TABLES}{query}", mode="batch").steps
-    part = step.query.only_in_utc
+    (job,) = compile_script(f"{TABLES}{query}", mode="batch").jobs
+    part = job.query.only_in_utc
 
     if why is None:
         assert part is None
@@ -206,6 +206,6 @@ def test_what_takes_the_zone_of_the_session(query: str, why: str | None) -> None
 )  # fmt: skip
 def test_types_are_those_of_the_parts_before(flink: str, spark: str) -> None:
     """What a value is depends on what stands within it, and on the queries that it is selected from."""
-    (step,) = plan(f"{TABLES}{flink}", mode="batch").steps
+    (job,) = compile_script(f"{TABLES}{flink}", mode="batch").jobs
 
-    assert step.query.sql.replace("`", "") == spark
+    assert job.query.sql.replace("`", "") == spark

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.sql.frames import is_cast_by_itself
+from pyspark_upsert_kafka.sql.frames import is_implicit_cast
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ from pyspark_upsert_kafka.sql.frames import is_cast_by_itself
         (StructType([StructField("a", IntegerType())]), StructType(), False),
     ],
 )
-def test_what_is_cast_by_itself(source: DataType, target: DataType, is_cast: bool) -> None:
+def test_what_is_implicit_cast(source: DataType, target: DataType, is_cast: bool) -> None:
     """What loses nothing, and decimals of any digits; names of fields make no difference."""
-    assert is_cast_by_itself(source, target) is is_cast
+    assert is_implicit_cast(source, target) is is_cast

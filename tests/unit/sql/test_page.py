@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.sql.dialect import FUNCTIONS_WITH_SYNTAX
-from pyspark_upsert_kafka.sql.settings import MEANT
+from pyspark_upsert_kafka.sql.query_text import FUNCTIONS_WITH_SYNTAX
+from pyspark_upsert_kafka.sql.settings import KNOWN
 from tools.functions_table import WITH_SYNTAX, with_table
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", sorted(MEANT))
+@pytest.mark.parametrize("name", sorted(KNOWN))
 def test_the_page_names_what_is_known(name: str) -> None:
     """Each setting that is known stands on the page."""
     assert f"`{name}`" in PAGE

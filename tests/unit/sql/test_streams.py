@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.planning import plan
-from pyspark_upsert_kafka.sql.plans import Step
+from pyspark_upsert_kafka.sql.compiler import compile_script
+from pyspark_upsert_kafka.sql.jobs import Job
 from tests.unit.sql.tables import TABLES
 
 
-def stream(query: str) -> Step:
-    """The last step of a script that ends in this query."""
-    return plan(f"{TABLES}{query}").steps[-1]
+def stream(query: str) -> Job:
+    """The last job of a script that ends in this query."""
+    return compile_script(f"{TABLES}{query}").jobs[-1]
 
 
 @pytest.mark.parametrize(
@@ -86,32 +86,32 @@ def test_what_is_not_right_in_a_stream_is_refused(query: str, sentence: str) -> 
         stream(query)
 
     assert f": {sentence}" in str(error.value)
-    assert not plan(f"{TABLES}{query}", mode="batch").steps[-1].is_stream
+    assert not compile_script(f"{TABLES}{query}", mode="batch").jobs[-1].is_stream
 
 
 def test_distinct_values_are_counted_by_their_set() -> None:
     """Spark has no distinct aggregates in streams; the size of the set is exact."""
-    step = stream(
+    job = stream(
         "SELECT region, COUNT(DISTINCT page) FILTER (WHERE flag) FROM views GROUP BY region"
     )
 
     assert (
         "CAST(SIZE(COLLECT_SET(`views`.`page`) FILTER(WHERE `views`.`flag`)) AS BIGINT)"
-        in step.query.sql
+        in job.query.sql
     )
 
 
 def test_windows_are_grouped_by_themselves() -> None:
     """Grouped by Spark's window, its state is dropped when the watermark has passed; rows are in each window once."""
-    step = stream(
+    job = stream(
         "SELECT window_start, COUNT(*) AS n FROM TABLE(HOP(TABLE views, DESCRIPTOR(at), INTERVAL '1' MINUTE, "
         "INTERVAL '2' MINUTES)) AS h GROUP BY window_start, window_end"
     )
 
-    assert step.query.sql.endswith("AS `h` GROUP BY WINDOW(`h`.`at`, '2 minutes', '1 minutes')")
-    assert step.query.sql.count("WINDOW(") == 2
-    assert step.query.only_in_utc is not None
-    assert step.query.only_in_utc.why.startswith("windows of time begin elsewhere")
+    assert job.query.sql.endswith("AS `h` GROUP BY WINDOW(`h`.`at`, '2 minutes', '1 minutes')")
+    assert job.query.sql.count("WINDOW(") == 2
+    assert job.query.only_in_utc is not None
+    assert job.query.only_in_utc.why.startswith("windows of time begin elsewhere")
 
 
 def test_rows_without_tables_are_a_batch() -> None:

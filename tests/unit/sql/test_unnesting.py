@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.planning import plan
+from pyspark_upsert_kafka.sql.compiler import compile_script
 from tests.unit.sql.tables import TABLES, WIDTH
 
 NESTED = TABLES.replace(
@@ -34,10 +34,10 @@ AT = WIDTH + len(NESTED) - len(TABLES) + 1
 )  # fmt: skip
 def test_rows_of_elements(flink: str, spark: str) -> None:
     """Spark has a view for it, in streams too, and types are known as before."""
-    step = plan(f"{NESTED}{flink}").steps[-1]
+    job = compile_script(f"{NESTED}{flink}").jobs[-1]
 
-    assert step.query.sql.replace("`", "") == spark
-    assert step.is_stream
+    assert job.query.sql.replace("`", "") == spark
+    assert job.is_stream
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_rows_of_elements(flink: str, spark: str) -> None:
 def test_what_is_refused(query: str, at: int, sentence: str) -> None:
     """What is no array, has no names, or is joined in another way is refused where it stands."""
     with pytest.raises(OptionError) as error:
-        plan(NESTED + query)
+        compile_script(NESTED + query)
 
     assert f": {sentence}" in str(error.value)
     assert f"column {AT + at}: " in str(error.value)

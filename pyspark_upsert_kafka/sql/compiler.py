@@ -1,4 +1,4 @@
-"""Plans a script: its statements are understood and checked, one after another, before any of them is done."""
+"""Compiles a script: its statements are understood and checked one after another, before any of them is run."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.sql.dialect import depth_refused
-from pyspark_upsert_kafka.sql.inserts import check_key, filled_columns
+from pyspark_upsert_kafka.sql.jobs import CompiledScript, Job, Mode, check_key, filled_columns
 from pyspark_upsert_kafka.sql.names import View, with_suggestion
-from pyspark_upsert_kafka.sql.plans import Mode, Plan, Step
+from pyspark_upsert_kafka.sql.query_text import depth_refused
 from pyspark_upsert_kafka.sql.script import read_script
-from pyspark_upsert_kafka.sql.settings import Settings, told, with_setting
+from pyspark_upsert_kafka.sql.settings import Settings, settings_in_words, with_setting
 from pyspark_upsert_kafka.sql.statements import (
     CreateTable,
     CreateView,
@@ -28,14 +27,14 @@ from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of
 
 
-def plan(
+def compile_script(
     script: str,
     *,
     mode: Mode | None = None,
     settings: Settings | None = None,
     options: Mapping[str, str] | None = None,
-) -> Plan:
-    """What a script does; nothing is read or written for it, and no Spark is needed.
+) -> CompiledScript:
+    """The jobs of a script; no table is read or written for it, and no Spark is needed.
 
     Args:
         script: The script.
@@ -50,15 +49,15 @@ def plan(
     begin = settings or Settings()
     if mode is not None:
         begin = replace(begin, batch=mode == "batch")
-    planner = _Planner(begin, begin, mode, dict(options or {}))
+    compiler = _Compiler(begin, begin, mode, dict(options or {}))
     for statement in read_script(script):
-        planner.add(statement)
-    planner.check_unused()
-    return Plan(tuple(planner.steps), planner.settings, tuple(planner.notes))
+        compiler.add(statement)
+    compiler.check_unused()
+    return CompiledScript(tuple(compiler.jobs), compiler.settings, tuple(compiler.warnings))
 
 
 @dataclass
-class _Planner:
+class _Compiler:
     """What is known after the statements so far."""
 
     begin: Settings
@@ -68,8 +67,8 @@ class _Planner:
     tables: dict[Path, Table] = field(default_factory=dict)
     views: dict[Path, View] = field(default_factory=dict)
     unused: list[Table] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def add(self, statement: Statement) -> None:
         if isinstance(statement, CreateTable):
@@ -81,7 +80,7 @@ class _Planner:
         elif isinstance(statement, Set):
             self._set(statement)
         elif isinstance(statement, ShowSettings):
-            self.notes.append(told(self.settings, statement.place))
+            self.warnings.append(settings_in_words(self.settings, statement.place))
         elif isinstance(statement, Insert):
             self._insert(statement)
         else:
@@ -133,11 +132,11 @@ class _Planner:
         known.pop(statement.path, None)
 
     def _set(self, statement: Set) -> None:
-        self.settings, note = with_setting(self.settings, statement, self.begin)
+        self.settings, warning = with_setting(self.settings, statement, self.begin)
         if self.mode is not None:
             self.settings = replace(self.settings, batch=self.mode == "batch")
-        if note is not None:
-            self.notes.append(note)
+        if warning is not None:
+            self.warnings.append(warning)
 
     def _insert(self, statement: Insert) -> None:
         table = self._written(statement)
@@ -156,7 +155,7 @@ class _Planner:
                 raise statement.place.error(
                     f"'{table.name}' is read and written by one stream, which would never end."
                 )
-        self._add(Step(statement.query.place, query, self.settings, table, columns))
+        self._add(Job(statement.query.place, query, self.settings, table, columns))
 
     def _written(self, statement: Insert) -> Table:
         path = statement.path
@@ -175,17 +174,17 @@ class _Planner:
         return table
 
     def _select(self, statement: Select) -> None:
-        self._add(Step(statement.query.place, self._query(statement.query), self.settings))
+        self._add(Job(statement.query.place, self._query(statement.query), self.settings))
 
-    def _add(self, step: Step) -> None:
-        zones = {each.settings.time_zone for each in (*self.steps, step)}
+    def _add(self, job: Job) -> None:
+        zones = {each.settings.time_zone for each in (*self.jobs, job)}
         if len(zones) > 1:
             shown = " and ".join(sorted(zone or "default" for zone in zones))
-            raise step.place.error(
+            raise job.place.error(
                 f"the statements of a script have one time zone here, not {shown}: SET 'table.local-time-zone' once, before the "
                 "first of them, or run them as two scripts."
             )
-        self.steps.append(step)
+        self.jobs.append(job)
 
     def _query(self, query: Query) -> SparkQuery:
         batch = self.settings.batch

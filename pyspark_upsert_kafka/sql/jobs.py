@@ -1,14 +1,71 @@
-"""Which columns of a table an ``INSERT INTO`` fills, and whether its rows can be written there."""
+"""The jobs of a script: what each of them reads, and the columns of the table that it fills."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.sql.names import with_suggestion
+from pyspark_upsert_kafka.sql.settings import Settings
 from pyspark_upsert_kafka.sql.statements import Insert
 from pyspark_upsert_kafka.sql.streams import Rows
 from pyspark_upsert_kafka.sql.tables import Table
+from pyspark_upsert_kafka.sql.translation import SparkQuery
+
+Mode = Literal["streaming", "batch"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """An ``INSERT INTO``, or a ``SELECT`` whose rows are printed.
+
+    Args:
+        place: Where its query stands.
+        query: What it reads.
+        settings: What holds for it.
+        table: The table that it writes; None = its rows are printed.
+        columns: The columns of that table that it fills.
+    """
+
+    place: Place
+    query: SparkQuery
+    settings: Settings
+    table: Table | None = None
+    columns: tuple[StructField, ...] = ()
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it runs until it is stopped, or its tables end."""
+        return self.query.rows is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether each of its tables has an end."""
+        ends = [table.check_read(batch=False).end for table in self.query.tables.values()]
+        return all(end.kind != "unbounded" for end in ends)
+
+
+@dataclass(frozen=True)
+class CompiledScript:
+    """A script that is understood and checked.
+
+    Args:
+        jobs: What it runs, in this order.
+        settings: The settings at its end.
+        warnings: What is to be logged before it runs.
+    """
+
+    jobs: tuple[Job, ...]
+    settings: Settings
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def time_zone(self) -> str | None:
+        """The time zone of its jobs; None = that of the session."""
+        return self.jobs[0].settings.time_zone if self.jobs else None
 
 
 def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructField, ...]:

@@ -8,8 +8,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, SchemaError
 from pyspark_upsert_kafka.sql.checkpoints import folders_of, names_of
-from pyspark_upsert_kafka.sql.planning import plan
-from pyspark_upsert_kafka.sql.plans import Mode
+from pyspark_upsert_kafka.sql.compiler import compile_script
+from pyspark_upsert_kafka.sql.jobs import Mode
 from pyspark_upsert_kafka.sql.settings import Settings
 from tests.unit.sql.tables import TABLES
 
@@ -33,9 +33,9 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
     """By position, as in Flink; VIRTUAL columns get nothing."""
     second = "CREATE VIEW users2 AS SELECT * FROM others;"
     others = TABLES.split(";")[1].replace("TABLE users", "TABLE others")
-    (step,) = plan(f"{TABLES}{others};{second}{script}").steps
+    (job,) = compile_script(f"{TABLES}{others};{second}{script}").jobs
 
-    assert [column.name for column in step.columns] == columns
+    assert [column.name for column in job.columns] == columns
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
 def test_what_does_not_fit_is_refused(script: str, sentence: str) -> None:
     """The first statement that cannot be done refuses the whole script, with its place."""
     with pytest.raises(OptionError) as error:
-        plan(TABLES + script)
+        compile_script(TABLES + script)
 
     assert str(error.value).startswith("SQL, line 1, column ")
     assert f": {sentence}" in str(error.value)
@@ -94,9 +94,9 @@ def test_options_of_tables_are_checked(then: str) -> None:
     )
 
     with pytest.raises(OptionError, match=r"SQL, line 2, column 1: table 't': Unsupported options"):
-        plan(table.format(", 'topik' = 'x'") + then)
+        compile_script(table.format(", 'topik' = 'x'") + then)
     with pytest.raises(SchemaError, match=r"SQL, line 2, column 1: table 't': "):
-        plan(table.format("") + then)
+        compile_script(table.format("") + then)
 
 
 @pytest.mark.parametrize(
@@ -111,85 +111,87 @@ def test_options_of_tables_are_checked(then: str) -> None:
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_a_table_that_nothing_uses_may_be_for_any_use(old: str, new: str, mode: Mode) -> None:
     """It is refused only where nothing could be done with it."""
-    assert plan(TABLES.replace(old, new), mode=mode).steps == ()
+    assert compile_script(TABLES.replace(old, new), mode=mode).jobs == ()
 
 
 def test_options_for_all_tables_win() -> None:
     """What is given for each table stands in the place of its own option."""
     given = {"properties.bootstrap.servers": "elsewhere:1"}
-    (step,) = plan(f"{TABLES}INSERT INTO counts {COUNT}", options=given).steps
-    (table,) = step.query.tables.values()
+    (job,) = compile_script(f"{TABLES}INSERT INTO counts {COUNT}", options=given).jobs
+    (table,) = job.query.tables.values()
 
-    assert step.table is not None
-    for options in (table.options(batch=False), step.table.options(batch=True)):
+    assert job.table is not None
+    for options in (table.options(batch=False), job.table.options(batch=True)):
         assert options["properties.bootstrap.servers"] == "elsewhere:1"
 
 
 def test_settings_hold_for_what_follows() -> None:
     """SET holds until RESET or another SET; what has no effect is told."""
-    planned = plan(
+    planned = compile_script(
         TABLES
         + f"SET 'pipeline.name' = 'one'; SET 'execution.checkpointing.interval' = '3 s'; {COUNT};"
         + "RESET 'pipeline.name'; SET 'execution.runtime-mode' = 'BATCH'; SET 'parallelism.default' = '4';"
         + f"SET 'execution.checkpointing.dir' = '/c'; {COUNT}"
     )
-    first, second = planned.steps
+    first, second = planned.jobs
 
     assert first.settings == Settings(name="one", interval_s=3.0)
     assert second.settings == Settings(batch=True, interval_s=3.0, checkpoints="/c")
     assert (first.is_stream, second.is_stream) == (True, False)
-    assert len(planned.notes) == 1
-    assert "'parallelism.default' has no effect" in planned.notes[0]
+    assert len(planned.warnings) == 1
+    assert "'parallelism.default' has no effect" in planned.warnings[0]
 
 
 def test_settings_are_reset_and_told() -> None:
     """RESET goes back to those with which the script begins, one or all of them; SET alone tells them."""
     begin = Settings(checkpoints="/c")
     sets = "SET 'pipeline.name' = 'one'; SET 'execution.checkpointing.interval' = '3 s'; SET 'state.checkpoints.dir' = '/d';"
-    one = plan(f"{TABLES}{sets} RESET 'execution.checkpointing.dir'; SET; {COUNT}", settings=begin)
-    both = plan(f"{TABLES}{sets} RESET; {COUNT}", settings=begin)
+    one = compile_script(
+        f"{TABLES}{sets} RESET 'execution.checkpointing.dir'; SET; {COUNT}", settings=begin
+    )
+    both = compile_script(f"{TABLES}{sets} RESET; {COUNT}", settings=begin)
 
-    assert one.steps[0].settings == Settings(checkpoints="/c", name="one", interval_s=3.0)
-    assert one.notes[0].endswith(
+    assert one.jobs[0].settings == Settings(checkpoints="/c", name="one", interval_s=3.0)
+    assert one.warnings[0].endswith(
         "the settings here are 'execution.runtime-mode' = 'streaming', 'execution.checkpointing.interval' = '3 s', "
         "'execution.checkpointing.dir' = '/c', 'pipeline.name' = 'one'."
     )
-    assert both.steps[0].settings == begin
+    assert both.jobs[0].settings == begin
 
 
 def test_a_script_has_one_time_zone() -> None:
     """Spark's session has one: that of the statements holds, and another after them changes nothing."""
     zone = "SET 'table.local-time-zone' = "
-    one = plan(f"{TABLES}{zone}'Asia/Tokyo'; {COUNT}; {COUNT}; {zone}'UTC'")
+    one = compile_script(f"{TABLES}{zone}'Asia/Tokyo'; {COUNT}; {COUNT}; {zone}'UTC'")
 
     assert one.time_zone == "Asia/Tokyo"
     for second in (f"{zone}'UTC'", "RESET 'table.local-time-zone'"):
         with pytest.raises(
             OptionError, match=r"have one time zone here, not Asia/Tokyo and (UTC|default): SET"
         ):
-            plan(f"{TABLES}{zone}'Asia/Tokyo'; {COUNT}; {second}; {COUNT}")
+            compile_script(f"{TABLES}{zone}'Asia/Tokyo'; {COUNT}; {second}; {COUNT}")
 
 
 def test_the_mode_that_is_given_wins() -> None:
     """SET 'execution.runtime-mode' changes nothing then."""
     script = f"{TABLES}SET 'execution.runtime-mode' = 'batch'; {COUNT}"
 
-    assert plan(script, mode="streaming").steps[0].is_stream
+    assert compile_script(script, mode="streaming").jobs[0].is_stream
 
 
 def test_upsert_tables_are_snapshots_in_batches() -> None:
     """In batch mode a table is read as of now, and shows no change types."""
-    (step,) = plan(f"{TABLES}SELECT * FROM users WHERE age > 1", mode="batch").steps
-    (table,) = step.query.tables.values()
+    (job,) = compile_script(f"{TABLES}SELECT * FROM users WHERE age > 1", mode="batch").jobs
+    (table,) = job.query.tables.values()
 
     assert table.options(batch=True)["read.mode"] == "snapshot"
-    assert "_change_type" not in step.query.sql
+    assert "_change_type" not in job.query.sql
 
 
 def test_braces_are_doubled_only_where_pyspark_formats() -> None:
     """PySpark formats a query that is given tables, and takes another as it stands."""
     script = """INSERT INTO counts VALUES ('{"a": 1}', 1); SELECT '{x}' FROM users"""
-    without, with_table = plan(TABLES + script, mode="batch").steps
+    without, with_table = compile_script(TABLES + script, mode="batch").jobs
 
     assert """'{"a": 1}'""" in without.query.sql
     assert "'{{x}}'" in with_table.query.sql
@@ -199,21 +201,21 @@ def test_a_bounded_stream_is_known() -> None:
     """It ends where its tables end, as in Flink."""
     bounded = TABLES.replace("'format'", "'scan.bounded.mode' = 'latest-offset', 'format'")
 
-    assert plan(bounded + COUNT).steps[0].is_bounded
-    assert not plan(TABLES + COUNT).steps[0].is_bounded
+    assert compile_script(bounded + COUNT).jobs[0].is_bounded
+    assert not compile_script(TABLES + COUNT).jobs[0].is_bounded
 
 
 def test_if_not_exists_leaves_what_is_there() -> None:
     """The first table of a name stands."""
     script = f"{TABLES}CREATE TABLE IF NOT EXISTS users (other INT) WITH ('connector' = 'kafka'); SELECT id FROM users"
 
-    assert len(plan(script).steps) == 1
+    assert len(compile_script(script).jobs) == 1
 
 
 def test_secrets_are_in_no_repr() -> None:
     """Statements and tables show neither their text nor options."""
     script = TABLES.replace("'format'", "'properties.sasl.password' = 'n0t-sh0wn', 'format'")
-    planned = plan(script + COUNT)
+    planned = compile_script(script + COUNT)
 
     assert "n0t-sh0wn" not in repr(planned)
 
@@ -223,15 +225,15 @@ def test_a_batch_is_not_written_exactly_once() -> None:
     eo = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'p', 'sink.parallelism' = '2', "
     tables = TABLES.replace("'topic' = 'counts',", f"'topic' = 'counts', {eo}")
 
-    assert plan(f"{tables}INSERT INTO counts {COUNT}").steps[0].is_stream
+    assert compile_script(f"{tables}INSERT INTO counts {COUNT}").jobs[0].is_stream
     with pytest.raises(OptionError, match="'counts' is written exactly once by streams only"):
-        plan(f"{tables}INSERT INTO counts VALUES ('a', 1)")
+        compile_script(f"{tables}INSERT INTO counts VALUES ('a', 1)")
 
 
 def test_names_of_queries_are_unique() -> None:
     """Each query has the name of its table, with a number where another has it."""
     script = f"{TABLES}INSERT INTO counts {COUNT}; INSERT INTO counts {COUNT}; {COUNT}"
-    steps = plan(script).steps
+    steps = compile_script(script).jobs
 
     assert names_of(steps, []) == ["counts", "counts-2", "select"]
     assert names_of(steps, ["counts", "select"]) == ["counts-2", "counts-3", "select-2"]
@@ -241,7 +243,7 @@ def test_two_queries_have_no_checkpoint_in_common() -> None:
     """Names that differ only in what a folder's name cannot hold are refused before anything runs."""
     folder = "SET 'execution.checkpointing.dir' = '/c'; "
     name = "SET 'pipeline.name' = "
-    steps = plan(f"{TABLES}{folder}{name}'a$b'; {COUNT}; {name}'a_b'; {COUNT}").steps
+    steps = compile_script(f"{TABLES}{folder}{name}'a$b'; {COUNT}; {name}'a_b'; {COUNT}").jobs
 
     assert folders_of(steps[:1]) == ["/c/a_b"]
     with pytest.raises(
@@ -253,9 +255,9 @@ def test_two_queries_have_no_checkpoint_in_common() -> None:
 def test_a_full_name_is_a_table() -> None:
     """WITH hides a table's short name only."""
     query = "WITH users AS (SELECT 1 AS id) SELECT * FROM {}users"
-    short, full = plan(
+    short, full = compile_script(
         f"{TABLES}{query.format('')}; {query.format('default_database.')}", mode="batch"
-    ).steps
+    ).jobs
 
     assert not short.query.tables
     assert [table.name for table in full.query.tables.values()] == ["users"]
@@ -273,4 +275,4 @@ def test_a_full_name_is_a_table() -> None:
 def test_a_query_nested_too_deeply_is_refused(query: str) -> None:
     """Python's own limit is told in a sentence, with the place of the query."""
     with pytest.raises(OptionError, match="line 2, column 1: this query is nested too deeply"):
-        plan(f"{TABLES}\n{query}", mode="batch")
+        compile_script(f"{TABLES}\n{query}", mode="batch")
