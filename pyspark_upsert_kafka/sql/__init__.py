@@ -1,7 +1,7 @@
 """Scripts of Flink's SQL, run by Spark.
 
-A script is read and checked as a whole before any of it runs: what is not known to mean the same in Spark
-is refused with its place, never guessed.
+The whole script is parsed and checked before any statement runs. A part that may mean something else in Spark is
+rejected with its line and column.
 """
 
 from __future__ import annotations

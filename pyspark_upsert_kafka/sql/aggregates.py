@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.sql.statements import Query
 
 
 def with_type_of_sum(node: exp.Expr, query: Query) -> None:
-    """Gives ``SUM`` the type of what it sums; raises OptionError where that is not known."""
+    """Casts ``SUM`` to the type of its argument; raises OptionError if that type is not known."""
     argument = _argument(node)
     kind = kind_of(argument)
     if kind in (*WHOLE, *APPROXIMATE):
@@ -37,7 +37,7 @@ def with_type_of_sum(node: exp.Expr, query: Query) -> None:
 
 
 def with_type_of_average(node: exp.Expr, query: Query) -> None:
-    """Gives ``AVG`` the type of what it takes; raises OptionError where that is not known."""
+    """Casts ``AVG`` to the type of its argument; raises OptionError if that type is not known."""
     kind = kind_of(_argument(node))
     if kind == "DECIMAL":
         raise place_in_query(node, query).error(
@@ -57,7 +57,7 @@ def _argument(node: exp.Expr) -> exp.Expr:
 
 
 def _whole_average(call: exp.Expr) -> exp.Expr:
-    """Sum by count, cut to a whole number."""
+    """``SUM`` divided by ``COUNT``, truncated to a whole number."""
     return exp.IntDiv(this=_instead(call, exp.Sum), expression=_instead(call, exp.Count))
 
 
@@ -82,12 +82,12 @@ def _replace_call(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> Non
 
 
 def count_by_sets(node: exp.Select, query: Query) -> None:
-    """Counts distinct values as the size of their set, which is exact; the query is changed.
+    """Replaces ``COUNT(DISTINCT x)`` in a query by the size of the set of all values, which is exact.
 
     Spark has no distinct aggregates in a stream.
 
     Raises:
-        OptionError: Another aggregate is distinct; it names line and column.
+        OptionError: The query has another aggregate with DISTINCT; the text gives line and column.
     """
     for distinct in [*node.find_all(exp.Distinct)]:
         call = distinct.parent

@@ -1,4 +1,4 @@
-"""What functions must know of their arguments: literals, units of time and types; and the calls that depend on these."""
+"""Checks of the arguments of functions, types of results, and the calls that depend on types or on units of time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _IN_EACH_MATCH = r"(?s)(?:\\.|[^\\|()]|\((?!\?)|\(\?:|\)(?![?*{]))*"
 
 
 def groups(name: str, default: str) -> Check:
-    """Takes a group that is in each match: where it is not, Flink gives NULL, and Spark an empty text."""
+    """Accepts a group only if it takes part in each match: otherwise Flink gives NULL, and Spark an empty text."""
 
     def check(arguments: Arguments) -> Arguments:
         index = literal_text(arguments[2]) if len(arguments) > 2 else default
@@ -50,7 +50,7 @@ def groups(name: str, default: str) -> Check:
 
 
 def separator(name: str) -> Check:
-    """Takes a separator in quotes, or its code; the expression gets it as a regular expression."""
+    """Accepts a separator in quotes, or its character code; replaces it by a regular expression, which Spark splits by."""
 
     def check(arguments: Arguments) -> Arguments:
         node = arguments[1]
@@ -88,18 +88,18 @@ _NOT_KNOWN = "the type of the first argument is not known, or not one that is ta
 
 
 def type_of_rounded(arguments: Arguments) -> str | None:
-    """That of the number; a DECIMAL has other digits."""
+    """The type of the number; None for a DECIMAL, since rounding changes its digits."""
     return None if kind_of(arguments[0]) == "DECIMAL" else type_in(*NUMBERS)(arguments)
 
 
 def only_decimal(arguments: Arguments) -> None:
-    """Takes a DECIMAL alone; the result has other digits."""
+    """Accepts only a DECIMAL; returns None, since the result has other digits."""
     if kind_of(arguments[0]) != "DECIMAL":
         raise ValueError(f"{_NOT_KNOWN}: expected a DECIMAL")
 
 
 def type_of_all(arguments: Arguments) -> str:
-    """The type of values that are compared."""
+    """The common type of values that are compared."""
     kinds = {kind_of(each) for each in arguments} - {"NULL"}
     if kinds and kinds <= {*WHOLE}:
         return max(kinds, key=WHOLE.index)
@@ -114,7 +114,7 @@ def type_of_all(arguments: Arguments) -> str:
 
 
 def type_of_part(at: int) -> Kind:
-    """The type of an array's elements, or of a map's keys (0) or values (1); of a map it is an array of these."""
+    """The type of an array's elements, or an array of a map's keys (0) or values (1)."""
 
     def kind(arguments: Arguments) -> str:
         part = parts_in_spark(arguments[0])[at]
@@ -124,13 +124,13 @@ def type_of_part(at: int) -> Kind:
 
 
 def type_of_map(arguments: Arguments) -> str:
-    """The map of an array of keys and one of values."""
+    """The type of a map that is made of an array of keys and an array of values."""
     keys, values = (type_of_part(0)([each]) for each in arguments)
     return f"MAP<{keys}, {values}>"
 
 
 def with_type_of_element(kind: str | Kind) -> Kind:
-    """The type of a result, if the second argument is an array of the same type as the first, or has that of its elements."""
+    """A type of a result; rejects a second argument that has neither the type of the first array nor that of its elements."""
 
     def checked(arguments: Arguments) -> str | None:
         array, other = (type_of(each) for each in arguments)
@@ -144,7 +144,7 @@ def with_type_of_element(kind: str | Kind) -> Kind:
 
 
 def of_all(call: str) -> Function:
-    """The largest or the smallest value: NULL where an argument is, which Spark passes over."""
+    """GREATEST or LEAST. In Flink the result is NULL if any argument is NULL; Spark ignores NULL arguments."""
 
     def make(arguments: Arguments) -> exp.Expr:
         if len(arguments) == 1:
@@ -158,7 +158,7 @@ def of_all(call: str) -> Function:
 
 
 def _unit(name: str, units: Collection[str], why: str) -> Check:
-    """Takes a unit of time as the first argument; the call gets it as a text."""
+    """Accepts only these units of time as the first argument; replaces the unit by a text."""
 
     def check(arguments: Arguments) -> Arguments:
         unit = arguments[0].name.upper()
@@ -181,7 +181,7 @@ _OF_DAY = "day -> (CAST(unix_date(day) AS BIGINT) * 86400000)"
 
 
 def _difference(arguments: Arguments) -> exp.Expr:
-    """Whole units between two times, cut towards 0; a day has 24 hours."""
+    """The number of whole units between two times, truncated towards 0; a day has 24 hours."""
     sides = [
         spark_expression(
             _OF_DAY if kind_of(each) == "DATE" else "time -> unix_millis(time)", [each]
@@ -214,7 +214,7 @@ _ADDED_TO_DAYS = {
 
 
 def _added(arguments: Arguments) -> exp.Expr:
-    """A time or a day so many units later; a day with hours added is a time without a zone."""
+    """Adds units to a time or a date; hours added to a date give a time without a zone."""
     unit, number, time = arguments[0].name, *arguments[1:]
     kind = kind_of(time)
     if kind == "DATE" and unit in _ADDED_TO_DAYS:

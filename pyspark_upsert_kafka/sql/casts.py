@@ -1,4 +1,4 @@
-"""``CAST``: between which types it gives the same in Flink and in Spark."""
+"""``CAST``: the pairs of types for which Flink and Spark give the same result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CUT = {"0": "SECOND", "3": "MILLISECOND"}
 
 
 def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
-    """A cast as Spark does it with Flink's result.
+    """The cast in Spark that has the result of Flink.
 
     Args:
         node: A ``CAST`` or ``TRY_CAST``.
@@ -44,7 +44,7 @@ def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
         query: The query as it was read.
 
     Raises:
-        OptionError: The result is not known to be the same; it names line and column.
+        OptionError: The result is not known to be the same; the text gives line and column.
     """
     place = place_in_query(node, query)
     name, digits = name_of(node.args["to"])
@@ -75,7 +75,7 @@ def cast_of_flink(node: exp.Expr, source: str, query: Query) -> exp.Expr:
 
 
 def _nested(node: exp.Expr, query: Query) -> exp.Expr:
-    """A cast to an array, a map or a row, whose parts are cast to types that differ in neither."""
+    """A cast to an array, a map or a row; its parts may change only between types that are cast the same in both."""
     to, source = node.args["to"], None if isinstance(node.this, exp.Null) else node.this.type
     if isinstance(node, exp.TryCast) or (source is not None and not _is_same_within(source, to)):
         raise place_in_query(node, query).error(
@@ -117,7 +117,7 @@ def _nested_in_spark(to: exp.DataType) -> exp.DataType:
 
 
 def _may_fail(source: str, target: str) -> bool:
-    """Whether a cast may fail, and does so for other values in Flink."""
+    """Whether a cast can fail; which values fail is not the same in Flink."""
     if target in _WIDER:
         narrower = _WIDER[: _WIDER.index(target) + 1]
         return source not in (*narrower, "BOOLEAN", "NULL")
@@ -142,7 +142,7 @@ def _marked(node: exp.Expr) -> exp.Expr:
 
 
 def _cut(made: exp.Expr, digits: list[str], query: Query) -> exp.Expr:
-    """A time cut to whole seconds or milliseconds."""
+    """A time truncated to whole seconds or milliseconds."""
     unit = _CUT.get(digits[0])
     if unit is None:
         raise place_in_query(made, query).error("expected a time with 0, 3 or 6 digits.")

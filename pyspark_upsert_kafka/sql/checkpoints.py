@@ -1,4 +1,4 @@
-"""Where the streams of a script keep their checkpoints, whose checkpoint one is, and who uses it."""
+"""Checkpoints of the streams of a script: their folders, which statement each belongs to, and which query uses it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNUSUAL = re.compile(r"[^\w.-]")
 
 
 def names_of(jobs: Sequence[Job], taken: Sequence[str]) -> list[str]:
-    """A name for each stream: that of the script or of its table, with a number where it is taken.
+    """A name for each stream: its ``pipeline.name`` or its table, with a number if that name is used already.
 
     Args:
         jobs: The streams.
@@ -93,7 +93,7 @@ def write_owner(spark: SparkSession, job: Job, folder: str) -> None:
 
 
 def _identity(job: Job) -> str:
-    """What may not change from one run to the next; options may."""
+    """The parts of a statement that may not change from one run to the next. Options may change."""
     return json.dumps(
         {
             "query": job.query.sql,
@@ -112,11 +112,11 @@ _LOCK = "run-sql-lock"
 
 @dataclass(frozen=True)
 class _Use:
-    """Who uses a checkpoint.
+    """The query that uses a checkpoint.
 
     Args:
         query: The query.
-        lock: The file that is locked meanwhile; None = the checkpoint is not on this machine.
+        lock: The file that is locked while the query runs; None = the checkpoint is not on this machine.
     """
 
     query: StreamingQuery
@@ -128,14 +128,14 @@ _used: dict[str, _Use] = {}
 
 
 def check_unused(folder: str, place: Place) -> None:
-    """Refuses a checkpoint that is in use.
+    """Rejects a checkpoint that is in use.
 
     Args:
         folder: The checkpoint.
         place: The place of the statement that wants it.
 
     Raises:
-        CheckpointError: A query of this process uses it, or on this machine that of another one.
+        CheckpointError: A query of this process uses it, or one of another process on this machine.
     """
     use = _used.get(folder)
     if use is not None and use.query.isActive:
@@ -158,7 +158,7 @@ def reserved(folder: str, place: Place) -> Iterator[Callable[[StreamingQuery], N
         place: The place of the query's statement.
 
     Yields:
-        What is to be called with the query.
+        A function that must be called with the started query.
 
     Raises:
         CheckpointError: Another process has just taken it.
@@ -189,7 +189,7 @@ def _release(folder: str) -> None:
 
 
 def _locked(folder: str, place: Place) -> IO[bytes] | None:
-    """The lock of a folder; it ends when the file is closed, or with the process, however that ends."""
+    """The lock of a folder. It is released when the file is closed, or when the process ends in any way."""
     path = Path(re.sub("^file:(?://)?", "", folder))
     if not (path / OWNER).exists():  # it is new, or not on this machine
         return None

@@ -38,12 +38,12 @@ def compile_script(
 
     Args:
         script: The script.
-        mode: What holds in spite of ``SET 'execution.runtime-mode'``.
-        settings: Those with which it begins.
-        options: Options that each table gets beside its own; they win.
+        mode: The mode; it replaces ``SET 'execution.runtime-mode'``.
+        settings: The settings at the beginning of the script.
+        options: Options for each table; they win over its own options.
 
     Raises:
-        OptionError: A statement is not understood, or cannot be done right; it names line and column.
+        OptionError: A statement is not understood, or cannot be done right; the text gives line and column.
         SchemaError: A format cannot carry a column of a table that is read or written.
     """
     begin = settings or Settings()
@@ -58,7 +58,7 @@ def compile_script(
 
 @dataclass
 class _Compiler:
-    """What is known after the statements so far."""
+    """The tables, views, settings and jobs after the statements so far."""
 
     begin: Settings
     settings: Settings

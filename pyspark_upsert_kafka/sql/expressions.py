@@ -1,4 +1,4 @@
-"""The parts of a query that mean the same in Flink and in Spark; every other part is refused."""
+"""The parts of a query that mean the same in Flink and in Spark; every other part is rejected."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ _SENTENCES: dict[type[exp.Expr], str] = {
 
 
 def check_parts(query: Query) -> None:
-    """Refuses the parts of a query that are not known to mean the same in Spark.
+    """Rejects the parts of a query that are not known to mean the same in Spark.
 
     Args:
         query: The query as it was read.
 
     Raises:
-        OptionError: There is such a part; it names line and column.
+        OptionError: There is such a part; the text gives line and column.
     """
     for node in query.tree.walk(bfs=False):
         unknown = _unknown_part(node)
@@ -92,12 +92,12 @@ def check_parts(query: Query) -> None:
 
 
 def place_in_query(node: exp.Expr, query: Query) -> Place:
-    """Where a part of a query stands; where nothing of it has a place, that of the query."""
+    """The place of a part of a query; the place of the query if the part has none."""
     return place_of(node, query.script) or query.place
 
 
 def shown(node: exp.Expr) -> str:
-    """A part of a query, cut when it is long."""
+    """The text of a part of a query; a long text is shortened."""
     text = node.sql(Flink, comments=False)
     return text if len(text) <= 60 else f"{text[:60]}..."
 

@@ -1,4 +1,4 @@
-"""The statements of a script as DataFrames: tables are loaded, and a query's columns are cast to those that they fill."""
+"""The statements of a script as DataFrames: tables are loaded, and the columns of a query are cast to the types of the columns that they fill."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def frame_of(spark: SparkSession, job: Job) -> DataFrame:
     Nothing is read for it: Spark looks at the columns only.
 
     Raises:
-        OptionError: Spark does not take the query, or a column has a type that Flink does not cast by itself; it names line and
+        OptionError: Spark does not take the query, or a column has a type that Flink does not cast implicitly; it names line and
             column.
     """
     _check_time_zone(spark, job)
@@ -124,7 +124,7 @@ _FROM: dict[type[DataType], tuple[type[DataType], ...]] = {
 
 
 def is_implicit_cast(source: DataType, target: DataType) -> bool:
-    """Whether a value of one type is written to a column of another without CAST.
+    """Whether a value of one type may be written to a column of another type without CAST.
 
     >>> is_implicit_cast(IntegerType(), LongType()), is_implicit_cast(LongType(), IntegerType())
     (True, False)

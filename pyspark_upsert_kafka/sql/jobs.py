@@ -25,7 +25,7 @@ class Job:
     Args:
         place: Where its query stands.
         query: What it reads.
-        settings: What holds for it.
+        settings: The settings at its place of the script.
         table: The table that it writes; None = its rows are printed.
         columns: The columns of that table that it fills.
     """
@@ -38,7 +38,7 @@ class Job:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it runs until it is stopped, or its tables end."""
+        """Whether it is a streaming query."""
         return self.query.rows is not None
 
     @property
@@ -77,7 +77,7 @@ def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructFiel
         width: How many columns its query has.
 
     Raises:
-        OptionError: They do not fit; it names line and column.
+        OptionError: They do not fit; the text gives line and column.
     """
     columns = _listed(insert, table) if insert.columns else table.written
     if len(columns) != width:
@@ -100,7 +100,7 @@ def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructFiel
 
 
 def check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, place: Place) -> None:
-    """Refuses rows that are told apart by other columns than those of the table's key.
+    """Rejects a query whose rows have another key than the table.
 
     Args:
         rows: The rows of the query.
@@ -109,7 +109,7 @@ def check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, place:
         place: Where the query stands.
 
     Raises:
-        OptionError: A row of the query would be another row of the table, or several would be one.
+        OptionError: Several rows of the query would become one row of the table, or one row several.
     """
     if rows.key is None:
         return

@@ -1,6 +1,6 @@
 """Names in a query: views and ``WITH`` by their queries, tables by placeholders, columns with their tables.
 
-And what is said of a name that is not there.
+And the sentence about a name that does not exist.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pyspark_upsert_kafka.sql.statements import Path, Query, without_default
 
 @dataclass(frozen=True)
 class View:
-    """A view: a query in which no view stands any more.
+    """A view: its query, in which other views are replaced by their queries.
 
     Args:
         tree: The query.
-        columns: Names of its columns; none = those of the query.
+        columns: Names of its columns; empty = the names in the query.
     """
 
     tree: exp.Expr
@@ -51,10 +51,10 @@ class Named:
 def inlined(
     tree: exp.Expr, query: Query, views: Mapping[Path, View], tables: Sequence[Path]
 ) -> exp.Expr:
-    """The query with the queries of views and of ``WITH`` in the places of their names; it is changed.
+    """Replaces the names of views and of ``WITH`` in a query by their queries; the tree is changed.
 
     Raises:
-        OptionError: A table or view is not there; it names line and column.
+        OptionError: A table or view does not exist; the text gives line and column.
     """
     _inline_with(tree, query)
     for table in [*tree.find_all(exp.Table)]:
@@ -75,7 +75,7 @@ def path_of(table: exp.Table) -> Path:
 
 
 def with_placeholders(tree: exp.Expr) -> Named:
-    """The query with a placeholder for each table, which keeps its name as an alias; it is changed."""
+    """Replaces each table of a query by a placeholder, with the name of the table as its alias; the tree is changed."""
     placeholders: dict[Path, str] = {}
     for table in tree.find_all(exp.Table):
         path = path_of(table)
@@ -97,7 +97,7 @@ def qualified(named: Named, columns: Mapping[Path, StructType], query: Query) ->
         query: The query as it was read.
 
     Raises:
-        OptionError: A column is not there, or in more than one table; it names line and column.
+        OptionError: A column does not exist, or is in more than one table; the text gives line and column.
     """
     try:
         tree = qualify(
@@ -128,7 +128,7 @@ def schema_of(named: Named, columns: Mapping[Path, StructType]) -> MappingSchema
 
 
 def _inline_with(tree: exp.Expr, query: Query) -> None:
-    """Innermost first, so that an inner name hides an outer one."""
+    """Replaces the names of ``WITH``, the innermost first, so that an inner name hides an outer one."""
     holders = [node for node in tree.walk(bfs=False) if node.args.get("with_")]
     for holder in holders[::-1]:
         parts = holder.args["with_"].expressions
@@ -164,7 +164,7 @@ def _check_columns(tree: exp.Expr, query: Query) -> None:
 
 
 def _not_qualified(text: str, query: Query) -> Exception:
-    """What sqlglot says of a column that is not there; it knows no place."""
+    """The error about a column that does not exist, with its place, which sqlglot does not know."""
     found = re.match(r"Unknown column: (\S+?)\.?$", text.splitlines()[0])
     for column in query.tree.find_all(exp.Column) if found else ():
         if found and column.name == found[1]:
@@ -177,7 +177,7 @@ def _refuse(column: exp.Column, why: str, query: Query) -> None:
 
 
 def with_suggestion(sentence: str, name: str, known: Iterable[str]) -> str:
-    """A sentence about a name that is not there, with its end: the name that may be meant, or all that there are.
+    """Adds to a sentence about a name that does not exist: the name that may be meant, or all names.
 
     >>> with_suggestion("there is no table 'pageview'", "pageview", ["pageviews", "users"])
     "there is no table 'pageview'; did you mean 'pageviews'?"

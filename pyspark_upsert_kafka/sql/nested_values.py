@@ -1,4 +1,4 @@
-"""Arrays, maps and rows: what makes them, what is taken out of them, and ``UNNEST``, a row for each of their elements."""
+"""Arrays, maps and rows: their constructors, access to their elements, and ``UNNEST``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def map_of(node: exp.Expr, query: Query) -> exp.Expr:
     """``MAP[key, value, ...]`` as Spark's.
 
     Raises:
-        OptionError: A key has no value; it names line and column.
+        OptionError: A key has no value; the text gives line and column.
     """
     parts = node.expressions
     if not parts or len(parts) % 2:
@@ -48,10 +48,10 @@ def row_of(node: exp.Expr) -> exp.Expr:
 
 
 def check_array(node: exp.Expr, query: Query) -> None:
-    """Refuses an array, or the keys or values of a map, whose type is not that of each of its elements.
+    """Rejects an array, or the keys or values of a map, whose elements have different types.
 
     Raises:
-        OptionError: Their types are several, or not known; it names line and column.
+        OptionError: The types differ, or one is not known; the text gives line and column.
     """
     kinds = {kind_of(each) for each in node.expressions} - {"NULL"}
     kinds = {"TEXT" if kind in TEXTS else kind for kind in kinds}
@@ -65,7 +65,7 @@ def take_element(node: exp.Expr, query: Query) -> None:
     """An element of an array, counted from 1, or of a map; NULL where there is none.
 
     Raises:
-        OptionError: It is counted from 0, or from the end; it names line and column.
+        OptionError: It is counted from 0, or from the end; the text gives line and column.
     """
     index = node.expressions[0]
     if len(node.expressions) != 1:
@@ -90,10 +90,10 @@ def _is_from_1(index: exp.Expr) -> bool:
 
 
 def check_unnest(node: exp.Expr, query: Query) -> None:
-    """Refuses an ``UNNEST`` whose columns have no names.
+    """Rejects an ``UNNEST`` whose columns have no names.
 
     Raises:
-        OptionError: They have none; it names line and column.
+        OptionError: The columns have no names; the text gives line and column.
     """
     if not node.alias or not node.args["alias"].columns:
         raise place_in_query(node, query).error(
@@ -114,7 +114,7 @@ def unnest(tree: exp.Expr, schema: MappingSchema, query: Query) -> None:
         query: The query as it was read.
 
     Raises:
-        OptionError: What is unnested is no array or map, or has other columns; it names line and column.
+        OptionError: What is unnested is no array or map, or has other columns; the text gives line and column.
     """
     for node in [*tree.find_all(exp.Unnest)]:
         join = node.parent
@@ -130,7 +130,7 @@ def unnest(tree: exp.Expr, schema: MappingSchema, query: Query) -> None:
 
 
 def _check_order(join: exp.Join, query: Query) -> None:
-    """Spark has its views behind all joins."""
+    """Rejects a join behind ``UNNEST``: in Spark, lateral views stand behind all joins."""
     joins = join.parent.args["joins"] if join.parent else []
     behind = joins[next(at for at, each in enumerate(joins) if each is join) :]
     if not all(isinstance(each.this, exp.Unnest) for each in behind):
@@ -157,7 +157,7 @@ def _view(node: exp.Unnest, join: exp.Join, query: Query) -> exp.Lateral:
 
 
 def _columns(value: exp.Expr, query: Query) -> list[exp.DataType]:
-    """The types of what is given: an element, the fields of a row, or a key and a value."""
+    """The types of the columns that ``UNNEST`` gives: an element, the fields of a row, or a key and a value."""
     if value.type is None or kind_of(value) not in ("ARRAY", "MAP"):
         raise place_in_query(value, query).error(
             f"UNNEST takes an array or a map, and '{shown(value)}' is not known to be one: CAST it AS ARRAY<...>."
@@ -176,7 +176,7 @@ def _tell_types(join: exp.Join, alias: exp.TableAlias, kinds: list[exp.DataType]
 
 
 def _is_outer(join: exp.Join, query: Query) -> bool:
-    """Whether a row without elements stays: ``LEFT JOIN UNNEST(...) ON TRUE``."""
+    """Whether a row without elements is kept: ``LEFT JOIN UNNEST(...) ON TRUE``."""
     on = join.args.get("on")
     is_left = join.side == "LEFT" and isinstance(on, exp.Boolean) and on.this
     if not is_left and (join.side or on is not None or join.args.get("using")):

@@ -1,8 +1,7 @@
 """Reads a query out of a script, with sqlglot.
 
-sqlglot has no dialect of Flink. This one reads the common part, and every function but a few as no more than a
-name with arguments: what each node and each function means is said in ``expressions`` and ``functions``, and what is not
-there is refused.
+sqlglot has no dialect of Flink. The one here reads what the dialects have in common, and nearly every function as a name
+with arguments. ``expressions`` and ``functions`` say which nodes and functions are supported; all others are rejected.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def parse_query(text: str, script: str) -> exp.Expr:
         script: The script.
 
     Raises:
-        OptionError: It is not understood; it names line and column.
+        OptionError: It is not understood; the text gives line and column.
     """
     begin = place_in(script, len(text) - len(text.lstrip()))
     try:
@@ -135,7 +134,7 @@ def depth_refused(place: Place) -> Iterator[None]:
         place: Where the query begins.
 
     Raises:
-        OptionError: It is nested too deeply; it names line and column.
+        OptionError: It is nested too deeply; the text gives line and column.
     """
     try:
         yield
@@ -185,7 +184,7 @@ def read_query(words: Tokens, script: str) -> Query:
         script: The script.
 
     Raises:
-        OptionError: It is not understood, or not supported; it names line and column.
+        OptionError: It is not understood, or not supported; the text gives line and column.
     """
     begin = words.peek()
     if not (begin.is_word("SELECT", "WITH", "VALUES") or begin.is_mark("(")):

@@ -79,7 +79,7 @@ def with_setting(
         begin: Those with which the script begins, to which ``RESET`` goes back.
 
     Raises:
-        OptionError: The setting is not known, or its value is wrong; it names line and column.
+        OptionError: The setting is not known, or its value is wrong; the text gives line and column.
     """
     if statement.key is None:
         return begin, None

@@ -87,7 +87,7 @@ class Function:
 
 
 def spark_expression(form: str, arguments: Arguments) -> exp.Expr:
-    """The expression of a form with arguments in the places of their names."""
+    """The expression of a form, with each name replaced by its argument."""
     names, tree = _names(form), _tree(form).copy()
     given: dict[str, list[exp.Expr]] = {
         name: [argument] for name, argument in zip(names, arguments, strict=False)
@@ -103,7 +103,7 @@ def spark_expression(form: str, arguments: Arguments) -> exp.Expr:
 
 
 def _in_brackets(value: exp.Expr, place: exp.Expr) -> exp.Expr:
-    """A value with brackets where its operator could bind more weakly than the one around it."""
+    """The value in brackets, if it is an operator that could bind less strongly than the one around it."""
     is_safe = place.parent is None or isinstance(place.parent, (exp.Func, exp.Paren))
     is_operator = isinstance(value, (exp.Binary, exp.Unary, exp.Between, exp.In))
     return value if is_safe or not is_operator or isinstance(value, exp.Paren) else exp.paren(value)
@@ -116,7 +116,7 @@ def _names(form: str) -> list[str]:
 
 @cache
 def _tree(form: str) -> exp.Expr:
-    """The expression of a form, of which nothing is to be made Spark's any more."""
+    """The expression of a form; its nodes are marked as Spark's, so that nothing in it is translated again."""
     (tree,) = Flink.get_or_raise(Flink).parse(form.partition("->")[2])
     if tree is None:
         raise ValueError(f"the form {form!r} has no expression")
@@ -162,7 +162,7 @@ def typed_by_sqlglot(form: str, make: Callable[[Arguments], exp.Expr]) -> Functi
 
 
 def literal(at: int, pattern: str, sentence: str) -> Check:
-    """Takes an argument only if it is left out, or written as a literal that fits a regular expression."""
+    """Accepts an argument only if it is absent, or is a literal that matches a regular expression."""
 
     def check(arguments: Arguments) -> Arguments:
         given = literal_text(arguments[at]) if len(arguments) > at else None
@@ -183,7 +183,7 @@ def literal_text(node: exp.Expr) -> str | None:
 
 
 def regex(name: str) -> Check:
-    """Takes a second argument that is a regular expression in quotes."""
+    """Accepts only a second argument that is a regular expression in quotes."""
     return literal(
         1,
         "(?s).+",
@@ -192,7 +192,7 @@ def regex(name: str) -> Check:
 
 
 def both(*checks: Check) -> Check:
-    """One check after another."""
+    """Runs one check after another."""
 
     def check(arguments: Arguments) -> Arguments:
         for each in checks:

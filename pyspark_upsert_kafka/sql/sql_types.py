@@ -1,4 +1,4 @@
-"""The types of values, by the names that sqlglot has for them, and values cast to types of Spark."""
+"""The types of values: their names in sqlglot and in Spark, and casts to types of Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kind_of(node: exp.Expr) -> str:
 
 
 def type_unknown(node: exp.Expr, query: Query) -> Exception:
-    """The error of a function that takes no value of this type."""
+    """The error about an argument whose type is not known, or not supported by the function."""
     return place_in_query(node, query).error(
         f"the type of what '{shown(node)}' takes is not known, or not one that Flink takes there: cast it."
     )
@@ -47,7 +47,7 @@ def parts_of(kind: exp.DataType) -> list[exp.DataType]:
 
 
 def spark_cast(node: exp.Expr, kind: str) -> exp.Expr:
-    """A value in its type, which those around it then know; where Spark gives the same, it does nothing."""
+    """A cast to a type of Spark, which tells sqlglot the type of a call; if the value has that type, the cast changes nothing."""
     made = exp.Cast(this=node, to=exp.DataType.build(kind, dialect="spark"))
     made.meta[IN_SPARK] = True
     return made
@@ -78,9 +78,9 @@ def parts_in_spark(node: exp.Expr) -> list[str]:
 
 
 def decimal_digits(node: exp.Expr) -> tuple[str, str] | None:
-    """All digits of a DECIMAL, and those behind the point.
+    """Precision and scale of a DECIMAL; None if they are not known.
 
-    They are known of a cast and of a table's column; of other values sqlglot does not know them.
+    sqlglot knows them only for casts and for columns of tables.
     """
     value = node.unnest()
     if isinstance(value, exp.Column):

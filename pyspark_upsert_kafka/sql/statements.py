@@ -1,4 +1,4 @@
-"""What the statements of a script say, each with its place."""
+"""The statements of a script, each with its place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OURS = ("default_catalog", "default_database")
 
 
 def without_default(path: Path) -> Path:
-    """The name without Flink's default catalog and database, which a script has without naming them.
+    """The name without Flink's default catalog and database, which a script need not write.
 
     >>> without_default(("default_catalog", "default_database", "t")), without_default(("d", "t"))
     (('t',), ('d', 't'))
@@ -34,7 +34,7 @@ class Query:
     """A ``SELECT``, ``VALUES`` or ``WITH``.
 
     Args:
-        tree: It as sqlglot reads it; what knows its place has it as an offset in the script.
+        tree: The query as sqlglot reads it; its nodes have their place as an offset in the script.
         place: Where it begins.
         script: The script.
     """
@@ -53,7 +53,7 @@ class CreateTable:
         path: The table's name.
         text: The statement, as option ``ddl`` takes it; it may hold secrets.
         definition: What it means.
-        unless_exists: Whether it leaves a table of that name as it is.
+        unless_exists: Whether an existing table of that name is kept (IF NOT EXISTS).
     """
 
     place: Place
@@ -72,7 +72,7 @@ class CreateView:
         path: The view's name.
         columns: Names of its columns; none = those of the query.
         query: What it shows.
-        unless_exists: Whether it leaves a view of that name as it is.
+        unless_exists: Whether an existing view of that name is kept (IF NOT EXISTS).
     """
 
     place: Place
@@ -89,7 +89,7 @@ class Insert:
     Args:
         place: Where the table's name stands.
         path: The table's name.
-        columns: The columns that get the query's, in that order; none = all.
+        columns: The columns that are filled, in the order of the query's columns; empty = all.
         query: The rows.
     """
 
@@ -123,7 +123,7 @@ class Set:
 
 @dataclass(frozen=True)
 class ShowSettings:
-    """``SET`` alone, which tells the settings."""
+    """``SET`` alone, which shows the settings."""
 
     place: Place
 

@@ -1,7 +1,7 @@
-"""What a query does to a stream: which rows it changes, and what Spark cannot do right is refused.
+"""What a query does to a stream: which rows it changes. A query that Spark would run incorrectly is rejected.
 
 A stream of an append table only adds rows. A stream of an upsert table, and that of groups in update mode, holds changes of rows
-that have a key: whoever filters, joins or counts those changes gets something else than from the table.
+that have a key: a filter, join or count over these changes has another result than over the table.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Rows:
         names: Its columns.
         key: The parts of the rows' key, each as the columns that hold it; None = rows are only added.
         constants: The columns that are the same in each row.
-        has_changes: Whether a last column tells deletes from upserts.
+        has_changes: Whether the last column says if a row is a delete or an upsert.
     """
 
     names: tuple[str, ...]
@@ -85,7 +85,7 @@ class Rows:
 
 
 class Streams:
-    """Looks at a query as a stream, and makes of it what Spark can do right.
+    """Checks a query as a stream, and changes it where Spark needs another form.
 
     Args:
         tables: The table of each placeholder.
@@ -100,7 +100,7 @@ class Streams:
         """What the rows of a query are; the query is changed.
 
         Raises:
-            OptionError: Spark cannot do it right in a stream; it names line and column.
+            OptionError: Spark cannot run it correctly in a stream; the text gives line and column.
         """
         if isinstance(node, exp.Subquery):
             self._refuse(node, "order", "limit", "offset")
@@ -165,7 +165,7 @@ class Streams:
         return Rows(names, key, has_changes=table.has_deletes())
 
     def _projected(self, node: exp.Select, rows: Rows) -> tuple[frozenset[int], ...]:
-        """The key of a projection: the columns that are no more than a column of the key."""
+        """The key of a projection: the selected columns that are a column of the key, unchanged."""
         shown: dict[int, set[int]] = {}
         for at, projection in enumerate(node.expressions):
             value = projection.unalias()
@@ -200,7 +200,7 @@ class Streams:
             raise self._error(window, f"{NO_WATERMARK} (here: '{column.name}').")
 
     def _has_watermark(self, column: exp.Column, node: exp.Expr) -> bool:
-        """Whether a column is that of a table's WATERMARK, through the queries between."""
+        """Whether a column is the column of a table's WATERMARK; queries in between are followed."""
         while not isinstance(node, exp.Select):
             node = node.this
         source = node.args["from_"].this
@@ -235,7 +235,7 @@ class Streams:
 
 
 def _refusal(part: exp.Expr) -> str:
-    """What is said of a query or an OVER within an expression."""
+    """The sentence about a query or an OVER within an expression."""
     if not isinstance(part, exp.Window):
         return NESTED
     return RANKED if part.this.name.upper() in _RANKS else OVER

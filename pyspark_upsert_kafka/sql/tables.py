@@ -1,4 +1,4 @@
-"""A table of a script: what it shows to a query, and whether it can be read and written as the script says."""
+"""A table of a script: its columns in a query, and the checks whether it can be read and written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Table:
 
     Args:
         statement: Its statement.
-        beside: Options beside those of the statement; they win.
+        beside: More options; they win over those of the statement.
     """
 
     statement: CreateTable
@@ -89,21 +89,21 @@ class Table:
 
         Raises:
             OptionError: An option is wrong.
-            SchemaError: A column has a type that cannot hold what it shows.
+            SchemaError: The type of a column does not fit the metadata that it shows.
         """
         shown = self._shown(batch=batch)
         return StructType([column for column in shown if column.name != _CHANGE])
 
     def has_deletes(self) -> bool:
-        """Whether a stream of it has a column that tells deletes from upserts."""
+        """Whether a stream of it has a column that says if a row is a delete or an upsert."""
         return _CHANGE in self._shown(batch=False).names
 
     def check_read(self, *, batch: bool) -> ReadOptions:
-        """How it is read, if it can be.
+        """The options for reading it.
 
         Raises:
-            OptionError: An option is wrong; it names the table's place in the script.
-            SchemaError: A format cannot carry a column.
+            OptionError: An option is wrong; the text gives the table's place in the script.
+            SchemaError: A format does not support a column.
         """
         with self._named_in_errors():
             given = options_of(self.statement.definition, self._beside(batch=batch))
@@ -114,11 +114,11 @@ class Table:
         return options
 
     def check_written(self) -> WriteOptions:
-        """How it is written, if it can be.
+        """The options for writing it.
 
         Raises:
-            OptionError: An option is wrong; it names the table's place in the script.
-            SchemaError: A format cannot carry a column.
+            OptionError: An option is wrong; the text gives the table's place in the script.
+            SchemaError: A format does not support a column.
         """
         with self._named_in_errors():
             given = options_of(self.statement.definition, self.beside)
@@ -128,14 +128,14 @@ class Table:
         return options
 
     def check_unused(self, *, batch: bool) -> None:
-        """Checks a table that no statement reads or writes: something could be done with it.
+        """Checks a table that no statement reads or writes: it must be possible to read or to write it.
 
         Args:
-            batch: Whether it would be read as a batch; its errors are told.
+            batch: Whether it would be read as a batch; the error for this is raised first.
 
         Raises:
-            OptionError: An option is wrong; it names the table's place in the script.
-            SchemaError: A format cannot carry a column.
+            OptionError: An option is wrong; the text gives the table's place in the script.
+            SchemaError: A format does not support a column.
         """
         uses: list[Callable[[], object]] = [
             partial(self.check_read, batch=batch),

@@ -1,4 +1,4 @@
-"""What gives the same in Spark as in Flink only where the session's time zone is UTC."""
+"""The parts of a query that give the same in Spark as in Flink only if the session's time zone is UTC."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _BY_ZONE = {"date_trunc": 1, "date_format": 0, "unix_millis": 0}
 
 @dataclass(frozen=True)
 class OnlyInUtc:
-    """A part of a query that is not run unless the time zone is UTC.
+    """A part of a query that is rejected unless the time zone is UTC.
 
     Args:
         place: Where it stands.
-        why: What is not the same elsewhere, as the beginning of a sentence.
+        why: What differs in other time zones, as the beginning of a sentence.
     """
 
     place: Place
@@ -67,9 +67,9 @@ def only_in_utc(
 
 
 def _calls(tree: exp.Expr, schema: MappingSchema) -> Iterator[exp.Expr]:
-    """The calls that cut or format a time without a zone.
+    """The calls that truncate, format or subtract a time without a zone.
 
-    Spark does both by way of the session's zone, where an hour that summer time leaves out becomes the next.
+    Spark converts such a time to the session's zone first. There, a time in the hour that summer time skips becomes one in the next hour.
     """
     calls = [each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _BY_ZONE]
     if calls:

@@ -47,7 +47,7 @@ class SparkQuery:
         tables: Its tables, by these names.
         width: How many columns it has.
         rows: What its rows are in a stream; None = it is a batch.
-        only_in_utc: A part that is not run in another time zone, if there is one.
+        only_in_utc: A part that needs the time zone UTC, if there is one.
     """
 
     sql: str
@@ -63,10 +63,10 @@ def view_of(
     tables: Mapping[Path, Table],
     columns: tuple[str, ...] = (),
 ) -> View:
-    """The query of a view, in which neither views nor functions of Flink stand any more.
+    """The query of a view; its views are replaced by their queries, and functions of Flink by those of Spark.
 
     Raises:
-        OptionError: Something is not understood; it names line and column.
+        OptionError: Something is not understood; the text gives line and column.
     """
     check_parts(query)
     for node in query.tree.find_all(exp.Unnest):
@@ -83,13 +83,13 @@ def translated(
 
     Args:
         query: The query as it was read.
-        views: The views at its place of the script.
-        tables: The tables there.
+        views: The views that exist at its place in the script.
+        tables: The tables that exist there.
         batch: Whether it reads tables as of now, and not as streams.
 
     Raises:
-        OptionError: Something is not understood, or not known to give the same in Spark; it names line and column.
-        SchemaError: A column has a type that cannot hold what it shows.
+        OptionError: Something is not understood, or not known to give the same in Spark; the text gives line and column.
+        SchemaError: The type of a column does not fit the metadata that it shows.
     """
     named = with_placeholders(view_of(query, views, tables).tree)
     used = {name: tables[path] for name, path in named.tables.items()}
@@ -137,7 +137,7 @@ def _with_functions_of_spark(query: Query) -> exp.Expr:
     """A copy of the query's tree that calls Spark's functions.
 
     Raises:
-        OptionError: A function is not known to be the same, or has other arguments; it names line and column.
+        OptionError: A function is not known to be the same, or has other arguments; the text gives line and column.
     """
     tree = query.tree.copy()
     for node in [*tree.walk(bfs=False)][::-1]:

@@ -36,7 +36,7 @@ _UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND
 
 
 def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> exp.Expr:
-    """The query with each value in the type that it has in Flink; it is changed.
+    """Gives each value of a query the type that it has in Flink; the tree is changed.
 
     Args:
         tree: The query, each of its columns with its table.
@@ -44,7 +44,7 @@ def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> 
         query: The query as it was read.
 
     Raises:
-        OptionError: A type is not known, or a cast is not known to give the same; it names line and column.
+        OptionError: A type is not known, or a cast is not known to give the same; the text gives line and column.
     """
     for nodes in _in_order(tree):
         annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
@@ -54,14 +54,14 @@ def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> 
 
 
 def _in_order(tree: exp.Expr) -> list[list[exp.Expr]]:
-    """The parts that may change, each in a later list than those that its type depends on.
+    """The nodes to change, in lists: each node is in a later list than the nodes on which its type depends.
 
-    Types are found for the whole query at once, which takes its time: once for each list, and not for each part.
+    sqlglot finds types for a whole query at once, which is slow. So this is done once per list, and not once per node.
     """
     found: list[list[exp.Expr]] = []
 
     def add(node: exp.Expr, at: int) -> int:
-        """Adds a part and those in it to lists from ``at`` on; returns the place of what depends on it."""
+        """Adds a node and those in it to the lists from ``at`` on; returns the list for nodes that depend on it."""
         parts, first = list(node.iter_expressions()), _FIRST.get(type(node), ())
         for part in parts:
             if part.arg_key in first:
@@ -83,7 +83,7 @@ _BY_TYPE = "by-type"
 
 
 def call_by_type(name: str, arguments: Arguments) -> exp.Expr:
-    """A call that stays Flink's until the types of its arguments are known.
+    """A call of Flink's function, which is translated when the types of its arguments are known.
 
     Args:
         name: The function.
@@ -128,7 +128,7 @@ def _divide(node: exp.Expr, query: Query) -> None:
 
 
 def _align(node: exp.Expr, _: Query) -> None:
-    """Whole numbers beside a DECIMAL or a FLOAT, as Flink takes them: digits and type of the result depend on it."""
+    """Casts whole numbers beside a DECIMAL or a FLOAT as Flink does: digits and type of the result depend on it."""
     sides = (node.this, node.expression)
     kinds = {kind_of(side) for side in sides}
     for side in sides:

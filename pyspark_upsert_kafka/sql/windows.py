@@ -30,7 +30,7 @@ def with_window_functions(query: Query) -> exp.Expr:
     """A copy of the query's tree in which windows are Spark's.
 
     Raises:
-        OptionError: A window is written in a way that is not known; it names line and column.
+        OptionError: A window is written in a way that is not known; the text gives line and column.
     """
     tree = query.tree.copy()
     for table in [*tree.find_all(exp.Table)]:
