@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
-from pyspark_upsert_kafka.sql.refused_functions import REFUSED
+from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
 
-_BEGIN = "<!-- Made by `make docs` from sql/functions.py and sql/refused_functions.py. Change those, not this table. -->\n"
+_BEGIN = "<!-- Made by `make docs` from sql/functions.py and sql/rejected_functions.py. Change those, not this table. -->\n"
 _END = "<!-- The end of the table of functions. -->\n"
 
 WITH_SYNTAX = {
-    "AVG": ("AVG(x)", "`AVG`, in the type of `x`; of a whole number `SUM(x) DIV COUNT(x)`. A DECIMAL is refused"),
+    "AVG": ("AVG(x)", "`AVG`, in the type of `x`; of a whole number `SUM(x) DIV COUNT(x)`. A DECIMAL is rejected"),
     "CAST": ("CAST(x AS type)", "`CAST`, where it gives the same: [above](#values)"),
     "CEIL": ("CEIL(x)", "`CEIL`, in the type of `x`"),
     "COALESCE": ("COALESCE(x, ...)", "`COALESCE`"),
@@ -44,8 +44,8 @@ def functions_table() -> str:
             for name in OVER_ROWS
         },
         **{
-            name: (f"`{name}`", f"refused: {why}")
-            for name, why in REFUSED.items()
+            name: (f"`{name}`", f"rejected: {why}")
+            for name, why in REJECTED.items()
             if name not in FUNCTIONS
         },
     }

@@ -1,4 +1,4 @@
-"""Each function of Flink's SQL, and what it is in Spark; why others are refused.
+"""Each function of Flink's SQL, and what it is in Spark; why others are rejected.
 
 A function is taken by an entry of ``FUNCTIONS`` and by cases in ``tests/flink/function_cases.py``, which Flink and Spark both
 evaluate. ``make docs`` writes both tables into docs/sql.md.

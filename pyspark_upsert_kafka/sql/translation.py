@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.sql.names import (
     with_placeholders,
 )
 from pyspark_upsert_kafka.sql.nested_values import check_unnest, is_map, map_of, row_of, unnest
-from pyspark_upsert_kafka.sql.refused_functions import OTHERS, REFUSED
+from pyspark_upsert_kafka.sql.rejected_functions import OTHERS, REJECTED
 from pyspark_upsert_kafka.sql.signatures import Arguments, field_of_time
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 from pyspark_upsert_kafka.sql.statements import Path, Query
@@ -199,7 +199,7 @@ def _made(name: str, arguments: Arguments, node: exp.Expr, query: Query) -> exp.
     function = FUNCTIONS.get(name)
     place = place_in_query(node, query)
     if function is None:
-        raise place.error(f"function {name}: {REFUSED.get(name, OTHERS)}")
+        raise place.error(f"function {name}: {REJECTED.get(name, OTHERS)}")
     if not function.takes(len(arguments)):
         raise place.error(
             f"function {name} takes {function.counts} arguments, not {len(arguments)}."

@@ -8,7 +8,7 @@ from sqlglot import exp
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sql.compiler import compile_script
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS
-from pyspark_upsert_kafka.sql.refused_functions import REFUSED
+from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
 from pyspark_upsert_kafka.sql.signatures import spark_expression
 from tests.flink.function_cases import CASES, COLUMNS
 from tests.unit.sql.test_expressions import spark_of
@@ -108,7 +108,7 @@ def test_arguments_that_would_differ_are_refused(call: str, sentence: str) -> No
 
 def test_no_function_is_both_taken_and_refused() -> None:
     """Each function is in one of the tables."""
-    assert not {*FUNCTIONS} & {*REFUSED}
+    assert not {*FUNCTIONS} & {*REJECTED}
 
 
 def test_the_calls_that_are_compared_are_taken() -> None:

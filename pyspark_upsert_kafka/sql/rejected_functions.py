@@ -1,4 +1,4 @@
-"""Functions of Flink's SQL that are refused, and why, or what to use instead."""
+"""Functions of Flink's SQL that are rejected: the reason, or what to use instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UTF_16 = "Flink counts a character beyond U+FFFF as two"
 _LENIENT = "Flink gives NULL for a text that it cannot read, and takes other texts than Spark"
 _NO_TIME = "Spark has no type TIME"
 
-REFUSED: dict[str, str] = {
+REJECTED: dict[str, str] = {
     "ARRAY_AGG": f"{_CHANCE}.",
     "ASCII": "Flink gives the first byte of a text, with its sign, and Spark the first character. Use HEX.",
     "COLLECT": "Spark has no multisets: use COUNT with GROUP BY.",
