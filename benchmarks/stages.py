@@ -23,8 +23,10 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.source.planning.batch import plan
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
@@ -36,7 +38,7 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     table = table_to_read(schema, parsed)
     client = load_client(parsed.table.client)
     ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
-    reader = client.reader(parsed.table.properties, committed=True, fail_on_data_loss=True)
+    reader = client.reader(ReadSettings.of(parsed, ALL_DETAILS))
     decoder = RowDecoder(table, parsed, "UTC")
 
     def fetch(batch: Any) -> int:
@@ -63,7 +65,7 @@ def writing(rows: DataFrame, options: dict[str, str]) -> Iterator[tuple[str, flo
     encoded = [encoder.encode(batch).messages for batch in batches]
     count = sum(map(len, encoded))
     yield "writing: encode", time.process_time() - begin, count
-    sender = load_client(parsed.table.client).sender(
+    sender = load_sending_client(parsed.table.client, "writing").sender(
         parsed.table.properties, parsed.table.topics.names, parsed.guarantee, with_metadata=False
     )
     begin = time.process_time()

@@ -10,6 +10,7 @@ from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 
 
 class RawMessage(NamedTuple):
@@ -30,7 +31,10 @@ def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
     client = load_client("librdkafka")
     with closing(client.cluster(properties, "driver")) as cluster:
         view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=True)
-    reader = client.reader(properties, committed=True, fail_on_data_loss=False, details=frozenset())
+    settings = ReadSettings(
+        properties, read_committed=True, fail_on_data_loss=False, details=frozenset()
+    )
+    reader = client.reader(settings)
     for (name, partition), bounds in sorted(view.bounds.items()):
         for batch in reader.read(Range(name, partition, bounds.earliest, bounds.latest)):
             for offset, key, value in zip(batch.offsets, batch.keys, batch.values, strict=True):

@@ -5,12 +5,34 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from pyspark_upsert_kafka.kafka.interfaces import Client
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.kafka.interfaces import Client, ReadingClient
 
-_MODULES = {"librdkafka": "librdkafka", "kafka-python": "kafka_python"}
+MODULES = {
+    "librdkafka": "pyspark_upsert_kafka.kafka.librdkafka",
+    "kafka-python": "pyspark_upsert_kafka.kafka.kafka_python",
+}
+"""Where the ``CLIENT`` of each value of ``kafka.client`` is."""
 
 
-def load_client(name: str) -> Client:
+def load_client(name: str) -> ReadingClient:
     """The client for a value of ``kafka.client``."""
-    module = import_module(f"pyspark_upsert_kafka.kafka.{_MODULES[name]}")
-    return cast("Client", module.CLIENT)
+    return cast("ReadingClient", import_module(MODULES[name]).CLIENT)
+
+
+def load_sending_client(name: str, use: str) -> Client:
+    """The client for a value of ``kafka.client``, for something that is sent.
+
+    Args:
+        name: The value.
+        use: What sends, to complete "cannot be used for".
+
+    Raises:
+        OptionError: The client only reads.
+    """
+    client = load_client(name)
+    if not isinstance(client, Client):
+        raise OptionError(
+            f"'kafka.client' = '{name}' only reads, and cannot be used for {use}: set it to 'librdkafka'."
+        )
+    return client

@@ -1,18 +1,21 @@
 """The interface between the connector and a Kafka client: a cluster, a reader of ranges, senders.
 
-A client's folder (`librdkafka`, `kafka_python`) implements `AdminRequests` (of which `KafkaCluster` makes a
-`Cluster`), `Fetcher` (with which `RangeFetch` reads ranges) and `Sender`, and names them in its `CLIENT`. It is
-added to `clients.py`, to the option `kafka.client`, and to the clients of ``tests/kafka/conftest.py``.
+A client's folder (`librdkafka`, `kafka_python`) has an object `CLIENT`. A client that only reads is a `ReadingClient`:
+it implements `AdminRequests` (of which `KafkaCluster` makes a `Cluster`) and `Fetcher` (of which `PooledReader` makes a
+`RangeReader`); ``tests/unit/kafka/memory_client.py`` is the smallest one. One that also writes is a `Client`, and
+implements `Sender` too. A client is added to `clients.py`, to the option `kafka.client`, and to the clients of
+``tests/kafka/conftest.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
-from pyspark_upsert_kafka.core.options import Position, Topics
+from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
@@ -78,13 +81,8 @@ class Cluster(Protocol):
 class RangeReader(Protocol):
     """Reads ranges, each up to its end by position: gaps are normal."""
 
-    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
+    def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of a range, in batches.
-
-        Args:
-            range_: What to read.
-            is_last: Whether the topic's id is compared after the last message. When more ranges of the topic follow at
-                once, it is enough after the last of them.
 
         Raises:
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
@@ -179,30 +177,58 @@ class TransactionalSender(Sender, Protocol):
         """Aborts the transaction, if one is open, and ends the client."""
 
 
-class Client(Protocol):
-    """A Kafka client: makes the roles."""
+@dataclass(frozen=True)
+class ReadSettings:
+    """How a client reads.
+
+    Args:
+        properties: The client's properties.
+        read_committed: Whether messages of open and aborted transactions stay unseen.
+        fail_on_data_loss: Whether lost offsets are an error; else a warning is logged.
+        details: What batches have of messages beside key, value and offset.
+        outage_s: How long brokers that are all away are waited for, in seconds; 0 = no longer than for any answer.
+    """
+
+    properties: Properties
+    read_committed: bool
+    fail_on_data_loss: bool
+    details: frozenset[Detail] = ALL_DETAILS
+    outage_s: float = 0.0
+
+    @classmethod
+    def of(cls, options: ReadOptions, details: frozenset[Detail]) -> ReadSettings:
+        """What a table's options say, and what is needed of messages beside key, value and offset."""
+        return cls(
+            options.table.properties,
+            options.read_committed,
+            options.fail_on_data_loss,
+            details,
+            options.outage_timeout_s,
+        )
+
+
+class ReadingClient(Protocol):
+    """A Kafka client that reads, and may do no more."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
-        """Opens a connection for admin requests."""
-
-    def reader(
-        self,
-        properties: Properties,
-        *,
-        committed: bool,
-        fail_on_data_loss: bool,
-        details: frozenset[Detail] = ALL_DETAILS,
-        outage_s: float = 0.0,
-    ) -> RangeReader:
-        """A reader of ranges.
+        """Opens a connection for admin requests.
 
         Args:
             properties: The client's properties.
-            committed: Whether messages of open and aborted transactions stay unseen.
-            fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
-            details: What batches have of messages beside key, value and offset.
-            outage_s: How long brokers that are all away are waited for; 0 = no longer than for any answer.
+            role: ``reader``, ``writer`` or ``driver``: part of the client id.
         """
+
+    def reader(self, settings: ReadSettings) -> RangeReader:
+        """A reader of ranges.
+
+        Raises:
+            OptionError: The client cannot read so.
+        """
+
+
+@runtime_checkable
+class Client(ReadingClient, Protocol):
+    """A Kafka client that reads and writes."""
 
     def sender(
         self,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.options import WriteOptions
-from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
@@ -117,14 +117,14 @@ def _delivery(task: TaskIdentity, options: WriteOptions, *, with_metadata: bool)
 def transactions(options: WriteOptions) -> OpenTransaction:
     """What opens a sender with a transactional id, as the options want it."""
     table = options.table
-    client = load_client(table.client)
+    client = load_sending_client(table.client, "'sink.delivery-guarantee' = 'exactly-once'")
     return partial(client.transactional_sender, table.properties, table.topics.names)
 
 
 def open_sender(options: WriteOptions, *, with_metadata: bool = True) -> Sender:
     """A sender as the options want it, wrapped in the keyed buffer if there is one."""
     table = options.table
-    sender = load_client(table.client).sender(
+    sender = load_sending_client(table.client, "writing a table").sender(
         table.properties, table.topics.names, options.guarantee, with_metadata=with_metadata
     )
     return buffered(sender, options)

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.sides import check_sides
 from pyspark_upsert_kafka.sink.spark_task import current_task
@@ -50,7 +50,8 @@ class BatchWriter(DataSourceArrowWriter):
         self._table = table_to_write(schema, self._options)
         check_sides(self._table, self._options)
         table = self._options.table
-        with closing(load_client(table.client).cluster(table.properties, "driver")) as cluster:
+        client = load_sending_client(table.client, "writing a table")
+        with closing(client.cluster(table.properties, "driver")) as cluster:
             cluster.topics(table.topics)
         if self._options.order is None:  # else upsert_sink has asked already
             warn_unless_compacted(table)

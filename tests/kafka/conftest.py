@@ -25,8 +25,8 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, Sender
+from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings, Sender
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from tests.conftest import Broker, broker_at
@@ -120,13 +120,11 @@ class Edge:
         details: frozenset[Detail] = ALL_DETAILS,
     ) -> Iterator[RawBatch]:
         """The batches of a range."""
-        reader = load_client(self.client).reader(
-            self.all_properties(),
-            committed=self.has_transactions if committed is None else committed,
-            fail_on_data_loss=fail_on_data_loss,
-            details=details,
+        read_committed = self.has_transactions if committed is None else committed
+        settings = ReadSettings(
+            self.all_properties(), read_committed, fail_on_data_loss, details=details
         )
-        return reader.read(range_)
+        return load_client(self.client).reader(settings).read(range_)
 
     def offsets(self, range_: Range, **how: bool) -> list[int]:
         """The offsets that reading a range gives."""
@@ -140,7 +138,7 @@ class Edge:
     def sender(self, *topics: str, with_metadata: bool = False) -> Iterator[Sender]:
         """A sender, closed at the end as a task closes it."""
         with closing(
-            load_client(self.client).sender(
+            load_sending_client(self.client, "a test").sender(
                 self.all_properties(),
                 topics,
                 DeliveryGuarantee.AT_LEAST_ONCE,

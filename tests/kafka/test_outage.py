@@ -11,8 +11,8 @@ import pytest
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, numbered
@@ -28,14 +28,10 @@ def edge(edge: Edge, stoppable: LocalKafka) -> Edge:
 
 def batches(edge: Edge, range_: Range, outage_s: float) -> Iterator[RawBatch]:
     """The batches of a range, as a task of a stream reads them."""
-    reader = load_client(edge.client).reader(
-        edge.all_properties(),
-        committed=edge.has_transactions,
-        fail_on_data_loss=True,
-        details=ALL_DETAILS,
-        outage_s=outage_s,
+    settings = ReadSettings(
+        edge.all_properties(), edge.has_transactions, fail_on_data_loss=True, outage_s=outage_s
     )
-    return reader.read(range_)
+    return load_client(edge.client).reader(settings).read(range_)
 
 
 @pytest.mark.parametrize("is_hung", [False, True])

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.source.planning.record_times import RecordTimes
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge
@@ -46,12 +47,13 @@ def backfill(broker: Broker, transaction: int | None, *, aborts: bool = False) -
 
 def record_times(edge: Edge, cluster, view: ClusterView):
     """What is tested, and a reader of timestamps."""
-    reader = load_client(edge.client).reader(
+    settings = ReadSettings(
         edge.all_properties(),
-        committed=edge.has_transactions,
+        edge.has_transactions,
         fail_on_data_loss=True,
         details=frozenset({Detail.TIMESTAMP}),
     )
+    reader = load_client(edge.client).reader(settings)
     return RecordTimes(cluster, reader), reader
 
 

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning.sides import key_side
 from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
@@ -78,12 +79,7 @@ class KeyPlace:
 
     def _first_messages(self, range_: Range) -> RawBatch | None:
         options = self._options
-        reader = load_client(options.table.client).reader(
-            options.table.properties,
-            committed=options.read_committed,
-            fail_on_data_loss=options.fail_on_data_loss,
-            details=frozenset(),
-        )
+        reader = load_client(options.table.client).reader(ReadSettings.of(options, frozenset()))
         whole = replace(range_, share=None)
         with closing(reader.read(whole)) as batches:  # type: ignore[type-var]
             return next(batches, None)

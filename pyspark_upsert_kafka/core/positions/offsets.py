@@ -73,6 +73,8 @@ class Range:
         share: Which of the keys are kept; None = all messages.
         kept_until_ms: Of a snapshot: until when (ms since the epoch) compaction takes no message from it that was the
             newest of its key when it was planned; None = it never does, or nobody minds.
+        is_checked_after: Whether the topic's id is compared after the last message, too. Where one reader reads several
+            ranges of a topic one after another, the last of them is enough.
     """
 
     topic: str
@@ -82,6 +84,7 @@ class Range:
     topic_id: str = ""
     share: Share | None = None
     kept_until_ms: int | None = None
+    is_checked_after: bool = True
 
     @property
     def size(self) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import (
     Cluster,
     RangeReader,
+    ReadSettings,
     Sender,
     TransactionalSender,
 )
@@ -29,29 +29,15 @@ class KafkaPythonClient:
         """Opens a connection for admin requests."""
         return KafkaCluster(open_admin(properties, role))
 
-    def reader(
-        self,
-        properties: Properties,
-        *,
-        committed: bool,
-        fail_on_data_loss: bool,
-        details: frozenset[Detail] = ALL_DETAILS,
-        outage_s: float = 0.0,
-    ) -> RangeReader:
+    def reader(self, settings: ReadSettings) -> RangeReader:
         """A reader of ranges.
 
         Raises:
             OptionError: The installed library cannot tell aborted messages.
         """
-        if committed and not installed.IS_KAFKA_PYTHON_3:
+        if settings.read_committed and not installed.IS_KAFKA_PYTHON_3:
             raise installed.no_read_committed()
-        return KafkaPythonReader(
-            properties,
-            committed=committed,
-            fail_on_data_loss=fail_on_data_loss,
-            details=details,
-            outage_s=outage_s,
-        )
+        return KafkaPythonReader(settings)
 
     def sender(
         self,

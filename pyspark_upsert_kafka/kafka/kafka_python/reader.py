@@ -43,7 +43,7 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
     _pool = POOL
 
     def _admin(self) -> AbstractContextManager[AdminRequests]:
-        return pooled_admin(self._properties, "reader", self._outage_s)
+        return pooled_admin(self._properties, "reader", self._settings.outage_s)
 
     def _connect(self, fetch_bytes: int) -> KafkaConsumer:
         ours = {**_CONFIG, "max_partition_fetch_bytes": fetch_bytes}
@@ -60,7 +60,7 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
 
         errors = config["client_id"].errors
         times = Timeouts.from_properties(self._properties.resolved())
-        outage = Outage(self._outage_s)
+        outage = Outage(self._settings.outage_s)
         consumer = retrying(servers, times, errors, outage=outage).call("connect", connect)
         if IS_KAFKA_PYTHON_3:
             with_lenient_batches(consumer)
@@ -71,7 +71,7 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
     def _fetcher(self, client: KafkaConsumer, range_: Range) -> Fetcher:
         # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
         create_no_topics(client._client.cluster)  # noqa: SLF001
-        return KafkaPythonFetcher(client, self._admin, range_, details=self._details)
+        return KafkaPythonFetcher(client, self._admin, range_, details=self._settings.details)
 
 
 def without_markers(consumer: KafkaConsumer) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.interfaces import (
     Cluster,
     RangeReader,
+    ReadSettings,
     Sender,
     TransactionalSender,
 )
@@ -27,25 +27,11 @@ class LibrdkafkaClient:
         """Opens a connection for admin requests."""
         return KafkaCluster(LibrdkafkaAdmin(properties, role))
 
-    def reader(
-        self,
-        properties: Properties,
-        *,
-        committed: bool,
-        fail_on_data_loss: bool,
-        details: frozenset[Detail] = ALL_DETAILS,
-        outage_s: float = 0.0,
-    ) -> RangeReader:
+    def reader(self, settings: ReadSettings) -> RangeReader:
         """A reader of ranges."""
         from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaReader
 
-        return LibrdkafkaReader(
-            properties,
-            committed=committed,
-            fail_on_data_loss=fail_on_data_loss,
-            details=details,
-            outage_s=outage_s,
-        )
+        return LibrdkafkaReader(settings)
 
     def sender(
         self,

@@ -50,7 +50,7 @@ class LibrdkafkaReader(PooledReader[Connection]):
     _pool = POOL
 
     def _admin(self) -> AbstractContextManager[AdminRequests]:
-        return pooled_admin(self._properties, "reader", self._outage_s)
+        return pooled_admin(self._properties, "reader", self._settings.outage_s)
 
     def _connect(self, fetch_bytes: int) -> Connection:
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}
@@ -61,4 +61,4 @@ class LibrdkafkaReader(PooledReader[Connection]):
         return Connection(open_client(ck.Consumer, config), errors)
 
     def _fetcher(self, client: Connection, range_: Range) -> Fetcher:
-        return LibrdkafkaFetcher(client, self._admin, range_, details=self._details)
+        return LibrdkafkaFetcher(client, self._admin, range_, details=self._settings.details)

@@ -12,10 +12,10 @@ from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits, message_timeout_s
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
@@ -31,45 +31,32 @@ class PooledReader(ABC, Generic[C]):
     """Reads ranges, each with a client that nobody else uses meanwhile.
 
     Args:
-        properties: The client's properties.
-        committed: Whether messages of open and aborted transactions stay unseen.
-        fail_on_data_loss: Whether lost offsets are an error; else they are one warning.
-        details: What is taken out of messages beside key, value and offset.
-        outage_s: How long brokers that are all away are waited for.
+        settings: How it reads.
     """
 
     _pool: Pool[C]
 
-    def __init__(
-        self,
-        properties: Properties,
-        *,
-        committed: bool,
-        fail_on_data_loss: bool,
-        details: frozenset[Detail],
-        outage_s: float,
-    ) -> None:
-        level = "read_committed" if committed else "read_uncommitted"
-        self._properties = Properties({**properties, "isolation.level": level})
-        self._committed, self._fail_on_data_loss = committed, fail_on_data_loss
-        self._details, self._outage_s = details, outage_s
+    def __init__(self, settings: ReadSettings) -> None:
+        level = "read_committed" if settings.read_committed else "read_uncommitted"
+        self._settings = settings
+        self._properties = Properties({**settings.properties, "isolation.level": level})
 
-    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
+    def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
         # Whoever reads no further leaves fetches under way, and the pool closes the client.
         fetch_bytes = _SIZES.choose(range_, self._properties)
-        settings = (properties, fetch_bytes)
-        with self._pool.client(settings, partial(self._connect, fetch_bytes)) as client:
+        opened_with = (properties, fetch_bytes)
+        with self._pool.client(opened_with, partial(self._connect, fetch_bytes)) as client:
             fetcher = self._fetcher(client, range_)
             fetch = RangeFetch(
                 fetcher,
                 range_,
                 self._properties["bootstrap.servers"],
-                fail_on_data_loss=self._fail_on_data_loss,
-                waits=ReadWaits(message_timeout_s(properties), self._outage_s),
+                fail_on_data_loss=self._settings.fail_on_data_loss,
+                waits=ReadWaits(message_timeout_s(properties), self._settings.outage_s),
             )
-            yield from fetch.batches(is_last=is_last)
+            yield from fetch.batches()
             fetcher.close()
             if range_.size:
                 _SIZES.learn(range_, fetch.size_bytes)
@@ -82,10 +69,12 @@ class PooledReader(ABC, Generic[C]):
             loss = planned.loss_before()
             if loss is None:
                 try:
-                    return admin.latest([partition], committed=self._committed)[partition]
+                    return admin.latest([partition], committed=self._settings.read_committed)[
+                        partition
+                    ]
                 except UnknownTopicError as error:  # the client tells no ids
                     loss = DataLossError(*partition, range_.end, None, str(error))
-        if self._fail_on_data_loss:
+        if self._settings.fail_on_data_loss:
             raise loss
         return range_.end
 

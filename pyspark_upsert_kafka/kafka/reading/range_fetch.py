@@ -26,7 +26,7 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 class RangeFetch:
     """Fetches one range, up to its end by position, since gaps are normal.
 
-    The topic's id is compared before the first message and after the last.
+    The topic's id is compared before the first message, and after the last if the range says so.
 
     Args:
         fetcher: Fetches the range's partition.
@@ -53,11 +53,8 @@ class RangeFetch:
         self._lookup_error = ""
         self.size_bytes = 0
 
-    def batches(self, *, is_last: bool = True) -> Iterator[RawBatch]:
+    def batches(self) -> Iterator[RawBatch]:
         """The messages of the range.
-
-        Args:
-            is_last: Whether the topic's id is compared after the last message; no later range of the topic does.
 
         Raises:
             DataLossError: Offsets are gone, and ``fail_on_data_loss``; else that is a warning.
@@ -77,7 +74,7 @@ class RangeFetch:
                 raise BrokerError(f"{self._place()} cannot be read: {fetched.fatal_error}.")
             if self._ends_with(self._loss_after(fetched)):
                 return
-        if is_last:
+        if self._range.is_checked_after:
             self._ends_with(self._topic.loss_after())
 
     def _poll(self) -> Fetched:

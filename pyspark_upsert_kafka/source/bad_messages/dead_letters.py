@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.table.metadata import Detail
-from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, octets
@@ -22,14 +22,18 @@ PREFIX = "__error."
 ADDED = ("topic", "partition", "offset", "timestamp", "stage", "message")
 """The headers that a dead letter has after those of the message, in this order."""
 
+_USE = "'error-handling.mode' = 'log'"
+
 
 def check_dead_letter_topic(cluster: Cluster, options: ReadOptions) -> None:
-    """Refuses a dead-letter topic that is missing, before anything is read.
+    """Refuses a dead-letter topic that is missing, or a client that cannot send to it, before anything is read.
 
     Raises:
         BrokerError: No broker answers, or there is no such topic.
+        OptionError: The client only reads.
     """
     if options.dead_letter_topic is not None:
+        load_sending_client(options.table.client, _USE)
         cluster.topics(Topics(names=(options.dead_letter_topic,)))
 
 
@@ -50,7 +54,7 @@ class DeadLetters:
             DeliveryError: The broker refused one of them.
         """
         table, topic = self._options.table, str(self._options.dead_letter_topic)
-        sender = load_client(table.client).sender(
+        sender = load_sending_client(table.client, _USE).sender(
             table.properties, (topic,), DeliveryGuarantee.AT_LEAST_ONCE
         )
         try:

@@ -10,8 +10,8 @@ from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.source.bad_messages.dead_letters import DETAILS
@@ -67,7 +67,7 @@ def replay(letters: Sequence[Letter], options: ReadOptions) -> None:
     """
     if not letters:
         return
-    sender = load_client(options.table.client).sender(
+    sender = load_sending_client(options.table.client, "writing dead letters back").sender(
         options.table.properties,
         sorted({each.at.topic for each in letters}),
         DeliveryGuarantee.AT_LEAST_ONCE,
@@ -106,11 +106,8 @@ def _read(
         Range(*tp, max(bounds.earliest, begins.get(tp, 0)), bounds.latest)
         for tp, bounds in sorted(view.bounds.items())
     )
-    reader = load_client(options.table.client).reader(
-        options.table.properties,
-        committed=options.read_committed,
-        fail_on_data_loss=False,  # what retention takes meanwhile is gone
-        details=DETAILS,
-    )
+    # What retention takes meanwhile is gone.
+    settings = replace(ReadSettings.of(options, DETAILS), fail_on_data_loss=False)
+    reader = load_client(options.table.client).reader(settings)
     for range_ in ranges:
         yield from reader.read(range_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
@@ -12,7 +13,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, ReadSettings
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -31,14 +32,9 @@ def record_times(cluster: Cluster, options: ReadOptions) -> RecordTimes:
         cluster: The connection.
         options: The query's.
     """
-    reader = load_client(options.table.client).reader(
-        options.table.properties,
-        committed=options.read_committed,
-        fail_on_data_loss=False,
-        outage_s=options.outage_timeout_s,
-        details=frozenset({Detail.TIMESTAMP}),
-    )
-    return RecordTimes(cluster, reader)
+    as_in_tasks = ReadSettings.of(options, frozenset({Detail.TIMESTAMP}))
+    settings = replace(as_in_tasks, fail_on_data_loss=False)
+    return RecordTimes(cluster, load_client(options.table.client).reader(settings))
 
 
 class RecordTimes:
@@ -137,8 +133,8 @@ class RecordTimes:
     def _offsets_and_times(
         self, view: ClusterView, tp: TopicPartition, begin: int, end: int
     ) -> tuple[list[int], list[int]]:
-        range_ = Range(*tp, begin, end, view.topic_ids[tp.topic])
-        batches = list(self._reader.read(range_, is_last=False))
+        range_ = Range(*tp, begin, end, view.topic_ids[tp.topic], is_checked_after=False)
+        batches = list(self._reader.read(range_))
         return (
             [offset for batch in batches for offset in batch.offsets],
             [time for batch in batches for time in batch.timestamps],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import TypeVar
@@ -17,6 +18,7 @@ from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.dead_letters import DETAILS
 from pyspark_upsert_kafka.source.bad_messages.error_handling import ErrorHandler, error_handler
@@ -42,14 +44,21 @@ def read_ranges(
     freeze_modules()
     schema = arrow_schema(table.schema)
     reader = ChangeReader(table, options)
-    # A topic's id is asked once, after the last of its ranges: the answer grows with its partitions.
+    for range_ in with_last_checked(ranges):
+        for rows in shown_rows(reader.read(range_), range_, reader):
+            if len(rows):
+                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+
+def with_last_checked(ranges: Sequence[Range]) -> Iterator[Range]:
+    """The ranges of a task, of which the last one of each topic is checked after it.
+
+    It is checked by a question about the topic, whose answer grows with its partitions.
+    """
     last = {(range_.topic, range_.topic_id): range_ for range_ in ranges}
     for range_ in ranges:
         is_last = last[range_.topic, range_.topic_id] is range_
-        changes = reader.read(range_, is_last=is_last)
-        for rows in shown_rows(changes, range_, reader):
-            if len(rows):
-                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+        yield replace(range_, is_checked_after=is_last)
 
 
 class ChangeReader:
@@ -72,25 +81,17 @@ class ChangeReader:
         self.table, self.options = table, options
         self._handle_errors = handle_errors or error_handler(options)
         self._reader = load_client(options.table.client).reader(
-            options.table.properties,
-            committed=options.read_committed,
-            fail_on_data_loss=options.fail_on_data_loss,
-            outage_s=options.outage_timeout_s,
-            details=details | _details(table, options),
+            ReadSettings.of(options, details | _details(table, options))
         )
         self._decoder = RangeDecoder(table, options)
 
-    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[tuple[RawBatch, Rows]]:
+    def read(self, range_: Range) -> Iterator[tuple[RawBatch, Rows]]:
         """The messages of a range, or its share of them, and their rows; of a snapshot those past its end, too, if need be.
-
-        Args:
-            range_: What to read.
-            is_last: As `RangeReader.read` has it.
 
         Raises:
             UpsertKafkaError: As `read_ranges` does.
         """
-        planned = self._reader.read(range_, is_last=is_last)
+        planned = self._reader.read(range_)
         for whole in chain(planned, batches_past(self._reader, range_)):
             for batch, rows in self._decoder.decode(whole, range_.share):
                 if rows.bad:

@@ -123,7 +123,7 @@ def test_what_goes_wrong_while_aborting_is_logged_with_the_task(caplog, monkeypa
 def test_the_sender_is_opened_for_the_guarantee(monkeypatch, guarantee):
     """What the sink promises reaches the client as it was given."""
     client = FakeClient(FakeSender())
-    monkeypatch.setattr(delivery, "load_client", lambda _: client)
+    monkeypatch.setattr(delivery, "load_sending_client", lambda *_: client)
     given = options(**{"sink.delivery-guarantee": guarantee})
 
     assert open_sender(given, with_metadata=False) is client.sender_
@@ -133,7 +133,7 @@ def test_the_sender_is_opened_for_the_guarantee(monkeypatch, guarantee):
 def test_the_buffer_stands_before_the_sender(monkeypatch):
     """What is delivered is the last change of each key, when there is a buffer."""
     client = FakeClient(FakeSender())
-    monkeypatch.setattr(delivery, "load_client", lambda _: client)
+    monkeypatch.setattr(delivery, "load_sending_client", lambda *_: client)
     given = options(**{"sink.buffer-flush.max-rows": "10", "sink.buffer-flush.interval": "1h"})
 
     sender = open_sender(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
 from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
 from pyspark_upsert_kafka.source.bad_messages import dead_letters
 from pyspark_upsert_kafka.source.reading import task
@@ -36,19 +37,19 @@ class FakeClient:
 
     batches: list[FakeBatch]
     failure: Exception | None = None
-    asked: dict[str, Any] = field(default_factory=dict)
+    asked: list[ReadSettings] = field(default_factory=list)
     sent: list[Messages] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    read_ranges: list[tuple[Range, bool]] = field(default_factory=list)
+    read_ranges: list[Range] = field(default_factory=list)
 
-    def reader(self, properties: object, **how: Any) -> FakeClient:
+    def reader(self, settings: ReadSettings) -> FakeClient:
         """Itself."""
-        self.asked = how
+        self.asked.append(settings)
         return self
 
-    def read(self, range_: Range, *, is_last: bool) -> Iterator[FakeBatch]:
+    def read(self, range_: Range) -> Iterator[FakeBatch]:
         """The batches, whichever the range is."""
-        self.read_ranges.append((range_, is_last))
+        self.read_ranges.append(range_)
         return iter(self.batches)
 
     def sender(
@@ -93,8 +94,8 @@ def read(
         **given: str,
     ) -> tuple[list[tuple[Any, ...]], FakeClient]:
         client = FakeClient(list(batches), failure)
-        for module in (task, dead_letters):
-            monkeypatch.setattr(module, "load_client", lambda name: client)
+        for module, name in ((task, "load_client"), (dead_letters, "load_sending_client")):
+            monkeypatch.setattr(module, name, lambda *_: client)
         raw = table_options(**{"topic": "orders", **given})
         options = read_options(raw, format_options, stream=stream)
         schema = StructType(list(columns))
@@ -119,7 +120,8 @@ def test_each_batch_gives_its_rows(read: Callable[..., Any]) -> None:
         **{"error-handling.mode": "ignore"},
     )  # fmt: skip
     assert rows == [(1, "a", "upsert"), (1, None, "delete"), (1, "a", "upsert")]
-    assert (client.asked["committed"], client.asked["fail_on_data_loss"]) == (True, True)
+    (asked,) = client.asked
+    assert (asked.read_committed, asked.fail_on_data_loss) == (True, True)
 
 
 def test_a_worker_compiles_the_codecs_of_a_table_once(read: Callable[..., Any]) -> None:
@@ -186,7 +188,7 @@ def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:
     rows, client = read(batch, **LOG)
     assert rows == [(1, "a", "upsert")]
     assert client.log == ["open ('letters',) at-least-once", "flush", "close"]
-    assert client.asked["details"] == {Detail.HEADERS, Detail.TIMESTAMP}, "letters carry them"
+    assert client.asked[0].details == {Detail.HEADERS, Detail.TIMESTAMP}, "letters carry them"
     (letters,) = client.sent
     assert (letters.topics, list_of(letters.keys), list_of(letters.values)) == (
         "letters",
@@ -253,14 +255,14 @@ def test_details_are_asked_for_when_shown(
 ) -> None:
     """Timestamps, headers and epochs cost something, so each is taken out only for a column that shows it."""
     _, client = read(fake_batch(GOOD))
-    assert client.asked["details"] == set()
+    assert client.asked[0].details == set()
     column = StructField("m", METADATA[key].types[0])
     _, client = read(fake_batch(GOOD), columns=(ID, KIND, column), **{"metadata.m": key})
-    assert client.asked["details"] == wanted
+    assert client.asked[0].details == wanted
 
 
-def test_the_last_range_of_each_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it the topic's id is compared, once for all ranges of the topic that a task reads."""
+def test_the_last_range_of_each_topic_is_checked_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic's id is compared once for all ranges of the topic that a task reads."""
     client = FakeClient([], None)
     monkeypatch.setattr(task, "load_client", lambda name: client)
     options = read_options(table_options(topic="a;b"), format_options, stream=True)
@@ -270,4 +272,5 @@ def test_the_last_range_of_each_topic_is_told(monkeypatch: pytest.MonkeyPatch) -
 
     list(task.read_ranges(ranges, table, options))
 
-    assert client.read_ranges == list(zip(ranges, [False, True, False, False, True], strict=True))
+    checked = zip(ranges, [False, True, False, False, True], strict=True)
+    assert client.read_ranges == [replace(each, is_checked_after=is_) for each, is_ in checked]

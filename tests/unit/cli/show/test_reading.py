@@ -52,11 +52,11 @@ class Topic:
             self.messages[where].append(message)
             self.cluster.produce("t", where)
 
-    def reader(self, *_: object, **__: object) -> Topic:
+    def reader(self, _: object) -> Topic:
         """As `Client.reader`."""
         return self
 
-    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
+    def read(self, range_: Range) -> Iterator[RawBatch]:
         """As `RangeReader.read`."""
         self.asked.append(range_)
         found = self.messages[range_.partition][range_.begin : range_.end]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -437,11 +437,11 @@ def test_a_message_that_cannot_be_read_is_an_error_after_those_before_it(clock):
     )
 
 
-def test_the_id_is_asked_after_the_last_range_only(clock):
-    """Of ranges that follow one another; before the first message it is asked in any case."""
+def test_the_id_is_asked_after_a_range_that_is_checked_after_it(clock):
+    """Of ranges that follow one another that is the last; before the first message it is asked in any case."""
     fetcher = FakeFetcher(clock)
 
-    list(fetch(fetcher).batches(is_last=False))
+    list(fetch(fetcher, replace(RANGE, is_checked_after=False)).batches())
     asked = fetcher.topic_checks
     list(fetch(fetcher).batches())
 

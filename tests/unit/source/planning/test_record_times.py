@@ -36,7 +36,7 @@ class Broker:
         bounds = {tp: Bounds(0, len(log), len(log)) for tp, log in self.logs.items()}
         self.view = ClusterView({"t": "id"}, bounds)
 
-    def reader(self, properties: object, **how: object) -> Broker:
+    def reader(self, _: object) -> Broker:
         """Plays the client."""
         return self
 
@@ -53,7 +53,7 @@ class Broker:
         """Whose timestamps they are."""
         return {topic: dict.fromkeys(names, self.settings_of[topic]) for topic in topics}
 
-    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
+    def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of a range, without markers."""
         self.reads += 1
         log = self.logs[TopicPartition(range_.topic, range_.partition)]

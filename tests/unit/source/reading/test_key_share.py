@@ -54,11 +54,11 @@ class Reader:
     def __init__(self, raw: RawBatch) -> None:
         self._raw = raw
 
-    def reader(self, *_: object, **__: object) -> Reader:
+    def reader(self, _: object) -> Reader:
         """Itself."""
         return self
 
-    def read(self, _: Range, *, is_last: bool) -> list[RawBatch]:
+    def read(self, _: Range) -> list[RawBatch]:
         """The batch."""
         return [self._raw]
 

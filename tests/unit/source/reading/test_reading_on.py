@@ -70,7 +70,7 @@ class Log:
         self.asked += 1
         return self.length
 
-    def read(self, range_: Range, *, is_last: bool = True) -> Iterator[RawBatch]:
+    def read(self, range_: Range) -> Iterator[RawBatch]:
         """As `RangeReader.read`: fetches of a few messages, each of what is there by then."""
         begin = range_.begin
         while begin < range_.end:
