@@ -30,7 +30,7 @@ def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
     """
     client = load_client("librdkafka")
     with closing(client.cluster(properties, "driver")) as cluster:
-        view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=True)
+        view = cluster.view(cluster.topics(Topics(names=(topic,))), read_committed=True)
     settings = ReadSettings(
         properties, read_committed=True, fail_on_data_loss=False, details=frozenset()
     )

@@ -22,11 +22,11 @@ class OffsetLookup:
 
     Args:
         timestamp_ms: The first offset at or after this time; or `EARLIEST` or `LATEST`.
-        committed: Whether the latest offset is before the first open transaction.
+        read_committed: Whether the latest offset is before the first open transaction.
     """
 
     timestamp_ms: int
-    committed: bool = False
+    read_committed: bool = False
 
 
 class AdminRequests(ABC):
@@ -74,8 +74,10 @@ class AdminRequests(ABC):
         """The offsets that the group has committed; negative = none."""
 
     @abstractmethod
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
 
     @abstractmethod
     def commit(self, positions: Positions) -> None:
@@ -86,12 +88,12 @@ class AdminRequests(ABC):
         """Ends the connection."""
 
     def bounds(
-        self, partitions: Sequence[TopicPartition], *, committed: bool
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool
     ) -> dict[TopicPartition, Bounds]:
         """The bounds of these partitions; raises UnknownTopicError for one that is unknown."""
         lookups = [OffsetLookup(EARLIEST), OffsetLookup(LATEST)]
-        if committed:
-            lookups.append(OffsetLookup(LATEST, committed=True))
+        if read_committed:
+            lookups.append(OffsetLookup(LATEST, read_committed=True))
         earliest, high, *stable = self.list_offsets(partitions, lookups)
         latest = stable[0] if stable else high
         # The answers are of slightly different moments, and others write meanwhile.
@@ -100,10 +102,12 @@ class AdminRequests(ABC):
         }
 
     def latest(
-        self, partitions: Sequence[TopicPartition], *, committed: bool
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool
     ) -> dict[TopicPartition, int]:
         """The latest offsets of these partitions; raises UnknownTopicError for one that is unknown."""
-        (found,) = self.list_offsets(partitions, [OffsetLookup(LATEST, committed=committed)])
+        (found,) = self.list_offsets(
+            partitions, [OffsetLookup(LATEST, read_committed=read_committed)]
+        )
         return found
 
     def at_timestamp(

@@ -57,14 +57,14 @@ class KafkaCluster:
         """Those of the topics that exist, by name."""
         return self._admin.existing(names) if names else {}
 
-    def view(self, topics: Mapping[str, TopicInfo], *, committed: bool) -> ClusterView:
+    def view(self, topics: Mapping[str, TopicInfo], *, read_committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile."""
         deadline = time.monotonic() + self._admin.timeouts.api_s
         while True:
             try:
                 return ClusterView(
                     {name: topic.id for name, topic in topics.items()},
-                    self._admin.bounds(partitions_of(topics), committed=committed),
+                    self._admin.bounds(partitions_of(topics), read_committed=read_committed),
                 )
             except UnknownTopicError:
                 # Metadata may know a new partition before its leader does.
@@ -74,10 +74,10 @@ class KafkaCluster:
                 topics = left
                 time.sleep(_PAUSE_S)
 
-    def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
+    def latest(self, view: ClusterView, *, read_committed: bool) -> dict[TopicPartition, int]:
         """The latest offset of each partition of a view as it is now; nothing when one is gone."""
         try:
-            return self._admin.latest(list(view.bounds), committed=committed)
+            return self._admin.latest(list(view.bounds), read_committed=read_committed)
         except UnknownTopicError:
             return {}
 
@@ -96,9 +96,11 @@ class KafkaCluster:
             return group_offsets(committed, position, view, self._admin.group)
         return view.latest
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name."""
-        return self._admin.settings(topics, names)
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """Configs of topics, by topic and name."""
+        return self._admin.topic_configs(topics, names)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; a failure is one warning."""

@@ -37,15 +37,15 @@ class Cluster(Protocol):
     def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """The same for those of the names that exist; a missing one is no error."""
 
-    def view(self, topics: Mapping[str, TopicInfo], *, committed: bool) -> ClusterView:
+    def view(self, topics: Mapping[str, TopicInfo], *, read_committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile.
 
         Args:
             topics: As `topics` or `existing` gave them.
-            committed: Whether ``latest`` is before the first open transaction.
+            read_committed: Whether ``latest`` is before the first open transaction.
         """
 
-    def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
+    def latest(self, view: ClusterView, *, read_committed: bool) -> dict[TopicPartition, int]:
         """The latest offset of each partition of a view as it is now: the cheapest request there is.
 
         Nothing at all when a partition is gone: then a whole view is needed.
@@ -61,8 +61,10 @@ class Cluster(Protocol):
             BrokerError: No broker answers, or access is denied.
         """
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name.
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """Configs of topics, by topic and name.
 
         Raises:
             BrokerError: No broker answers, or the ACLs do not allow it.

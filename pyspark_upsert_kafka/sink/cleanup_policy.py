@@ -25,7 +25,7 @@ def warn_unless_compacted(table: TableOptions) -> None:
     _asked.add((table.properties, topics))
     with closing(load_client(table.client).cluster(table.properties, "writer")) as cluster:
         try:
-            settings = cluster.settings(topics, [POLICY])
+            settings = cluster.topic_configs(topics, [POLICY])
         except BrokerError as error:  # writing needs no ACL for the settings of topics
             logger.info("It is not known whether topics are compacted: %s", error)
             return

@@ -91,7 +91,7 @@ class Edge:
     def view(self, cluster: Cluster, *topics: str, committed: bool | None = None) -> ClusterView:
         """The bounds of these topics; None = committed messages only, where the client can."""
         committed = self.has_transactions if committed is None else committed
-        return cluster.view(cluster.topics(Topics(topics)), committed=committed)
+        return cluster.view(cluster.topics(Topics(topics)), read_committed=committed)
 
     def topic_id(self, topic: str) -> str:
         """The id of a topic; empty text = the client knows none."""

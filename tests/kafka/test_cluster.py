@@ -304,7 +304,7 @@ def test_a_topic_deleted_meanwhile_is_not_in_the_view(broker, edge):
         broker.delete(goes)
         assert eventually(lambda: not cluster.existing([goes]))
 
-        view = cluster.view(topics, committed=edge.has_transactions)
+        view = cluster.view(topics, read_committed=edge.has_transactions)
 
     assert set(view.topic_ids) == {stays}
     assert set(view.bounds) == {TopicPartition(stays, 0)}
@@ -318,16 +318,16 @@ def test_the_latest_offsets_are_looked_up_alone(broker, edge):
 
     with edge.cluster() as cluster:
         view = edge.view(cluster, topic)
-        assert cluster.latest(view, committed=committed) == view.latest
+        assert cluster.latest(view, read_committed=committed) == view.latest
         broker.produce(topic, *numbered(2), partition=0)
         assert {
-            tp.partition: at for tp, at in cluster.latest(view, committed=committed).items()
+            tp.partition: at for tp, at in cluster.latest(view, read_committed=committed).items()
         } == {
             0: 2,
             1: 3,
         }
         broker.delete(topic)
-        assert eventually(lambda: cluster.latest(view, committed=committed) == {})
+        assert eventually(lambda: cluster.latest(view, read_committed=committed) == {})
 
 
 def test_settings_of_topics_are_told(broker, edge):
@@ -338,9 +338,9 @@ def test_settings_of_topics_are_told(broker, edge):
     )
 
     with edge.cluster() as cluster:
-        found = cluster.settings([given, plain], ["cleanup.policy", "min.compaction.lag.ms"])
+        found = cluster.topic_configs([given, plain], ["cleanup.policy", "min.compaction.lag.ms"])
         with pytest.raises(BrokerError, match="look up topic settings"):
-            cluster.settings([f"missing-{uuid.uuid4().hex[:8]}"], ["cleanup.policy"])
+            cluster.topic_configs([f"missing-{uuid.uuid4().hex[:8]}"], ["cleanup.policy"])
 
     assert found == {
         given: {"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"},

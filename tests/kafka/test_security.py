@@ -77,7 +77,7 @@ def everything(edge: Edge, topic: str) -> dict[str, Callable[[], object]]:
 def use_group(edge: Edge, topic: str) -> bool:
     """Commits an offset to the group of the properties until it is there to start from."""
     with edge.cluster() as cluster:
-        view = cluster.view(cluster.topics(Topics((topic,))), committed=False)
+        view = cluster.view(cluster.topics(Topics((topic,))), read_committed=False)
         start = Position("group-offsets", reset="earliest")
 
         def starts_there() -> bool:
@@ -332,7 +332,7 @@ def test_a_group_that_may_not_be_used(secured, client, caplog):
     user = secured.user(("READ", "TOPIC", topic))
     edge = secured.as_user(client, user, group_id=f"g-{topic}")
     with edge.cluster() as cluster:
-        view = cluster.view(cluster.topics(Topics((topic,))), committed=False)
+        view = cluster.view(cluster.topics(Topics((topic,))), read_committed=False)
         with pytest.raises(BrokerError, match=rf"g-{topic}.*(?i:authoriz).*no ACL for the group"):
             cluster.positions(Position("group-offsets"), view)
         cluster.commit(dict.fromkeys(view.bounds, 1))

@@ -159,7 +159,7 @@ def snapshots(options: ReadOptions, columns: Table, random: Random) -> Iterator[
 def ends(cluster: Cluster, options: ReadOptions) -> dict[int, int]:
     """Where each partition ends now."""
     topics = cluster.topics(options.table.topics)
-    latest = cluster.view(topics, committed=options.read_committed).latest
+    latest = cluster.view(topics, read_committed=options.read_committed).latest
     return {place.partition: end for place, end in latest.items()}
 
 

@@ -76,8 +76,10 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
 
         return self._call(f"look up the offsets of group {self.group!r}", request)
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [(_TOPIC, topic, list(names)) for topic in topics]
 
         def request(client: Any, timeout: float) -> dict[str, dict[str, str]]:
@@ -98,7 +100,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
     def _offsets(
         self, partitions: Sequence[TopicPartition], lookup: OffsetLookup
     ) -> dict[TopicPartition, int]:
-        if lookup.committed:
+        if lookup.read_committed:
             raise no_read_committed()
 
         def request(client: Any, timeout: float) -> dict[TopicPartition, int]:

@@ -71,8 +71,10 @@ class KafkaPython3Admin(KafkaPythonAdmin):
 
         return self._call(f"look up the offsets of group {self.group!r}", request)
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [ConfigResource("TOPIC", topic, list(names)) for topic in topics]
 
         def request(admin: Any, _: float) -> dict[str, dict[str, str]]:
@@ -90,8 +92,11 @@ class KafkaPython3Admin(KafkaPythonAdmin):
     def _offsets(
         self, partitions: Sequence[TopicPartition], lookup: OffsetLookup
     ) -> dict[TopicPartition, int]:
-        committed = lookup.committed
-        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        level = (
+            IsolationLevel.READ_COMMITTED
+            if lookup.read_committed
+            else IsolationLevel.READ_UNCOMMITTED
+        )
         wanted = dict.fromkeys(partitions, lookup.timestamp_ms)
 
         def request(admin: Any, timeout: float) -> dict[TopicPartition, int]:

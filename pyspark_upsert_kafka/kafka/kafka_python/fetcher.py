@@ -90,7 +90,9 @@ class KafkaPythonFetcher:
     def bounds(self) -> Bounds:
         """The bounds of the partition as its leader knows them now."""
         with self._admin() as admin:
-            (found,) = admin.bounds([TopicPartition(*self._partition)], committed=False).values()
+            (found,) = admin.bounds(
+                [TopicPartition(*self._partition)], read_committed=False
+            ).values()
         return found
 
     def topic(self) -> TopicInfo | None:

@@ -94,7 +94,7 @@ class LibrdkafkaAdmin(AdminRequests):
             answers = [
                 self._admin.client.list_offsets(
                     dict.fromkeys(wanted, _spec(lookup)),
-                    isolation_level=_isolation_level(committed=lookup.committed),
+                    isolation_level=_isolation_level(read_committed=lookup.read_committed),
                     request_timeout=timeout,
                 )
                 for lookup in lookups
@@ -143,8 +143,10 @@ class LibrdkafkaAdmin(AdminRequests):
         """Commits positions to the group, without waiting; a failure is one warning."""
         self._group_offsets.commit(positions)
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
 
         def request(timeout: float) -> dict[str, dict[str, str]]:
@@ -177,8 +179,10 @@ def _spec(lookup: OffsetLookup) -> OffsetSpec:
     return OffsetSpec.for_timestamp(lookup.timestamp_ms)
 
 
-def _isolation_level(*, committed: bool) -> ck.IsolationLevel:
-    return ck.IsolationLevel.READ_COMMITTED if committed else ck.IsolationLevel.READ_UNCOMMITTED
+def _isolation_level(*, read_committed: bool) -> ck.IsolationLevel:
+    return (
+        ck.IsolationLevel.READ_COMMITTED if read_committed else ck.IsolationLevel.READ_UNCOMMITTED
+    )
 
 
 def _topic_id(topic: Any) -> str:

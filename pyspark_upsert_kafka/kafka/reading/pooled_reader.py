@@ -69,7 +69,7 @@ class PooledReader(ABC, Generic[C]):
             loss = planned.loss_before()
             if loss is None:
                 try:
-                    return admin.latest([partition], committed=self._settings.read_committed)[
+                    return admin.latest([partition], read_committed=self._settings.read_committed)[
                         partition
                     ]
                 except UnknownTopicError as error:  # the client tells no ids

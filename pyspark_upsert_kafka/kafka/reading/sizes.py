@@ -60,7 +60,7 @@ def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
     """
     KafkaCluster(admin).topics(Topics(names=tuple(topics)))
     try:
-        found = admin.settings(topics, [_MAX_MESSAGE_BYTES])
+        found = admin.topic_configs(topics, [_MAX_MESSAGE_BYTES])
     except BrokerError as error:
         logger.info("Topic settings are not known: %s", error)
         return []

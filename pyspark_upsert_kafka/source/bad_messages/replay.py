@@ -36,7 +36,9 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
     """
     client = load_client(options.table.client)
     with closing(client.cluster(options.table.properties, "driver")) as cluster:
-        view = cluster.view(cluster.topics(options.table.topics), committed=options.read_committed)
+        view = cluster.view(
+            cluster.topics(options.table.topics), read_committed=options.read_committed
+        )
         found = [
             letter(*message)
             for batch in _read(options, view, {})
@@ -88,7 +90,9 @@ def _since(
     cluster: Cluster, options: ReadOptions, topic: str, letters: Sequence[Letter]
 ) -> Iterator[RawBatch]:
     """The messages of a topic that may be newer than letters from there."""
-    view = cluster.view(cluster.topics(Topics(names=(topic,))), committed=options.read_committed)
+    view = cluster.view(
+        cluster.topics(Topics(names=(topic,))), read_committed=options.read_committed
+    )
     from_there = [each for each in letters if each.at.topic == topic]
     # What was written back is newer than the letter, though not than an original from ahead of the clock.
     first = min(min(each.timestamp, each.sent) for each in from_there)

@@ -124,7 +124,7 @@ def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOp
 def _settings(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> Settings | None:
     """What the topics say of compaction; None = the broker does not tell."""
     try:
-        return cluster.settings(topics, (POLICY, LAG)) if topics else {}
+        return cluster.topic_configs(topics, (POLICY, LAG)) if topics else {}
     except BrokerError as error:
         logger.info("The settings of %s cannot be read: %s", options.table.topics, error)
         return None

@@ -87,7 +87,7 @@ class Observer:
         waited = time.monotonic() - self._viewed_whole_at
         if waited >= WHOLE_VIEW_LIVES * view_lifetime_s(len(view.bounds)):
             return False
-        latest = self.cluster.latest(view, committed=self._options.read_committed)
+        latest = self.cluster.latest(view, read_committed=self._options.read_committed)
         if latest != view.latest:
             return False
         self._viewed_at = time.monotonic()
@@ -143,7 +143,9 @@ class Observer:
         return {} if wanted.pattern is None else self.cluster.topics(wanted)
 
     def _look(self, topics: Callable[[], Mapping[str, TopicInfo]]) -> ClusterView:
-        return self._remember(self.cluster.view(topics(), committed=self._options.read_committed))
+        return self._remember(
+            self.cluster.view(topics(), read_committed=self._options.read_committed)
+        )
 
     def _remember(self, view: ClusterView) -> ClusterView:
         """The view, or the previous object if they are equal: a new object means that something has changed."""

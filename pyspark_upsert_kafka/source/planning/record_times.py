@@ -146,7 +146,7 @@ class RecordTimes:
             return
         self._checked |= new  # those found while the query runs are asked for then
         try:
-            settings = self._cluster.settings(sorted(topic for topic, _ in new), [_TYPE])
+            settings = self._cluster.topic_configs(sorted(topic for topic, _ in new), [_TYPE])
         except BrokerError as error:  # reading needs no ACL for the settings of topics
             logger.info("It is not known whose timestamps the messages have: %s", error)
             return

@@ -27,7 +27,7 @@ def start_offset(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, 
 
     def current_view() -> ClusterView:
         topics = cluster.topics(options.table.topics)
-        return cluster.view(topics, committed=options.read_committed)
+        return cluster.view(topics, read_committed=options.read_committed)
 
     view = recheck_until_certain(current_view(), partial(_missing_topics, options), current_view)
     wanted = _start(cluster, view, options)

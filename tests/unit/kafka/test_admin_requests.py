@@ -26,7 +26,7 @@ TP = TopicPartition("t", 0)
 class Answers(AdminRequests):
     """Answers offset lookups from a table."""
 
-    names = existing = create = group_offsets = settings = commit = close = None  # type: ignore[assignment]
+    names = existing = create = group_offsets = topic_configs = commit = close = None  # type: ignore[assignment]
 
     def __init__(self, answers: dict[OffsetLookup, int]) -> None:
         self.answers = answers
@@ -51,18 +51,18 @@ class Answers(AdminRequests):
 def test_bounds_are_of_three_lookups(earliest, high, stable, committed, expected):
     """The latest offset is never beyond the last written one; uncommitted messages count where they may."""
     first, last = OffsetLookup(EARLIEST), OffsetLookup(LATEST)
-    last_stable = OffsetLookup(LATEST, committed=True)
+    last_stable = OffsetLookup(LATEST, read_committed=True)
     admin = Answers({first: earliest, last: high, last_stable: stable})
 
-    assert admin.bounds([TP], committed=committed) == {TP: expected}
+    assert admin.bounds([TP], read_committed=committed) == {TP: expected}
     assert admin.lookups == ([first, last, last_stable] if committed else [first, last])
 
 
 def test_the_latest_offset_and_a_time_are_one_lookup_each():
     """The cheapest request there is, since an idle query sends it again and again."""
-    admin = Answers({OffsetLookup(LATEST, committed=True): 7, OffsetLookup(1_000): 5})
+    admin = Answers({OffsetLookup(LATEST, read_committed=True): 7, OffsetLookup(1_000): 5})
 
-    assert admin.latest([TP], committed=True) == {TP: 7}
+    assert admin.latest([TP], read_committed=True) == {TP: 7}
     assert admin.at_timestamp([TP], 1_000) == {TP: 5}
     assert len(admin.lookups) == 2
 

@@ -68,7 +68,7 @@ def test_a_partition_that_its_leader_does_not_know_yet_is_waited_for(monkeypatch
     """As long as the metadata shows it: a large cluster needs its time for a new topic."""
     admin = LateTopic(led_at=45.0)
 
-    assert len(cluster_over(monkeypatch, admin).view(TOPIC, committed=True).bounds) == 2
+    assert len(cluster_over(monkeypatch, admin).view(TOPIC, read_committed=True).bounds) == 2
 
 
 def test_a_partition_that_its_leader_never_knows_is_an_error(monkeypatch):
@@ -76,7 +76,7 @@ def test_a_partition_that_its_leader_never_knows_is_an_error(monkeypatch):
     admin = LateTopic(led_at=1000.0)
 
     with pytest.raises(UnknownTopicError):
-        cluster_over(monkeypatch, admin).view(TOPIC, committed=True)
+        cluster_over(monkeypatch, admin).view(TOPIC, read_committed=True)
 
     assert 60 <= admin.now < 62
 
@@ -85,6 +85,6 @@ def test_a_topic_that_goes_meanwhile_is_not_in_the_view(monkeypatch):
     """Whether that is lost data is for the caller to find out by checking again."""
     admin = LateTopic(shown_at=1000.0, led_at=1000.0)
 
-    view = cluster_over(monkeypatch, admin).view(TOPIC, committed=True)
+    view = cluster_over(monkeypatch, admin).view(TOPIC, read_committed=True)
 
     assert (view.bounds, dict(view.topic_ids)) == ({}, {})

@@ -133,7 +133,7 @@ class FakeCluster:
         found = {name: self.shown[name] for name in names if name in self.shown}
         return {name: TopicInfo(topic.id, len(topic.partitions)) for name, topic in found.items()}
 
-    def view(self, topics: Mapping[str, TopicInfo], *, committed: bool) -> ClusterView:
+    def view(self, topics: Mapping[str, TopicInfo], *, read_committed: bool) -> ClusterView:
         """As `Cluster.view`."""
         self.looks += 1
         bounds = {
@@ -143,7 +143,7 @@ class FakeCluster:
         }
         return ClusterView({name: topic.id for name, topic in topics.items()}, bounds)
 
-    def latest(self, view: ClusterView, *, committed: bool) -> dict[TopicPartition, int]:
+    def latest(self, view: ClusterView, *, read_committed: bool) -> dict[TopicPartition, int]:
         """As `Cluster.latest`."""
         self.least_looks += 1
         ends = self.ends()
@@ -157,8 +157,10 @@ class FakeCluster:
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
         return view.latest
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """As `Cluster.settings`."""
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """As `Cluster.topic_configs`."""
         self.asked_settings += 1
         if self.topic_settings is None:
             raise BrokerError("Topic authorization failed.")

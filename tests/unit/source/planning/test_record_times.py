@@ -49,7 +49,9 @@ class Broker:
             found[tp] = next(at, len(times))
         return found
 
-    def settings(self, topics: Sequence[str], names: Sequence[str]) -> Mapping[str, dict[str, str]]:
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> Mapping[str, dict[str, str]]:
         """Whose timestamps they are."""
         return {topic: dict.fromkeys(names, self.settings_of[topic]) for topic in topics}
 

@@ -83,9 +83,9 @@ def test_a_topic_that_goes_between_two_looks_is_an_error(cluster):
     """Its name was there and its offsets were not: not an empty table, and no error of Python's own."""
     view = cluster.view
 
-    def deleted_meanwhile(topics, *, committed):
+    def deleted_meanwhile(topics, *, read_committed):
         cluster.topics_there.clear()
-        return view({}, committed=committed)
+        return view({}, read_committed=read_committed)
 
     cluster.view = deleted_meanwhile
 
