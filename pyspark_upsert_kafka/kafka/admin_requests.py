@@ -44,7 +44,7 @@ class AdminRequests(ABC):
     group: str
     """The consumer group of the properties; empty = none."""
 
-    may_create: bool
+    may_create: bool = False
     """Whether the broker may create a topic that does not exist."""
 
     @abstractmethod
@@ -54,10 +54,6 @@ class AdminRequests(ABC):
     @abstractmethod
     def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """Those of the topics that exist, by name."""
-
-    @abstractmethod
-    def create(self, names: Sequence[str]) -> None:
-        """Lets the broker create missing topics in its own way."""
 
     @abstractmethod
     def list_offsets(
@@ -86,6 +82,10 @@ class AdminRequests(ABC):
     @abstractmethod
     def close(self) -> None:
         """Ends the connection."""
+
+    def create(self, names: Sequence[str]) -> None:
+        """Lets the broker create missing topics in its own way; asked only where `may_create` is true."""
+        raise NotImplementedError
 
     def bounds(
         self, partitions: Sequence[TopicPartition], *, read_committed: bool

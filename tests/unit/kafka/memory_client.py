@@ -1,0 +1,129 @@
+"""The smallest Kafka client: it reads topics that this process holds, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.kafka.admin_requests import EARLIEST, AdminRequests, OffsetLookup
+from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, ReadSettings
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+
+Log = Mapping[int, tuple[bytes | None, bytes | None]]
+"""Keys and values by their offsets, which may have gaps."""
+
+TOPICS: dict[str, list[Log]] = {}
+"""The partitions of each topic."""
+
+
+def bounds_of(topic: str, partition: int) -> Bounds:
+    """The bounds of a partition."""
+    log = TOPICS[topic][partition]
+    end = max(log, default=-1) + 1
+    return Bounds(min(log, default=0), end, end)
+
+
+class MemoryAdmin(AdminRequests):
+    """Answers for a cluster whose consumer groups have committed nothing."""
+
+    def __init__(self, properties: Properties) -> None:
+        self.servers, self.group = properties["bootstrap.servers"], properties.get("group.id", "")
+        self.timeouts, self.outage = Timeouts.from_properties(properties), Outage()
+
+    def names(self) -> Sequence[str]:
+        return [*TOPICS]
+
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        return {name: TopicInfo("", len(TOPICS[name])) for name in names if name in TOPICS}
+
+    def list_offsets(
+        self, partitions: Sequence[TopicPartition], lookups: Sequence[OffsetLookup]
+    ) -> list[dict[TopicPartition, int]]:
+        bounds = {tp: bounds_of(*tp) for tp in partitions}
+        return [
+            {
+                tp: b.earliest if each.timestamp_ms == EARLIEST else b.latest
+                for tp, b in bounds.items()
+            }
+            for each in lookups
+        ]
+
+    def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, -1)
+
+    def topic_configs(
+        self, topics: Sequence[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        return {topic: dict.fromkeys(names, "") for topic in topics}
+
+    def commit(self, positions: Positions) -> None:
+        """Nothing is kept of it."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class MemoryFetcher:
+    """Gives the messages of a partition, two with each poll."""
+
+    def __init__(self, range_: Range) -> None:
+        self._topic, self._partition, self.errors = range_.topic, range_.partition, ClientErrors()
+
+    def seek(self, offset: int) -> None:
+        """Each poll is told where it begins."""
+
+    def poll(self, position: int, end: int) -> Fetched:
+        log = TOPICS[self._topic][self._partition]
+        found = list(islice((at for at in sorted(log) if position <= at < end), 2))
+        keys, values = [log[at][0] for at in found], [log[at][1] for at in found]
+        batch = RawBatch(self._topic, self._partition, keys, values, found)
+        return Fetched(batch, found[-1] + 1 if found else end)
+
+    def bounds(self) -> Bounds:
+        return bounds_of(self._topic, self._partition)
+
+    def topic(self) -> TopicInfo | None:
+        return TopicInfo("", len(TOPICS[self._topic])) if self._topic in TOPICS else None
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+class MemoryReader(PooledReader[None]):
+    """Reads ranges; there is no connection to keep."""
+
+    _pool = Pool(lambda _: None)
+
+    @contextmanager
+    def _admin(self) -> Iterator[AdminRequests]:
+        yield MemoryAdmin(self._properties)
+
+    def _connect(self, fetch_bytes: int) -> None:
+        """Nothing is opened."""
+
+    def _fetcher(self, client: None, range_: Range) -> MemoryFetcher:
+        return MemoryFetcher(range_)
+
+
+class MemoryClient:
+    """The roles of a client that only reads."""
+
+    def cluster(self, properties: Properties, role: str) -> Cluster:
+        return KafkaCluster(MemoryAdmin(properties))
+
+    def reader(self, settings: ReadSettings) -> RangeReader:
+        return MemoryReader(settings)
+
+
+CLIENT = MemoryClient()

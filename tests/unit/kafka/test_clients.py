@@ -1,0 +1,96 @@
+"""Clients by the values of ``kafka.client``: one that only reads is enough to read, and is refused where something is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from pyspark.sql.types import StringType, StructType
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import (
+    ReadOptions,
+    WriteOptions,
+    read_options,
+    write_options,
+)
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka import clients
+from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
+from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
+from pyspark_upsert_kafka.source.bad_messages.letters import Letter
+from pyspark_upsert_kafka.source.bad_messages.replay import replay
+from pyspark_upsert_kafka.source.planning.batch import BatchReader
+from tests.table_options import table_options
+from tests.unit.kafka import memory_client
+
+SCHEMA = StructType().add("id", StringType()).add("v", StringType())
+RAW = {"key.format": "raw", "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
+LETTER = Letter(TopicPartition("t", 0), 5, 0, b"1", b"?")
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client of these tests is there under the name ``memory``, with a topic of two partitions."""
+    monkeypatch.setitem(clients.MODULES, "memory", memory_client.__name__)
+    first = [(5, b"1", b"a"), (6, b"2", b"b"), (9, b"1", None), (10, b"3", b"c")]
+    partitions = [{at: (key, value) for at, key, value in first}, {0: (b"4", b"d")}]
+    monkeypatch.setitem(memory_client.TOPICS, "t", partitions)
+
+
+def reading(**given: str) -> ReadOptions:
+    """Options of a read by the client of these tests."""
+    raw = table_options(**RAW, **given)
+    options = read_options(raw, format_options, stream=False)
+    return replace(options, table=replace(options.table, client="memory"))
+
+
+def writing(**given: str) -> WriteOptions:
+    """Options of a write by the client of these tests."""
+    options = write_options(table_options(**given), format_options)
+    return replace(options, table=replace(options.table, client="memory"))
+
+
+def plan_with_dead_letters() -> None:
+    """Plans a read whose bad messages go to another topic."""
+    bad = {"error-handling.mode": "log", "error-handling.log.target": "bad"}
+    options = reading(**bad)
+    BatchReader(table_to_read(SCHEMA, options), options).partitions()
+
+
+def test_a_client_that_only_reads_is_enough_to_read_a_table(memory):
+    """Two rows of the first partition, where one is deleted and offsets have gaps, and one of the second."""
+    options = reading()
+    reader = BatchReader(table_to_read(SCHEMA, options), options)
+
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+
+    rows = sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+    assert rows == [("2", "b"), ("3", "c"), ("4", "d")]
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        (lambda: open_sender(writing()), "writing a table"),
+        (lambda: transactions(writing()), "'sink.delivery-guarantee' = 'exactly-once'"),
+        (plan_with_dead_letters, "'error-handling.mode' = 'log'"),
+        (lambda: replay([LETTER], reading()), "writing dead letters back"),
+    ],
+)
+def test_it_is_refused_where_something_is_sent(memory, use: Callable[[], object], what: str):
+    """The error names the option and what needs another client."""
+    with pytest.raises(OptionError) as error:
+        use()
+
+    assert str(error.value) == (
+        f"'kafka.client' = 'memory' only reads, and cannot be used for {what}: set it to 'librdkafka'."
+    )
+
+
+def test_the_clients_of_the_connector_send():
+    """Each value of ``kafka.client`` is good for writing."""
+    assert load_sending_client("librdkafka", "a test") is load_client("librdkafka")
