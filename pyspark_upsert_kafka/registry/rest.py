@@ -25,6 +25,7 @@ from urllib.request import (
     build_opener,
 )
 
+from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.core.secrets import key_stores
 from pyspark_upsert_kafka.registry.access import Access
@@ -32,7 +33,7 @@ from pyspark_upsert_kafka.registry.access import Access
 _REQUEST_TIMEOUT_S, _API_TIMEOUT_S = 10.0, 30.0
 """For one attempt of a request and for all of them."""
 
-_BACKOFF_S, _MAX_BACKOFF_S = 0.25, 4.0
+_BACKOFF = Backoff(first_s=0.25, most_s=4.0)
 _RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
 _JSON = "application/vnd.schemaregistry.v1+json"
@@ -65,10 +66,10 @@ def request(
         except (_RefusalError, OSError, HTTPException) as error:
             seen = getattr(error, "reason", error)
             _raise_if_fatal(access, url, seen, refusals)
-        backoff_s = min(_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S)
-        if time.monotonic() + backoff_s >= deadline:
+        pause_s = _BACKOFF.pause_s(attempt)
+        if time.monotonic() + pause_s >= deadline:
             break
-        time.sleep(backoff_s)
+        time.sleep(pause_s)
     raise BrokerError(
         f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
         f"in {_API_TIMEOUT_S:.0f} s, at last {url}: {str(seen) or type(seen).__name__}. Is it up, and "

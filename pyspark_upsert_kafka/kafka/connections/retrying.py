@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT, ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
@@ -15,7 +16,7 @@ from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
 T = TypeVar("T")
 
-_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 1.0
+_BACKOFF = Backoff(first_s=0.1, most_s=1.0)
 """Between attempts: the Java client's ``retry.backoff.ms`` and ``retry.backoff.max.ms``."""
 
 _CLIENTS = 4
@@ -46,6 +47,7 @@ class Retrying:
         reopen: Has the next attempt open a new client.
         hint: What to do when the port speaks another security protocol, to append to a sentence.
         outage: How long brokers are waited for while none answers: that is no time of an attempt.
+        backoff: The pauses between attempts.
     """
 
     servers: str
@@ -57,6 +59,7 @@ class Retrying:
     reopen: Callable[[], object] = _nothing
     hint: Callable[[], str] = lambda: ""
     outage: Outage = field(default_factory=Outage)
+    backoff: Backoff = _BACKOFF
 
     def call(self, what: str, request: Callable[[float], T]) -> T:
         """The answer to a request, which is sent again after a retriable error.
@@ -72,8 +75,7 @@ class Retrying:
         self.errors.clear()
         opened = time.monotonic()
         deadline = opened + self.timeouts.api_s
-        backoff_s = _BACKOFF_S
-        attempt = request
+        attempt, failed = request, 0
         while True:
             began = time.monotonic()
             try:
@@ -82,13 +84,12 @@ class Retrying:
                 failure = error.failure
             self._raise_if_fatal(what, failure)
             opened = self._reopen_if_useless(failure, opened)
-            time.sleep(max(0.0, min(backoff_s, deadline - time.monotonic())))
+            time.sleep(max(0.0, min(self.backoff.pause_s(failed), deadline - time.monotonic())))
             if self._is_in_outage(what, failure):
                 deadline += time.monotonic() - began
             if time.monotonic() >= deadline:
                 raise self._no_answer(what, failure)
-            backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
-            attempt = self._refreshed(request)
+            attempt, failed = self._refreshed(request), failed + 1
 
     def _attempt(self, request: Callable[[float], T], deadline: float) -> T:
         """One attempt; raises AttemptError."""

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 )
 from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 
+from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access, addresses
@@ -37,7 +38,7 @@ SECRET = "pa55word"
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(rest, "_BACKOFF_S", 0.01)
+    monkeypatch.setattr(rest, "_BACKOFF", Backoff(0.01, 4.0, random=lambda: 0.5))
 
 
 @pytest.fixture
@@ -67,6 +68,16 @@ def test_a_busy_registry_is_asked_again(registry, status):
 
     assert request(access(registry), HERE, {}) == GOOD[1]
     assert registry.paths() == [HERE] * 3
+
+
+def test_pauses_differ_from_task_to_task(registry, monkeypatch):
+    """A random number decides on each: tasks that began together do not ask in step."""
+    numbers = iter([0.0, 1.0])
+    monkeypatch.setattr(rest, "_BACKOFF", Backoff(0.01, 4.0, random=lambda: next(numbers)))
+    registry.answers[HERE] = [(503, b"busy"), (503, b"busy"), GOOD]
+
+    assert request(access(registry), HERE, {}) == GOOD[1]
+    assert list(numbers) == []
 
 
 @pytest.mark.usefixtures("_short_timeouts")

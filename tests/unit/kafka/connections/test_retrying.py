@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.connections import retrying
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
@@ -43,6 +44,7 @@ class Client:
         self.retrying = Retrying(
             "here:9092", timeouts, self.errors, (ClientError,),
             lambda error: Failure(error.args[0], "no"), self._refresh, self._reopen,
+            backoff=Backoff(0.1, 1.0, random=lambda: 0.5),
         )  # fmt: skip
 
     def call(self, patch: pytest.MonkeyPatch) -> str:
@@ -208,3 +210,13 @@ def test_what_is_fatal_ends_an_outage_at_once(monkeypatch, kind):
         client.call(monkeypatch)
 
     assert client.now < 2
+
+
+@pytest.mark.parametrize(("number", "waited_s"), [(0.0, 0.56), (0.5, 0.7), (1.0, 0.84)])
+def test_pauses_differ_from_task_to_task(monkeypatch, number, waited_s):
+    """By up to 20 %, as the random number says: tasks that lost their broker together do not ask in step."""
+    client = Client(*[Kind.RETRIABLE] * 3, None)
+    client.retrying = replace(client.retrying, backoff=Backoff(0.1, 1.0, random=lambda: number))
+
+    assert client.call(monkeypatch) == "answer"
+    assert client.now == pytest.approx(waited_s)
