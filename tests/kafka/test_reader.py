@@ -27,6 +27,8 @@ from tests.kafka.conftest import (
     received,
 )
 
+LARGE = b"x" * 100_000
+
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,13 +94,18 @@ def test_a_long_range_comes_in_bounded_batches(broker, edge):
     assert [offset for batch in batches for offset in batch.offsets] == list(range(50_000))
 
 
-def test_a_batch_of_large_messages_is_bounded_by_bytes(broker, edge, monkeypatch):
-    """However long it is filled: 60 MB of messages of 100 KB are never in one batch."""
+@pytest.mark.parametrize(
+    "message",
+    [("k", LARGE), (LARGE, "v"), ("k", "v", [("h", LARGE)])],
+    ids=["value", "key", "header"],
+)
+def test_a_batch_of_large_messages_is_bounded_by_bytes(broker, edge, monkeypatch, message):
+    """However long it is filled: 60 MB of messages of 100 KB are never in one batch, whatever part of them is large."""
     monkeypatch.setattr(librdkafka_fetcher, "_BATCH_S", 60.0)
     topic = broker.topic()
-    broker.produce(topic, *[("k", b"x" * 100_000)] * 600)
+    broker.produce(topic, *[message] * 600)
 
-    sizes = [sum(map(len, batch.values)) for batch in edge.batches(Range(topic, 0, 0, 600))]
+    sizes = [100_000 * len(batch) for batch in edge.batches(Range(topic, 0, 0, 600))]
 
     assert sum(sizes) == 60_000_000
     assert max(sizes) <= 2.5 * BATCH_BYTES, "what was taken, and a queue full on top"

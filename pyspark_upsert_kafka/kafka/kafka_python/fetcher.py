@@ -24,11 +24,12 @@ from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES, header_bytes
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _BATCH = 5_000
-"""Messages in a batch at most; a fetch bounds its bytes."""
+"""Messages in a batch at most."""
 
 _POLL_MS = 50
 
@@ -64,14 +65,19 @@ class KafkaPythonFetcher:
         self._partition = ClientPartition(range_.topic, range_.partition)
         self.errors = errors_of(consumer)
         self.errors.clear()
+        self._left: list[Any] = []
+        self._reached = 0
         consumer.assign([self._partition])
 
     def seek(self, offset: int) -> None:
         """Lets the next poll begin at this offset."""
+        self._left = []
         self._consumer.seek(self._partition, offset)
 
     def poll(self, position: int, end: int) -> Fetched:
-        """The messages of the next fetch, if it arrives within `_POLL_MS`."""
+        """The messages of the next fetch, if it arrives within `_POLL_MS`; of many bytes in several batches."""
+        if self._left:
+            return self._next_batch()
         try:
             polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_BATCH)
             reached = self._consumer.position(self._partition, **_NO_DELAY)
@@ -84,8 +90,22 @@ class KafkaPythonFetcher:
         records: list[Any] = polled.get(self._partition, [])
         if reached > end:
             records = records[: bisect_left(records, end, key=attrgetter("offset"))]
-        size_bytes = sum(len(record.value or b"") for record in records)
-        return Fetched(self._batch(records), reached, size_bytes)
+        self._left, self._reached = records, reached
+        return self._next_batch()
+
+    def _next_batch(self) -> Fetched:
+        """As many of the records that are left as a batch may hold, the last of which may exceed it."""
+        count, size_bytes = 0, 0
+        while count < len(self._left) and size_bytes < BATCH_BYTES:
+            size_bytes += self._size_bytes(self._left[count])
+            count += 1
+        records, self._left = self._left[:count], self._left[count:]
+        position = records[-1].offset + 1 if self._left else self._reached
+        return Fetched(self._batch(records), position, size_bytes)
+
+    def _size_bytes(self, record: Any) -> int:
+        headers = header_bytes([record.headers]) if Detail.HEADERS in self._details else 0
+        return len(record.key or b"") + len(record.value or b"") + headers
 
     def bounds(self) -> Bounds:
         """The bounds of the partition as its leader knows them now."""

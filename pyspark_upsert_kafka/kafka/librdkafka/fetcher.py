@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
-from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES
+from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES, header_bytes, key_bytes
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -140,8 +140,9 @@ class LibrdkafkaFetcher:
 
     def _append(self, messages: list[ck.Message], fetched: Fetched) -> None:
         batch = fetched.batch
-        fetched.size_bytes += sum(map(len, messages))
+        begin = len(batch)
         batch.keys.extend(map(ck.Message.key, messages))
+        fetched.size_bytes += key_bytes(batch.keys, begin) + sum(map(len, messages))
         batch.values.extend(map(ck.Message.value, messages))
         batch.offsets.extend(_offsets(messages))
         if Detail.TIMESTAMP in self._details:
@@ -151,6 +152,7 @@ class LibrdkafkaFetcher:
             batch.timestamps.extend(_numbers(types_and_ms[1::2]))
         if Detail.HEADERS in self._details:
             append_headers(messages, batch)
+            fetched.size_bytes += header_bytes(batch.headers, begin)
         if Detail.LEADER_EPOCH in self._details:
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
 

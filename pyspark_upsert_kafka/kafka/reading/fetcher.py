@@ -17,7 +17,7 @@ class Fetched:
     Args:
         batch: The messages; without any, none arrived for a moment.
         position: The next offset to fetch: after the messages and gaps.
-        size_bytes: The bytes of the messages' values.
+        size_bytes: About how many bytes the messages' keys and values have, and their headers if they are taken out.
         is_out_of_range: Whether the broker says that it does not have the offset at the position.
         fatal_error: Why the partition cannot be read, in the client's words; None = polling again may help.
     """

@@ -11,6 +11,7 @@ import pytest
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.kafka_python import fetcher
@@ -49,7 +50,7 @@ class Consumer:
         """The messages at the next two offsets."""
         self.polls += 1
         found = [
-            SimpleNamespace(offset=offset, key=b"k", value=b"abc")
+            SimpleNamespace(offset=offset, key=b"k", value=b"abc", headers=[("h", b"1234567")])
             for offset in range(self.at, self.at + 2)
             if offset not in self.gaps
         ]
@@ -67,10 +68,10 @@ def errors(monkeypatch: pytest.MonkeyPatch) -> ClientErrors:
     return found
 
 
-def fetching(consumer: Consumer) -> KafkaPythonFetcher:
+def fetching(consumer: Consumer, details: frozenset[Detail] = frozenset()) -> KafkaPythonFetcher:
     """A fetcher with this consumer."""
     return KafkaPythonFetcher(
-        consumer, lambda: nullcontext(cast("Any", None)), RANGE, details=frozenset()
+        consumer, lambda: nullcontext(cast("Any", None)), RANGE, details=details
     )
 
 
@@ -94,8 +95,43 @@ def test_a_poll_brings_the_messages_before_the_end(gaps, end, offsets):
     found = fetching(Consumer(frozenset(gaps))).poll(0, end)
 
     assert (found.batch.offsets, found.position) == (offsets, 2)
-    assert found.size_bytes == 3 * len(offsets)
+    assert found.size_bytes == 4 * len(offsets)
     assert (found.is_out_of_range, found.fatal_error) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("details", "limit", "batches"),
+    [
+        (frozenset(), 4, [[0], [1], [2], [3]]),
+        (frozenset(), 5, [[0, 1], [2, 3]]),
+        (frozenset({Detail.HEADERS}), 5, [[0], [1], [2], [3]]),
+        (frozenset({Detail.HEADERS}), 12, [[0], [1], [2], [3]]),
+        (frozenset({Detail.HEADERS}), 13, [[0, 1], [2, 3]]),
+    ],
+)
+def test_a_batch_ends_at_a_number_of_bytes(monkeypatch, details, limit, batches):
+    """Those of keys, values and headers that are taken out; what is left of a fetch is the next batch."""
+    monkeypatch.setattr(fetcher, "BATCH_BYTES", limit)
+    fetching_ = fetching(Consumer(), details)
+    found, position = [], 0
+
+    while position < 4:
+        fetched = fetching_.poll(position, 10)
+        found.append(fetched.batch.offsets)
+        position = fetched.position
+
+    assert found == batches
+
+
+def test_what_is_left_of_a_fetch_is_dropped_by_a_seek(monkeypatch):
+    """Reading goes on at the new offset."""
+    monkeypatch.setattr(fetcher, "BATCH_BYTES", 1)
+    fetching_ = fetching(Consumer())
+    fetching_.poll(0, 10)
+
+    fetching_.seek(6)
+
+    assert fetching_.poll(6, 10).batch.offsets == [6]
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,31 @@ def test_a_poll_brings_the_messages_before_the_end(monkeypatch, chunks, offsets,
     found = fetching(Consumer(*chunks)).poll(2, 10)
 
     assert ([*found.batch.offsets], found.position) == (offsets, position)
-    assert found.size_bytes == 3 * len(offsets)
+    assert found.size_bytes == 4 * len(offsets)
     assert (found.is_out_of_range, found.fatal_error) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "details", "count"),
+    [
+        ({"value": b"x" * 50}, frozenset(), 4),
+        ({"key": b"x" * 50}, frozenset(), 4),
+        ({"headers": [("h", b"x" * 49)]}, frozenset({Detail.HEADERS}), 4),
+        ({"headers": [("h", b"x" * 49)]}, frozenset(), 6),
+    ],
+)
+def test_a_batch_ends_at_a_number_of_bytes(monkeypatch, given, details, count):
+    """Those of keys, values and headers that are taken out, with the chunk that reaches it."""
+    monkeypatch.setattr(fetcher, "_BATCH_S", 60.0)
+    monkeypatch.setattr(fetcher, "BATCH_BYTES", 101)
+    chunks = [
+        [Message(topic="t", partition=0, offset=at, **given) for at in range(begin, begin + 2)]
+        for begin in (0, 2, 4)
+    ]
+
+    found = fetching(Consumer(*chunks), details).poll(0, 6)
+
+    assert len(found.batch) == count
 
 
 def test_a_timestamp_stays_with_its_message(monkeypatch):
