@@ -35,9 +35,11 @@ from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.sink.buffer import LastChanges
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.source.planning.batch import plan
@@ -123,7 +125,7 @@ def _encoder(options: dict[str, str]) -> RowEncoder:
 
 def _fill(options: dict[str, str], rows: pa.Table) -> None:
     encoder, parsed = _encoder(options), write_options(options, format_options)
-    sender = load_client(parsed.table.client).sender(
+    sender = load_sending_client(parsed.table.client, "writing").sender(
         parsed.table.properties, parsed.table.topics.names, parsed.guarantee, with_metadata=False
     )
     for batch in rows.to_batches(_BATCH):
@@ -157,7 +159,7 @@ def _reading(format_: str, options: dict[str, str], plain: Plain) -> Job:
         schema = _CHANGES
         client = load_client(parsed.table.client)
         ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
-        reader = client.reader(parsed.table.properties, committed=True, fail_on_data_loss=True)
+        reader = client.reader(ReadSettings.of(parsed, ALL_DETAILS))
         decoder = RowDecoder(table_to_read(schema, parsed), parsed, "UTC")
         batches = (decoder.decode(batch) for range_ in ranges for batch in reader.read(range_))
         _check(sum(map(len, batches)))

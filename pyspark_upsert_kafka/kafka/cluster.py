@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +16,10 @@ _MISSING_AFTER_S = 5.0
 """A topic that every lookup for so long misses does not exist; one just created is not known everywhere."""
 
 _PAUSE_S = 0.2
+
+_MAX_MESSAGE_BYTES = "max.message.bytes"
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class KafkaCluster:
@@ -123,6 +128,21 @@ def partitions_of(topics: Mapping[str, TopicInfo]) -> list[TopicPartition]:
         for name, topic in sorted(topics.items())
         for number in range(topic.partitions)
     ]
+
+
+def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
+    """The ``max.message.bytes`` of each topic; nothing when the ACLs do not allow it, as they need not for writing.
+
+    Raises:
+        BrokerError: No broker answers, or a topic does not exist.
+    """
+    KafkaCluster(admin).topics(Topics(names=tuple(topics)))
+    try:
+        found = admin.topic_configs(topics, [_MAX_MESSAGE_BYTES])
+    except BrokerError as error:
+        logger.info("Topic settings are not known: %s", error)
+        return []
+    return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
 
 
 def missing_topic(name: str, servers: str) -> str:

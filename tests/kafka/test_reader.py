@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.positions import data_loss
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka import fetcher as librdkafka_fetcher
-from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES
+from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
     delete_before,

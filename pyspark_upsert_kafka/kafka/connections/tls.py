@@ -1,11 +1,11 @@
-"""TLS as Python has it: for kafka-python, and to learn what is wrong with a certificate that librdkafka refuses.
+"""TLS as Python has it, by the properties of a Kafka client.
 
-kafka-python's own contexts do without what they are not given, and take a key from a file alone.
+kafka-python is given such a context: its own ones ignore what is missing, and take a key from a file alone. For librdkafka
+one is opened to see what is wrong with a certificate.
 """
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -25,13 +25,6 @@ NAMES = frozenset({
     "ssl.truststore.password", "ssl.truststore.type",
 })  # fmt: skip
 """The properties that `tls_context` follows."""
-
-_TRUST = frozenset(
-    {"ssl.ca.location", "ssl.ca.pem", "ssl.crl.location", "ssl.endpoint.identification.algorithm"}
-)
-
-_LOOK_S = 3.0
-"""For a look at a certificate."""
 
 
 class _Socket(ssl.SSLSocket):
@@ -99,28 +92,6 @@ def tls_context(given: Mapping[str, str], errors: ClientErrors) -> ssl.SSLContex
     if "ssl.cipher.suites" in given:
         _used("ssl.cipher.suites", lambda: context.set_ciphers(given["ssl.cipher.suites"]))
     return context
-
-
-def certificate_error(host: str, port: int, given: Mapping[str, str]) -> str:
-    """What is wrong with a broker's certificate, which librdkafka does not tell; empty = nothing, or not known.
-
-    Args:
-        host: The broker's host.
-        port: Its port.
-        given: Whom to trust, in the properties of librdkafka.
-    """
-    trust = {name: value for name, value in given.items() if name in _TRUST}
-    try:
-        context = tls_context(trust, ClientErrors())
-        with (
-            socket.create_connection((host, port), timeout=_LOOK_S) as connection,
-            context.wrap_socket(connection, server_hostname=host),
-        ):
-            return ""
-    except ssl.SSLCertVerificationError as error:
-        return error.verify_message
-    except (OSError, OptionError):
-        return ""
 
 
 def _trust(context: ssl.SSLContext, given: Mapping[str, str]) -> None:

@@ -18,13 +18,11 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections.failures import Kind
-from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
-from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, kind_of
-from pyspark_upsert_kafka.kafka.kafka_python.headers import UnreadableHeaders
+from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, errors_of, kind_of
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
-from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.kafka_python.record_batches import UnreadableHeaders
+from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, header_bytes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
-from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES, header_bytes
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

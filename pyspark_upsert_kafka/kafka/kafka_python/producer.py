@@ -11,6 +11,7 @@ from kafka import KafkaProducer
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, confirmation
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
@@ -26,7 +27,6 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     open_client,
 )
 from pyspark_upsert_kafka.kafka.kafka_python.translations import QUEUED_MESSAGES
-from pyspark_upsert_kafka.kafka.reading.sizes import max_message_bytes
 from pyspark_upsert_kafka.kafka.sending.partition_lookups import PartitionLookups
 
 

@@ -14,16 +14,18 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections import tls
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.kafka_python import tokens
-from pyspark_upsert_kafka.kafka.kafka_python.arguments import DEFAULTS, has_plain_value, typed_value
-from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId
+from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.tokens import token_provider
 from pyspark_upsert_kafka.kafka.kafka_python.translations import (
+    DEFAULTS,
     OURS,
     RENAMED,
     SECURITY,
     TRANSLATIONS,
+    has_plain_value,
     no_equivalent,
+    typed_value,
 )
 
 T = TypeVar("T")

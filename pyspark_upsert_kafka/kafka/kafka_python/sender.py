@@ -11,12 +11,15 @@ from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
-from pyspark_upsert_kafka.kafka.kafka_python.client_log import errors_of
-from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error
+from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.producer import POOL, OpenProducer, end_thread
-from pyspark_upsert_kafka.kafka.reading.sizes import TOO_LARGE_HINT, larger_than_queue
 from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, Row
-from pyspark_upsert_kafka.kafka.sending.undelivered import Undelivered, raise_if_fatal
+from pyspark_upsert_kafka.kafka.sending.undelivered import (
+    TOO_LARGE_HINT,
+    Undelivered,
+    larger_than_queue,
+    raise_if_fatal,
+)
 
 
 class KafkaPythonSender:

@@ -11,8 +11,11 @@ import confluent_kafka as ck
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.kafka.connections.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
-from pyspark_upsert_kafka.kafka.reading.sizes import TOO_LARGE_HINT, larger_than_queue
-from pyspark_upsert_kafka.kafka.sending.undelivered import Undelivered
+from pyspark_upsert_kafka.kafka.sending.undelivered import (
+    TOO_LARGE_HINT,
+    Undelivered,
+    larger_than_queue,
+)
 
 
 class DeliveryReports:

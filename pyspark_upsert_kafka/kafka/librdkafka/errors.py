@@ -1,18 +1,21 @@
-"""What librdkafka's errors mean for the next attempt, and what a client reports."""
+"""librdkafka's errors: what they mean for the next attempt, what a client reports by itself, and what is said of them."""
 
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError
 
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
 from pyspark_upsert_kafka.kafka.connections import failures
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind, explained
-from pyspark_upsert_kafka.kafka.connections.tls import certificate_error
+from pyspark_upsert_kafka.kafka.connections.tls import tls_context
 
 _KINDS = {
     KafkaError._TRANSPORT: Kind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
@@ -47,6 +50,28 @@ UNREACHABLE = frozenset({
     KafkaError._RESOLVE,  # noqa: SLF001
 })  # fmt: skip
 """Nobody listens at a broker's address."""
+
+_TRUST = frozenset(
+    {"ssl.ca.location", "ssl.ca.pem", "ssl.crl.location", "ssl.endpoint.identification.algorithm"}
+)
+
+_LOOK_S = 3.0
+"""For a look at a certificate."""
+
+_FENCED = frozenset({47, 67, 90})
+"""Kafka's error codes INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and PRODUCER_FENCED."""
+
+_IN_TRANSACTION = {
+    49: "the broker has forgotten the transactional id, as it does after 'transactional.id.expiration.ms'",
+    50: (
+        "lower 'properties.transaction.timeout.ms', or raise the brokers' 'transaction.max.timeout.ms', which "
+        "is the most that they allow"
+    ),
+    53: "the sink needs the rights to Write and Describe on every transactional id with its prefix",
+    30: "the sink needs the right to Read on every consumer group with its prefix, for its receipts",
+    29: "the sink needs the rights to Read, for its receipts, and to Write on its topics",
+}
+"""What to do about error codes of Kafka's protocol in a transaction."""
 
 
 def kind_of(error: KafkaError) -> Kind:
@@ -97,8 +122,52 @@ class ReportedErrors(ClientErrors):
             return ""
         broker = refused[0]
         if broker not in self._certificates:
-            found = certificate_error(
+            found = _certificate_error(
                 refused["host"].strip("[]"), int(refused["port"]), self._config
             )
             self._certificates[broker] = f" ({found})" if found else ""
         return self._certificates[broker]
+
+
+def _certificate_error(host: str, port: int, given: Mapping[str, str]) -> str:
+    """What is wrong with a broker's certificate, which librdkafka does not tell; empty = nothing, or not known.
+
+    Args:
+        host: The broker's host.
+        port: Its port.
+        given: Whom to trust, in the properties of librdkafka.
+    """
+    trust = {name: value for name, value in given.items() if name in _TRUST}
+    try:
+        context = tls_context(trust, ClientErrors())
+        with (
+            socket.create_connection((host, port), timeout=_LOOK_S) as connection,
+            context.wrap_socket(connection, server_hostname=host),
+        ):
+            return ""
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    except (OSError, OptionError):
+        return ""
+
+
+def explained_in_transaction(transactional_id: str, code: int, text: str) -> str:
+    """Why a transaction failed, and what to do; a sentence without its full stop.
+
+    Args:
+        transactional_id: The transactional id.
+        code: The error's code in Kafka's protocol.
+        text: The error in the client's words.
+
+    >>> explained_in_transaction("sink-7d0c-0-3", 7, "Broker: Request timed out")
+    "transactional id 'sink-7d0c-0-3': Broker: Request timed out"
+    """
+    about = f"transactional id {transactional_id!r}: {text.removesuffix('.')}"
+    if code in _FENCED:
+        return (
+            f"{about}. It is fenced off, and writes nothing more: a newer attempt of the task, or a newer run of "
+            "the query, writes under this id, or its transaction was open for longer than "
+            "'properties.transaction.timeout.ms'"
+        )
+    remedy = _IN_TRANSACTION.get(code)
+    return f"{about}. What helps: {remedy}" if remedy else about

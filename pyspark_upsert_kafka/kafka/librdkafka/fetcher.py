@@ -23,9 +23,8 @@ from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
-from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, header_bytes, key_bytes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
-from pyspark_upsert_kafka.kafka.reading.sizes import BATCH_BYTES, header_bytes, key_bytes
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 logger = logging.getLogger("pyspark_upsert_kafka")

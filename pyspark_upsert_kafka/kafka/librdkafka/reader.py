@@ -15,8 +15,12 @@ from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
-from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.reading.sizes import LARGE_FETCH, MEDIUM_FETCH, SMALL_FETCH
+from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
+    LARGE_FETCH,
+    MEDIUM_FETCH,
+    SMALL_FETCH,
+    PooledReader,
+)
 
 _CONFIG = {
     "group.id": "pyspark-upsert-kafka",  # librdkafka wants one; nothing is ever committed to it here

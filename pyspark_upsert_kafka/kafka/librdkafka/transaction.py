@@ -16,12 +16,14 @@ import confluent_kafka as ck
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
+from pyspark_upsert_kafka.kafka.librdkafka.errors import explained_in_transaction
 from pyspark_upsert_kafka.kafka.librdkafka.producer import (
     OpenProducer,
     open_producer,
@@ -33,9 +35,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
     groups,
     retention_s,
 )
-from pyspark_upsert_kafka.kafka.reading.sizes import max_message_bytes
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
-from pyspark_upsert_kafka.kafka.sending.transaction_errors import explained
 
 T = TypeVar("T")
 
@@ -208,7 +208,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         if error.fatal():
             self._in_transaction = False  # nothing is left that this producer could abort
         kind = Kind.RETRIABLE if error.retriable() else Kind.FATAL
-        return Failure(kind, explained(self._id, _code(error), error.str()))
+        return Failure(kind, explained_in_transaction(self._id, _code(error), error.str()))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -233,7 +233,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
                 return BrokerError(f"Nothing is written by {self._failure(exception).text}.")
         if failed is None or not undelivered.reason.startswith(_DROPPED):
             return undelivered
-        reason = explained(self._id, _code(failed), failed.str())
+        reason = explained_in_transaction(self._id, _code(failed), failed.str())
         return DeliveryError(
             undelivered.topic, undelivered.partition, undelivered.key, reason, undelivered.failed
         )

@@ -8,10 +8,9 @@ from contextlib import ExitStack
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.kafka.local import ports
-from pyspark_upsert_kafka.kafka.local.accounts import create_accounts
 from pyspark_upsert_kafka.kafka.local.node import Node
 from pyspark_upsert_kafka.kafka.local.ports import HOST
-from pyspark_upsert_kafka.kafka.local.security import LocalSecurity
+from pyspark_upsert_kafka.kafka.local.security import LocalSecurity, create_accounts
 
 _PORT_ATTEMPTS = 5
 

@@ -1,18 +1,27 @@
-"""What a Kafka client does for a `RangeFetch`: the small interface that each adapter implements."""
+"""What a Kafka client does for a `RangeFetch`: the small interface that each client implements, and how large a batch is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.sending.messages import Headers
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""A batch takes no more messages in when their keys, values and headers have so many bytes."""
+
+_SAMPLE = 64
+"""Of so many messages the bytes are counted, where all of them would cost time. Large messages come in smaller numbers."""
 
 
 @dataclass
 class Fetched:
-    """What one poll has brought; an adapter fills it.
+    """What one poll has brought; a client fills it.
 
     Args:
         batch: The messages; without any, none arrived for a moment.
@@ -68,3 +77,32 @@ class Fetcher(Protocol):
 
     def close(self) -> None:
         """Ends fetching, so that the client can be used for another range."""
+
+
+def key_bytes(keys: Sequence[bytes | None], begin: int = 0) -> int:
+    """About how many bytes keys have, from one of them on; None has none.
+
+    >>> key_bytes([b"a", None, b"bcd"])
+    4
+    """
+    count, step = _count_and_step(keys, begin)
+    sample = keys[begin::step]
+    return sum(map(len, filter(None, sample))) * count // (len(sample) or 1)
+
+
+def header_bytes(headers: Sequence[Headers], begin: int = 0) -> int:
+    """About how many bytes the names and values of headers have, from those of one message on.
+
+    >>> header_bytes([[("a", b"bc"), ("d", None)], []])
+    4
+    """
+    count, step = _count_and_step(headers, begin)
+    sample = headers[begin::step]
+    parts = chain.from_iterable(chain.from_iterable(sample))
+    return sum(map(len, filter(None, parts))) * count // (len(sample) or 1)
+
+
+def _count_and_step(column: Sequence[object], begin: int) -> tuple[int, int]:
+    """How many there are from one on, and which of these are counted; an odd step, as a column may alternate."""
+    count = len(column) - begin
+    return count, count // _SAMPLE | 1

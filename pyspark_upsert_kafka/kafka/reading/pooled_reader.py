@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypeVar
@@ -20,9 +20,44 @@ from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.sizes import FetchSizes
 
 C = TypeVar("C")
+
+SMALL_FETCH, MEDIUM_FETCH, LARGE_FETCH = 16 * 1024, 256 * 1024, 1024 * 1024
+"""Bytes that a consumer fetches at once; few sizes, since each needs a consumer of its own."""
+
+_GUESS = 1024
+"""Bytes of a message, as long as none of its topic was seen."""
+
+_OVERHEAD = 16
+"""Bytes of a message beside its key, value and headers, about."""
+
+_MEDIUM_RANGE = 8 * MEDIUM_FETCH
+
+_FETCH_BYTES = "max.partition.fetch.bytes"
+"""The property by which a user gives a size."""
+
+
+class FetchSizes:
+    """Chooses how much is fetched at once, by what a range is expected to hold.
+
+    What a client has fetched beyond the end of a range is thrown away with it.
+    """
+
+    def __init__(self) -> None:
+        self._average: dict[str, float] = {}
+
+    def learn(self, range_: Range, count_bytes: int) -> None:
+        """Takes note of how many bytes the messages of a range had, as far as they were taken out."""
+        self._average[range_.topic] = count_bytes / range_.size
+
+    def choose(self, range_: Range, properties: Mapping[str, str]) -> int:
+        """Bytes to fetch at once: one of the three sizes, the largest if the user gives a size."""
+        expected = range_.size * (self._average.get(range_.topic, _GUESS) + _OVERHEAD)
+        if expected > _MEDIUM_RANGE or _FETCH_BYTES in properties:
+            return LARGE_FETCH
+        return SMALL_FETCH if expected <= SMALL_FETCH else MEDIUM_FETCH
+
 
 _SIZES = FetchSizes()
 

@@ -9,6 +9,9 @@ _ONE_SPOILS_THE_BATCH = frozenset({2, 10, 18, 32, 87})
 """Kafka's error codes CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
 INVALID_RECORD: for one message a broker refuses all that came in a batch with it."""
 
+TOO_LARGE_HINT = "(see the topic's 'max.message.bytes' and 'properties.max.request.size')"
+"""Where to look when a message is too large: to append to a sentence."""
+
 
 class Undelivered:
     """Counts the messages that were not delivered; the first of them is the error that the task has.
@@ -82,3 +85,11 @@ def raise_if_fatal(errors: ClientErrors) -> None:
     fatal = errors.fatal_error
     if fatal is not None:
         raise BrokerError(f"Nothing can be written: {fatal}.{SECURITY_HINT}") from None
+
+
+def larger_than_queue(size: int) -> str:
+    """Why a message is refused that would not fit even into an empty queue."""
+    return (
+        f"a message of {size} bytes does not fit into the client's queue: raise "
+        "'properties.buffer.memory' (bytes) or 'properties.queue.buffering.max.kbytes'"
+    )

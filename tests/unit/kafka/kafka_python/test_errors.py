@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyspark_upsert_kafka.kafka.kafka_python.client_log import ClientId, is_about_security
+from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId, is_about_security
 
 log = logging.getLogger("kafka.conn")
 

@@ -1,17 +1,15 @@
-"""How much is fetched at once, about what a range holds; and how many bytes messages have."""
+"""How much is fetched at once, about what a range holds."""
 
 from __future__ import annotations
 
 import pytest
 
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.reading.sizes import (
+from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
     SMALL_FETCH,
     FetchSizes,
-    header_bytes,
-    key_bytes,
 )
 
 
@@ -56,32 +54,3 @@ def test_each_topic_has_messages_of_its_own_size():
 
     assert sizes.choose(Range("large", 0, 0, 10), {}) == LARGE_FETCH
     assert sizes.choose(Range("other", 0, 0, 10), {}) == SMALL_FETCH
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ([], 0),
-        ([None, b"", b"abc"], 3),
-        ([b"x" * 1_000_000, b"k"], 1_000_001),
-        ([b"abc"] * 2_000, 6_000),
-        ([b"abc", None] * 1_000, 3_000),
-    ],
-)
-def test_bytes_of_keys(keys, expected):
-    """Of a few they are counted; of many about, by a sample."""
-    assert key_bytes(keys) == pytest.approx(expected, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ([], 0),
-        ([(), [("a", None), ("b", b"cd")]], 4),
-        ([[("a", b"bcd")], ()] * 1_000, 4_000),
-        ([[("a", b"x" * 1_000_000)]], 1_000_001),
-    ],
-)
-def test_bytes_of_headers(headers, expected):
-    """Names and values, of a header without a value its name."""
-    assert header_bytes(headers) == pytest.approx(expected, rel=0.02)

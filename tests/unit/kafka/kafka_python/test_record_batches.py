@@ -9,7 +9,7 @@ import kafka
 import pytest
 from kafka.consumer.fetcher import Fetcher
 
-from pyspark_upsert_kafka.kafka.kafka_python.reader import without_markers
+from pyspark_upsert_kafka.kafka.kafka_python.record_batches import without_markers
 
 pytestmark = pytest.mark.skipif(
     kafka.__version__.startswith("3."), reason="kafka-python 3 hands out no markers"
