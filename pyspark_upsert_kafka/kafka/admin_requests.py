@@ -15,6 +15,8 @@ from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
 
+logger = logging.getLogger("pyspark_upsert_kafka")
+
 
 @dataclass(frozen=True)
 class OffsetLookup:
@@ -116,9 +118,6 @@ class AdminRequests(ABC):
         """The first offset at or after a time; negative = none."""
         (found,) = self.list_offsets(partitions, [OffsetLookup(timestamp_ms)])
         return found
-
-
-logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class CommitWarning:

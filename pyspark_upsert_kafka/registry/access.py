@@ -12,6 +12,11 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.secrets.masking import resolve
 
+_EXPECTED = (
+    "expected an address such as 'http://localhost:8081'; in a user or password, %2F stands for '/', "
+    "%23 for '#', %3F for '?', %40 for '@'"
+)
+
 
 @dataclass(frozen=True)
 class Addresses:
@@ -39,12 +44,6 @@ def addresses(value: str) -> Addresses:
     user = users.pop()
     urls = (part._replace(netloc=part.netloc.rpartition("@")[2]).geturl() for part in parts)
     return Addresses(tuple(url.rstrip("/") for url in urls), unquote(user) if user else None)
-
-
-_EXPECTED = (
-    "expected an address such as 'http://localhost:8081'; in a user or password, %2F stands for '/', "
-    "%23 for '#', %3F for '?', %40 for '@'"
-)
 
 
 def _split(address: str) -> SplitResult:

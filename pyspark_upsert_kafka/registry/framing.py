@@ -16,6 +16,17 @@ from pyspark_upsert_kafka.formats.registry_format import RegistryFormat, SchemaE
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
 
+PREFIX_LENGTH = 5
+"""So many bytes stand before what the format writes."""
+
+_MAGIC_BYTE = 0
+_HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 bits
+
+_WRONG_PREFIX = (
+    "the message does not begin with a zero byte and the four bytes of a schema id, as the "
+    "serializers of a schema registry write it; it begins with {prefix!r}"
+)
+
 
 def framed(format_: RegistryFormat) -> Format:
     """The format with its registry; that is asked when a message names a new schema, or a row is written.
@@ -105,13 +116,6 @@ def subject_of(spec: CodecSpec, settings: Settings) -> str:
     return f"{spec.topics[0]}-{spec.side}"
 
 
-PREFIX_LENGTH = 5
-"""So many bytes stand before what the format writes."""
-
-_MAGIC_BYTE = 0
-_HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 bits
-
-
 def prefix_of(schema_id: int) -> bytes:
     """What a message of this schema begins with."""
     return bytes([_MAGIC_BYTE]) + schema_id.to_bytes(4, "big")
@@ -132,9 +136,3 @@ def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) 
         return compile_decoder(int.from_bytes(prefix[1:], "big"))
 
     return DecoderByPrefix(lambda message: message[:PREFIX_LENGTH], of_prefix, target)
-
-
-_WRONG_PREFIX = (
-    "the message does not begin with a zero byte and the four bytes of a schema id, as the "
-    "serializers of a schema registry write it; it begins with {prefix!r}"
-)

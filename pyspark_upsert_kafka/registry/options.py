@@ -50,6 +50,12 @@ OPTIONS = (
     Option("schema-registry.schema", text, None, "Older name of `schema`."),
 )  # fmt: skip
 
+_NEEDS = (
+    ("bearer-auth.credentials-source", "bearer-auth.token"),
+    ("ssl.keystore.password", "ssl.keystore.location"),
+    ("ssl.truststore.password", "ssl.truststore.location"),
+)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -102,13 +108,6 @@ def _either(value: Mapping[str, Any], name: str, prefix: str) -> Any:
             "one out."
         )
     return old if new is None else new
-
-
-_NEEDS = (
-    ("bearer-auth.credentials-source", "bearer-auth.token"),
-    ("ssl.keystore.password", "ssl.keystore.location"),
-    ("ssl.truststore.password", "ssl.truststore.location"),
-)
 
 
 def _check(value: Mapping[str, Any], prefix: str) -> None:

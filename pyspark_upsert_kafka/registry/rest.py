@@ -38,6 +38,11 @@ _RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
 _JSON = "application/vnd.schemaregistry.v1+json"
 
+_TRUST, _TRUST_PASSWORD = "ssl.truststore.location", "ssl.truststore.password"
+_KEY, _KEY_PASSWORD = "ssl.keystore.location", "ssl.keystore.password"
+
+T = TypeVar("T")
+
 
 def request(
     access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any] | None = None
@@ -155,12 +160,6 @@ class _NoRedirects(HTTPRedirectHandler):
 @lru_cache(maxsize=100)
 def _opener(access: Access) -> OpenerDirector:
     return build_opener(HTTPSHandler(context=tls_context(access)), _NoRedirects)
-
-
-_TRUST, _TRUST_PASSWORD = "ssl.truststore.location", "ssl.truststore.password"
-_KEY, _KEY_PASSWORD = "ssl.keystore.location", "ssl.keystore.password"
-
-T = TypeVar("T")
 
 
 def tls_context(access: Access) -> ssl.SSLContext:

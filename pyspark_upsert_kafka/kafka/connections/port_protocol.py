@@ -22,6 +22,13 @@ _HANDSHAKE = struct.pack(">hhihh", 17, 1, 1, -1, 0)
 
 _SERVER = re.compile(r"\s*(?:[A-Z_]+://)?\[?([^\],]+?)\]?:(\d+)\s*")
 
+_WORDS = {
+    _PLAINTEXT: "neither TLS nor SASL",
+    "SASL_PLAINTEXT": "SASL without TLS",
+    "SSL": "TLS",
+    "SASL_SSL": "TLS and SASL",
+}
+
 
 def protocol_hint(servers: str, given: str) -> str:
     """What to set when the first server that can be reached speaks another protocol, to append to a sentence; or nothing.
@@ -44,14 +51,6 @@ def _hint(server: str, spoken: str, given: str) -> str:
         f" The port at {server} answers as one that expects {_WORDS[spoken]}, and not {given!r}: set "
         f"'{PREFIX}security.protocol' to {spoken!r}."
     )
-
-
-_WORDS = {
-    _PLAINTEXT: "neither TLS nor SASL",
-    "SASL_PLAINTEXT": "SASL without TLS",
-    "SSL": "TLS",
-    "SASL_SSL": "TLS and SASL",
-}
 
 
 def spoken_protocol(host: str, port: int) -> str | None:

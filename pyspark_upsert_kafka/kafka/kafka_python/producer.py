@@ -29,6 +29,19 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 from pyspark_upsert_kafka.kafka.kafka_python.translations import QUEUED_MESSAGES
 from pyspark_upsert_kafka.kafka.sending.partition_lookups import PartitionLookups
 
+_CONFIG = {
+    "linger_ms": 5,
+    "delivery_timeout_ms": 120_000,  # the Java client's default
+    "max_block_ms": 45_000,
+    "reconnect_backoff_max_ms": 1_000,
+    QUEUED_MESSAGES: 20_000,
+}
+
+_BATCH_BYTES = 128 * 1024
+_REQUEST_BYTES = 1024 * 1024
+_REQUEST_MS = 30_000
+_QUEUE_BYTES = 32 * 1024 * 1024
+
 
 @dataclass(frozen=True)
 class OpenProducer:
@@ -112,20 +125,6 @@ def _close(opened: OpenProducer) -> None:
 
 
 POOL: Pool[OpenProducer] = Pool(_close)
-
-
-_CONFIG = {
-    "linger_ms": 5,
-    "delivery_timeout_ms": 120_000,  # the Java client's default
-    "max_block_ms": 45_000,
-    "reconnect_backoff_max_ms": 1_000,
-    QUEUED_MESSAGES: 20_000,
-}
-
-_BATCH_BYTES = 128 * 1024
-_REQUEST_BYTES = 1024 * 1024
-_REQUEST_MS = 30_000
-_QUEUE_BYTES = 32 * 1024 * 1024
 
 
 def producer_config(properties: Properties, guarantee: DeliveryGuarantee) -> dict[str, Any]:

@@ -25,6 +25,27 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 _LOOKUP_S = 5.0
 """How long an answer about partitions is waited for."""
 
+_CONFIG: dict[str, Any] = {
+    # What the Java client does with a key, so that mixed writers agree where a key lives.
+    "partitioner": "murmur2_random",
+    "linger.ms": 5,
+    "delivery.timeout.ms": 120_000,  # the Java client's default
+    # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
+    "queue.buffering.max.messages": 20_000,
+    # A report for each delivered message would cost a Python call each; an error always comes.
+    "delivery.report.only.error": True,
+    "allow.auto.create.topics": False,
+}
+
+_TRANSACTION_TIMEOUT_MS = 900_000
+"""As long as brokers allow unless told otherwise (``transaction.max.timeout.ms``)."""
+
+_BATCH_BYTES = 1_000_000
+_MOST_MESSAGE_BYTES = 1_000_000_000
+"""librdkafka's own bound; topics without any say 2,147,483,647."""
+
+_QUEUE_KBYTES = 64 * 1024
+
 
 @dataclass(frozen=True)
 class OpenProducer:
@@ -123,27 +144,6 @@ def _close(opened: OpenProducer) -> None:
 
 
 POOL: Pool[OpenProducer] = Pool(_close)
-
-
-_CONFIG: dict[str, Any] = {
-    # What the Java client does with a key, so that mixed writers agree where a key lives.
-    "partitioner": "murmur2_random",
-    "linger.ms": 5,
-    "delivery.timeout.ms": 120_000,  # the Java client's default
-    # Few enough to stay in the processor's cache, and enough to fill a batch for many partitions.
-    "queue.buffering.max.messages": 20_000,
-    # A report for each delivered message would cost a Python call each; an error always comes.
-    "delivery.report.only.error": True,
-    "allow.auto.create.topics": False,
-}
-
-_TRANSACTION_TIMEOUT_MS = 900_000
-"""As long as brokers allow unless told otherwise (``transaction.max.timeout.ms``)."""
-
-_BATCH_BYTES = 1_000_000
-_MOST_MESSAGE_BYTES = 1_000_000_000
-"""librdkafka's own bound; topics without any say 2,147,483,647."""
-_QUEUE_KBYTES = 64 * 1024
 
 
 def producer_config(

@@ -37,6 +37,11 @@ _BROKER_FLAGS = (
 
 _COMPLAINT = re.compile(r" ERROR |^Error |^Unrecognized |(Exception|Error): ")
 
+_OLDEST_JAVA = 17
+
+# They change what a JVM runs, or add lines to what it prints.
+_JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
+
 
 @dataclass(frozen=True)
 class Node:
@@ -165,12 +170,6 @@ def _new_cluster_id() -> str:
     text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # The tools take a leading dash for an option.
     return _new_cluster_id() if text.startswith("-") else text
-
-
-_OLDEST_JAVA = 17
-
-# They change what a JVM runs, or add lines to what it prints.
-_JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 
 
 def find_java() -> str:
