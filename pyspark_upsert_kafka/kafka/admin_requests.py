@@ -1,4 +1,4 @@
-"""The requests that a cluster needs of a client: topics, offsets, groups, settings."""
+"""The requests that a cluster needs of a client: topics, offsets, groups, configs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class AdminRequests(ABC):
 
     @abstractmethod
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group, without waiting; a failure is one warning."""
+        """Commits positions to the group, without waiting; a warning is logged of the first failure."""
 
     @abstractmethod
     def close(self) -> None:
@@ -121,7 +121,7 @@ class AdminRequests(ABC):
 
 
 class CommitWarning:
-    """Warns of the first failed commit only: the query goes on without.
+    """Logs a warning of the first commit that fails, and none of later ones: the query goes on.
 
     Args:
         group: The consumer group.

@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartitio
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 
 _MISSING_AFTER_S = 5.0
-"""A topic that every lookup for so long misses does not exist; one just created is not known everywhere."""
+"""A topic does not exist when no lookup has found it for so long: one just created is not known to every broker yet."""
 
 _PAUSE_S = 0.2
 
@@ -80,7 +80,7 @@ class KafkaCluster:
                 time.sleep(_PAUSE_S)
 
     def latest(self, view: ClusterView, *, read_committed: bool) -> dict[TopicPartition, int]:
-        """The latest offset of each partition of a view as it is now; nothing when one is gone."""
+        """The latest offset of each partition of a view as it is now; empty when one is gone."""
         try:
             return self._admin.latest(list(view.bounds), read_committed=read_committed)
         except UnknownTopicError:
@@ -108,7 +108,7 @@ class KafkaCluster:
         return self._admin.topic_configs(topics, names)
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group of the properties, without waiting; a failure is one warning."""
+        """Commits positions to the group of the properties, without waiting; a warning is logged of the first failure."""
         if positions:
             self._admin.commit(positions)
 

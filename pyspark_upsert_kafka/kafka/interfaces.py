@@ -2,9 +2,8 @@
 
 A client's folder (`librdkafka`, `kafka_python`) has an object `CLIENT`. A client that only reads is a `ReadingClient`:
 it implements `AdminRequests` (of which `KafkaCluster` makes a `Cluster`) and `Fetcher` (of which `PooledReader` makes a
-`RangeReader`); ``tests/unit/kafka/memory_client.py`` is the smallest one. One that also writes is a `Client`, and
-implements `Sender` too. A client is added to `clients.py`, to the option `kafka.client`, and to the clients of
-``tests/kafka/conftest.py``.
+`RangeReader`); ``tests/unit/kafka/memory_client.py`` is the smallest one. One that also writes is a `Client`, and has a
+`Sender` too. It is added to `clients.py`, to the option `kafka.client`, and to ``tests/kafka/conftest.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Cluster(Protocol):
         """
 
     def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
-        """The same for those of the names that exist; a missing one is no error."""
+        """Those of the topics that exist, by name; a missing one is no error."""
 
     def view(self, topics: Mapping[str, TopicInfo], *, read_committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile.
@@ -48,13 +47,13 @@ class Cluster(Protocol):
     def latest(self, view: ClusterView, *, read_committed: bool) -> dict[TopicPartition, int]:
         """The latest offset of each partition of a view as it is now: the cheapest request there is.
 
-        Nothing at all when a partition is gone: then a whole view is needed.
+        Empty when a partition is gone: then a new view is needed.
         """
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """Where a position is in each partition of the view (``specific-offsets``: of those named).
 
-        Whether an offset that is named or committed is still there is for the caller to see.
+        The caller checks whether an offset that was named or committed is still there.
 
         Raises:
             OptionError: A named partition does not exist, or nothing is committed.
@@ -71,10 +70,10 @@ class Cluster(Protocol):
         """
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group of the properties, without waiting; a failure is one warning."""
+        """Commits positions to the group of the properties, without waiting; a warning is logged of the first failure."""
 
     def wait_out(self, outage_s: float) -> None:
-        """Has requests wait for so long (seconds) for brokers that are all away, with a warning now and then."""
+        """Has requests wait for so long (seconds) for brokers that are all away; a warning is logged every 30 seconds."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -92,9 +91,7 @@ class RangeReader(Protocol):
         """
 
     def end(self, range_: Range) -> int:
-        """Where the partition of a range ends now: up to where its messages can be read.
-
-        Where the topic is gone, or is another, and that is no error, it is where the range ends.
+        """The offset up to which a range's partition can be read now; the range's own end, where a lost topic is no error.
 
         Raises:
             BrokerError: No broker answers, or access is denied.
@@ -125,7 +122,7 @@ class Sender(Protocol):
     def close(self) -> None:
         """Gives the sender back for the next task, or throws it away when anything is unsent.
 
-        Nothing of it is sent any more; what is on its way to a broker already may arrive.
+        Nothing more of it is sent; what is on its way to a broker already may arrive.
         """
 
 
@@ -148,11 +145,7 @@ class TransactionalSender(Sender, Protocol):
         """
 
     def committed_anywhere(self) -> GroupOffset | None:
-        """The same on any topic: for a group that has committed nothing where it was expected.
-
-        Raises:
-            BrokerError: No broker answers, or access is denied.
-        """
+        """The same on any topic, for a group that has committed nothing where it was expected; raises as `committed`."""
 
     def groups(self, prefix: str) -> Sequence[str]:
         """The consumer groups whose names begin so, as far as they may be seen: none if brokers do not tell."""
@@ -201,12 +194,8 @@ class ReadSettings:
     def of(cls, options: ReadOptions, details: frozenset[Detail]) -> ReadSettings:
         """What a table's options say, and what is needed of messages beside key, value and offset."""
         return cls(
-            options.table.properties,
-            options.read_committed,
-            options.fail_on_data_loss,
-            details,
-            options.outage_timeout_s,
-        )
+            options.table.properties, options.read_committed, options.fail_on_data_loss, details, options.outage_timeout_s
+        )  # fmt: skip
 
 
 class ReadingClient(Protocol):
@@ -224,7 +213,7 @@ class ReadingClient(Protocol):
         """A reader of ranges.
 
         Raises:
-            OptionError: The client cannot read so.
+            OptionError: The client cannot read with these settings.
         """
 
 

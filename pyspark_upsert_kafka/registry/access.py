@@ -83,7 +83,7 @@ class Access:
     keystore_password: str | None = field(default=None, repr=False)
 
     def headers(self) -> dict[str, str]:
-        """Who asks.
+        """The headers that say who asks.
 
         Raises:
             OptionError: A reference leads nowhere, or the token is none.

@@ -27,7 +27,7 @@ def schema_of_id(access: Access, schema_id: int, type_: str) -> RegisteredSchema
     Args:
         access: The registry.
         schema_id: The id.
-        type_: The type that the format reads: the references of another are of no use to it.
+        type_: The type of schema that the format reads: of another the references are not looked up.
 
     Raises:
         SchemaError: There is none, or one that it refers to is not there.
@@ -80,7 +80,7 @@ def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
     Args:
         access: The registry.
         subject: The subject.
-        type_: The type that the format reads: the references of another are of no use to it.
+        type_: The type of schema that the format reads: of another the references are not looked up.
 
     Raises:
         SchemaError: There is none, or one that it refers to is not there.

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, sc
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
 
 PREFIX_LENGTH = 5
-"""So many bytes stand before what the format writes."""
+"""How many bytes stand before what the format writes."""
 
 _MAGIC_BYTE = 0
 _HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 bits
@@ -29,7 +29,7 @@ _WRONG_PREFIX = (
 
 
 def framed(format_: RegistryFormat) -> Format:
-    """The format with its registry; that is asked when a message names a new schema, or a row is written.
+    """The format with its registry, which is asked when a message names a new schema, or a row is written.
 
     Its codecs raise an OptionError when the address is missing, no subject is known, or two options
     contradict each other.

@@ -52,7 +52,7 @@ def request(
     Args:
         access: The registry.
         path: What is requested, below the registry's address.
-        refusals: What it means when the registry refuses with such a status.
+        refusals: What a refusal by the registry means, by its status.
         body: What is sent; None = nothing, which makes it a GET.
 
     Raises:
@@ -84,7 +84,7 @@ def request(
 
 @dataclass
 class _RefusalError(Exception):
-    """What a registry, or what else is at its address, says instead of an answer."""
+    """An answer that is of no use, of a registry or of another server at its address."""
 
     status: int
     message: str
@@ -123,7 +123,7 @@ def _answer(opener: OpenerDirector, http_request: Request) -> dict[str, Any]:
 
 
 def _refusal(status: int, reason: str, content: bytes) -> _RefusalError:
-    """A registry gives its 404s codes from 40401; to another server it is a page that is not there."""
+    """An answer with an error. A registry's own 404 has a code from 40401 on; one without comes from another server."""
     said = _object(content)
     code = str(said.get("error_code"))
     if "message" not in said or (status == 404 and not re.fullmatch("404[0-9]{2}", code)):

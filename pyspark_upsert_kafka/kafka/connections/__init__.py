@@ -1,1 +1,1 @@
-"""Connections to brokers, whichever client is used: kept, retried, timed, encrypted, logged in.."""
+"""Connections to brokers, whichever client is used: the pool, retries, timeouts, TLS and logins."""

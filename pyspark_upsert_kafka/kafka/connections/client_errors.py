@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 FATAL_AFTER_S = 5.0
-"""For so long security errors go on, and nothing gets through, before they are fatal."""
+"""Security errors are fatal when they have gone on for so long (seconds) and nothing got through."""
 
 _OFTEN = 4
-"""So often one that may have another cause must come."""
+"""How often an error must come that may have another cause, before it counts as one of security."""
 
 
 SECURITY_HINT = (
@@ -51,10 +51,10 @@ class ClientErrors:
 
         Args:
             text: In the client's words.
-            security: Whether it is about who we are, or whom we trust.
-            vague: Whether it says less than an error of security before it, which goes on then.
-            certain: Whether it is about security for sure; a broker that restarts may hang up like one that wants
-                another protocol, but not again and again.
+            security: Whether a login or a certificate was refused.
+            vague: Whether it does not say what is wrong: then the text of an earlier security error is kept.
+            certain: Whether the cause is security for sure. A broker that restarts hangs up just as one that expects
+                another protocol does, but it does not do so again and again.
         """
         with self._lock:
             self._last = text

@@ -10,10 +10,10 @@ class Kind(Enum):
     """What an error means for the next attempt."""
 
     RETRIABLE = auto()
-    """It passes: a restart, an election, stale metadata."""
+    """It will pass: a restart, an election, stale metadata."""
 
     AWAY = auto()
-    """It passes, and no broker has answered: a lost connection, or no answer in time."""
+    """It will pass, and no broker has answered: a lost connection, or no answer in time."""
 
     SECURITY = auto()
     """A login or a certificate was refused; fatal when it goes on."""
@@ -26,7 +26,7 @@ class Kind(Enum):
 
     @property
     def is_retriable(self) -> bool:
-        """Whether it passes."""
+        """Whether it will pass."""
         return self in (Kind.RETRIABLE, Kind.AWAY)
 
 
@@ -81,7 +81,7 @@ _NOT_ALLOWED = {
     31: "the cluster, or for writing to the topic",
     53: "the transactional id",
 }
-"""For what a user lacks an ACL: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+"""What the user has no ACL for, by the codes TOPIC_, GROUP_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 
 
 def kind_of(code: int) -> Kind:
@@ -119,7 +119,7 @@ class Failure:
 
 
 class AttemptError(Exception):
-    """An attempt failed, and it is known how."""
+    """An attempt failed, for the reason that `failure` says."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)

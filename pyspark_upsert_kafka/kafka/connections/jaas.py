@@ -48,7 +48,7 @@ class Login:
 def without_jaas(given: Mapping[str, str]) -> dict[str, str]:
     """Properties in which ``sasl.jaas.config`` is replaced by librdkafka's properties for the same.
 
-    What is given beside it wins. Java's own handlers of OAUTHBEARER need not be named here.
+    A property that is given as well wins. Java's own handlers of OAUTHBEARER need not be named here.
 
     Raises:
         OptionError: It is not understood.

@@ -15,10 +15,11 @@ _WARN_S = 30.0
 class Outage:
     """The time in which no broker answers a client at all; one that answers with an error is not away.
 
-    A process that waits sees nothing of Spark, which has started it: when Spark has gone, it waits for nobody.
+    A process that waits does not notice that Spark has ended, which started it. So it looks at its parent process, and
+    waits no longer when that is another one.
 
     Args:
-        limit_s: So long brokers are waited for; 0 = no longer than for any answer.
+        limit_s: How long brokers are waited for, in seconds; 0 = no longer than for any answer.
         clock: Seconds that only rise.
         parent: The process that has started this one; when that has gone, it is another.
     """
@@ -35,7 +36,7 @@ class Outage:
         self._warned_at: float | None = None
 
     def goes_on(self, servers: str, seen: str) -> bool:
-        """Takes note that no broker has answered; whether they are waited for any longer. Warns now and then.
+        """Whether brokers are waited for any longer, now that none has answered; a warning is logged every 30 seconds.
 
         Args:
             servers: The bootstrap servers.

@@ -1,7 +1,7 @@
 """Idle Kafka clients, kept for the next task: opening one costs more than many a task.
 
-A client belongs to the process that has opened it, as its threads do. A fork has the client without them: whoever used
-it there would wait for ever, and whoever ended it too, so the fork lets it be.
+A client and its threads belong to the process that opened the client. A forked process has the client without the threads:
+to use it there would wait for ever, and to close it too, so a fork leaves it alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIZE = 8
 """Idle clients of a pool at most; each has a few threads and connections of its own."""
 
 _MAX_AGE_S = 300.0
-"""How long a client is used. What it learned when it was opened (a topic's settings, a certificate) may change."""
+"""How long a client is used. What it learned when it was opened (a topic's configs, a certificate) may change."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Which security protocol a broker's port speaks, for the error of a client that got no answer there.
 
-Clients do not say it: a broker that is spoken to in another protocol hangs up, as one does that restarts.
+Clients do not tell: a broker that is asked in another protocol closes the connection, just as one that restarts does.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _BACKOFF = Backoff(first_s=0.1, most_s=1.0)
 """Between attempts: the Java client's ``retry.backoff.ms`` and ``retry.backoff.max.ms``."""
 
 _CLIENTS = 4
-"""When nothing helps, so many clients share the time for all attempts."""
+"""How many clients are opened, one after the other, in the time for all attempts."""
 
 _MIN_ATTEMPT_S = 0.1
 
@@ -46,7 +46,7 @@ class Retrying:
             answered.
         reopen: Has the next attempt open a new client.
         hint: What to do when the port speaks another security protocol, to append to a sentence.
-        outage: How long brokers are waited for while none answers: that is no time of an attempt.
+        outage: How long brokers are waited for while none answers: that time does not count as time of the attempts.
         backoff: The pauses between attempts.
     """
 

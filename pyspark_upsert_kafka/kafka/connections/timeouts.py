@@ -44,7 +44,7 @@ class Timeouts:
         """The timeouts that the properties state, or those of the Java client.
 
         As in Java, a request timeout longer than all attempts is an error when both are given, and
-        extends them when it stands alone.
+        extends them when only it is given.
 
         Raises:
             OptionError: A timeout is no positive whole number, or one attempt is longer than all.

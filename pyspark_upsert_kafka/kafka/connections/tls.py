@@ -28,7 +28,7 @@ NAMES = frozenset({
 
 
 class _Socket(ssl.SSLSocket):
-    """Takes note of what is wrong with a certificate, which kafka-python-ng keeps to itself."""
+    """Takes note of what is wrong with a certificate, which kafka-python-ng does not report."""
 
     def do_handshake(self, block: bool = False) -> None:
         self._noted(lambda: super(_Socket, self).do_handshake(block))

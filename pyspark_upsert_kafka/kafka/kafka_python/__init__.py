@@ -1,4 +1,4 @@
-"""The pure-Python adapter: kafka-python-ng, or its successor kafka-python 3 in its place."""
+"""The client kafka-python, in pure Python: kafka-python-ng, or its successor kafka-python 3 in its place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.sender import KafkaPythonSender
 
 
 class KafkaPythonClient:
-    """The roles, played by kafka-python."""
+    """A reader, a sender and a cluster, by kafka-python."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""

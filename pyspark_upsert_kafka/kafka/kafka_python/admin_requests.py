@@ -64,7 +64,7 @@ class KafkaPythonAdmin(AdminRequests):
         self._disconnect()
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group, without waiting; a failure is one warning."""
+        """Commits positions to the group, without waiting; a warning is logged of the first failure."""
         self._commits.add(positions)
 
     def list_offsets(

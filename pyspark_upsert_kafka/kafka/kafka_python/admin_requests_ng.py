@@ -1,7 +1,6 @@
 """The admin requests by kafka-python-ng: single requests, since its admin client may wait for ever.
 
-It knows no topic ids, and no lookup is sent for where an open transaction begins: its reader could not
-keep to it.
+It knows no topic ids. Where the first open transaction begins is not looked up: its reader could not stop there.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _BATCH = 5_000
 _POLL_MS = 50
 
 _NO_DELAY = {"timeout_ms": 0} if IS_KAFKA_PYTHON_3 else {}
-"""A position is known here without asking."""
+"""Arguments of ``position``, which is known here without asking a broker."""
 
 _OUT_OF_RANGE = tuple(
     found

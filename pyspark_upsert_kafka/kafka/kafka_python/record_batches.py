@@ -21,14 +21,14 @@ class UnreadableHeaders(tuple[Any, ...]):
 
 
 def lenient(batch: Any) -> Any:
-    """The batch, which gives a message whose headers cannot be read `UnreadableHeaders`."""
+    """The batch, changed so that a message whose headers cannot be read has `UnreadableHeaders`."""
     if type(batch) is DefaultRecordBatch:  # older formats have no headers
         batch.__class__ = _LenientBatch
     return batch
 
 
 def with_lenient_batches(consumer: Any) -> None:
-    """Has a consumer of kafka-python 3 read batches so; that of kafka-python-ng is changed anyway."""
+    """Has a consumer of kafka-python 3 read such batches; one of kafka-python-ng does so by `without_markers`."""
     fetcher = consumer._fetcher  # noqa: SLF001
     unpacking = fetcher.PartitionRecords
 
@@ -97,7 +97,7 @@ def without_markers(consumer: KafkaConsumer) -> None:
 
 @dataclass(frozen=True)
 class _Marker:
-    """Of a transaction marker what the position needs to pass it."""
+    """What the position needs of a transaction marker, to pass it."""
 
     base_offset: int
     last_offset_delta: int
@@ -107,7 +107,7 @@ class _Marker:
 
 
 class _Messages:
-    """Batches of records of which none is a transaction marker, or corrupt for the sake of a header."""
+    """Batches of records of which none is a transaction marker, or corrupt because of a header."""
 
     def __init__(self, records: Any) -> None:
         self._records = records

@@ -41,7 +41,7 @@ _USED_SHARE = 0.8
 
 
 class TokenError(KafkaError):  # type: ignore[misc]
-    """No token is to be had.
+    """A token cannot be had.
 
     Args:
         text: Why.
@@ -84,7 +84,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         self._renew_at = 0.0
 
     def token(self) -> str:
-        """A token; the one of before when a new one is not to be had, for the broker to judge.
+        """A token; the one of before when a new one cannot be had: the broker decides about it.
 
         Raises:
             TokenError: There is none at all.
@@ -167,7 +167,7 @@ def _encoded(part: Mapping[str, Any]) -> str:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Who is asked to go elsewhere would show the client's secret there."""
+    """To follow a redirect would show the client's secret to another server."""
 
     def redirect_request(self, *_: object) -> None:
         return None

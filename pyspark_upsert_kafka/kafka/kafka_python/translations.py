@@ -16,7 +16,7 @@ DEFAULTS: dict[str, Any] = {
     **KafkaAdminClient.DEFAULT_CONFIG,
     **KafkaConsumer.DEFAULT_CONFIG,
     **KafkaProducer.DEFAULT_CONFIG,
-    # Not arguments of every version, but the adapter understands them.
+    # Not arguments of every version, but the connector understands them.
     "allow_auto_create_topics": False,
     "buffer_memory": 0,
     "delivery_timeout_ms": 0,
@@ -47,7 +47,7 @@ RENAMED = {
 }
 
 OURS = frozenset({"api_version", "auto_offset_reset", "enable_auto_commit", "max_poll_records"})
-"""What the connector sees to itself, in kafka-python's words."""
+"""Arguments that the connector sets itself."""
 
 SECURITY = ("enable.ssl", "sasl.", "security.", "ssl.")
 """How the names of security settings begin: one without an equivalent is refused."""
@@ -72,7 +72,7 @@ Translation = Callable[[str, Mapping[str, str]], dict[str, Any]]
 """Gives the arguments for a value, and for all properties that are given."""
 
 QUEUED_MESSAGES = "queued_messages"
-"""How many messages wait at most for their confirmation: the adapter's own argument."""
+"""How many messages may be unconfirmed: the connector's own argument."""
 
 
 def has_plain_value(argument: str) -> bool:
@@ -113,7 +113,7 @@ def no_equivalent(name: str) -> OptionError:
 
 
 def _followed_by_adapter(_: str, __: Mapping[str, str]) -> dict[str, Any]:
-    """Of a property that the adapter itself follows."""
+    """For a property that the connector itself follows."""
     return {}
 
 

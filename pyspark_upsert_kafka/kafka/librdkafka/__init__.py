@@ -1,6 +1,6 @@
-"""The fast adapter: confluent-kafka, which is librdkafka.
+"""The client librdkafka, by confluent-kafka: the fast one.
 
-What reads and what writes is imported where that is done: a process that plans a query only asks.
+The modules that read and write are imported when they are used: a process that plans a query needs neither.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
 
 
 class LibrdkafkaClient:
-    """The roles, played by librdkafka."""
+    """A reader, senders and a cluster, by librdkafka."""
 
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""

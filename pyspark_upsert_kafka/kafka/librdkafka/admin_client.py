@@ -27,7 +27,7 @@ _POLL_S = 0.2
 """How often errors are looked for while an answer is awaited."""
 
 _LEADER_S = 5.0
-"""While some broker is out of reach, the first attempt lasts so long: the leader may have moved."""
+"""How long the first attempt waits while a broker is out of reach, before the leader is looked up anew: it may have moved."""
 
 _METADATA_S = 5.0
 """For the metadata of all topics."""
@@ -115,9 +115,9 @@ class RetryingAdminClient:
 
     @contextmanager
     def _refusals_told(self) -> Iterator[None]:
-        """Raises a refused login or certificate in place of the lost connection, which is all that a request knows.
+        """Raises the refused login or certificate, where a request knows only that its connection was lost.
 
-        The client says it once; whoever asks for the same again within half a minute hears nothing.
+        The client reports the cause once, and not again within half a minute.
         """
         refusals = self._errors.refusals
         try:

@@ -140,7 +140,7 @@ class LibrdkafkaAdmin(AdminRequests):
         check_access(self._admin, group)
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group, without waiting; a failure is one warning."""
+        """Commits positions to the group, without waiting; a warning is logged of the first failure."""
         self._group_offsets.commit(positions)
 
     def topic_configs(

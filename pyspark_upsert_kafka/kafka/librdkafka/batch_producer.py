@@ -41,11 +41,11 @@ _QUEUED_AND_IN_FLIGHT = 3
 _LOG_LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # of logging, by syslog's
 
 _EMPTY = ctypes.create_string_buffer(1)
-"""Where nothing stands that is no null."""
+"""Where an empty column's values point to: an empty value is no null."""
 
 
 def takes(config: Mapping[str, Any]) -> bool:
-    """Whether there is a `BatchProducer`, and it can take this configuration: it knows no callback but its own."""
+    """Whether librdkafka's functions can be reached, and the configuration is one of plain values, without callbacks."""
     given = (value for name, value in config.items() if name != "logger")
     return library() is not None and all(isinstance(value, bool | int | str) for value in given)
 
@@ -79,7 +79,7 @@ class MessageBatch:
 
 
 class BatchProducer:
-    """A producer of librdkafka with what `LibrdkafkaSender` asks of confluent-kafka's, and `produce_batch`.
+    """A producer of librdkafka: the methods of confluent-kafka's that `LibrdkafkaSender` calls, and `produce_batch`.
 
     Only failed deliveries are reported. Everything is reported from within `poll` and `flush`.
 

@@ -27,7 +27,7 @@ _CHANGING = re.compile(r"#(?:producer|consumer)-\d+|after \d+ms|\d+ identical er
 
 
 class WithoutSecrets:
-    """A client's own log: what the client says may quote an answer that repeats its login.
+    """A client's own log, without its secrets: what it logs may quote an answer that repeats its login.
 
     Args:
         config: The client's configuration.

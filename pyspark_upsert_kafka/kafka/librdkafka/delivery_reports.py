@@ -37,9 +37,9 @@ class DeliveryReports:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """While reports are taken; whatever is raised meanwhile, Ctrl-C or no memory, may have lost one.
+        """The context in which the client reports. What is raised in it, such as by Ctrl-C, may have lost a report.
 
-        It is remembered, so that nobody takes a message for delivered who catches it.
+        So it is kept, and raised again: else a caller that has caught it would take a message for delivered that was not.
         """
         try:
             yield

@@ -50,7 +50,7 @@ class GroupOffsets:
             consumer.close()
 
     def commit(self, positions: Positions) -> None:
-        """Commits positions without waiting; a failure is one warning."""
+        """Commits positions without waiting; a warning is logged of the first failure."""
         offsets = [ck.TopicPartition(tp.topic, tp.partition, at) for tp, at in positions.items()]
         groups = [ck.ConsumerGroupTopicPartitions(self._group, offsets)]
         try:
@@ -88,8 +88,8 @@ def check_access(admin: RetryingAdminClient, group: str) -> None:
 class _CommitOutcome:
     """Checks whether commits succeeded.
 
-    It is called in librdkafka's thread and may be the last that is left of a connection: so it must not
-    hold the client, which that thread is not allowed to destroy.
+    It is called in librdkafka's thread, perhaps when nothing else is left of the connection. So it must not refer to the
+    client: that would be destroyed in this thread, which is not allowed.
     """
 
     def __init__(self, group: str) -> None:

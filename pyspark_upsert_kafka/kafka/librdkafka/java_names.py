@@ -43,7 +43,7 @@ DROPPED = _NO_GROUP_IS_JOINED | frozenset({
     "sasl.login.retry.backoff.ms", "socket.connection.setup.timeout.max.ms",
     "transaction.two.phase.commit.enable",
 })  # fmt: skip
-"""Tuning without an equivalent, or of no use here: dropped with one warning."""
+"""Tuning without an equivalent, or of no use here: dropped, and a warning is logged."""
 
 _OPENSSL = "security comes from OpenSSL; leave it out"
 _NO_CLASSES = "there is no JVM to load a class in"

@@ -100,7 +100,7 @@ def pooled_producer(
 
 
 def _knows_partitions(opened: OpenProducer, topics: Sequence[str]) -> bool:
-    """Has a producer know how many partitions its topics have by now; whether brokers have told it."""
+    """Has a producer look up how many partitions its topics have now; false = no broker has answered."""
     try:
         if isinstance(opened.producer, BatchProducer):
             opened.producer.refresh(_LOOKUP_S)

@@ -58,7 +58,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
 
 
 def _check_tokens(given: Mapping[str, str]) -> None:
-    """Without somebody who gives tokens, librdkafka waits for one in silence."""
+    """Without a source of tokens librdkafka would wait for one, and report nothing."""
     is_by_token = (
         given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper() == "OAUTHBEARER"
     )
@@ -70,7 +70,7 @@ def _check_tokens(given: Mapping[str, str]) -> None:
 
 
 def _check_password(given: Mapping[str, str]) -> None:
-    """Without one of them librdkafka says that both must be set, by its own names alone."""
+    """Without user or password librdkafka's own error names neither option as it was given."""
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
     names = ("sasl.username", "sasl.password")
     missing = [name for name in names if not given.get(name)]
@@ -86,7 +86,7 @@ def _check_password(given: Mapping[str, str]) -> None:
 
 
 def _check_identity(given: Mapping[str, str]) -> None:
-    """Half of an identity is none for librdkafka, which shows none to the broker, and says nothing."""
+    """With a certificate and no key, or the other way round, librdkafka shows the broker neither, and reports nothing."""
     has_chain = any(name in given for name in ("ssl.certificate.location", "ssl.certificate.pem"))
     has_key = any(name in given for name in ("ssl.key.location", "ssl.key.pem"))
     if has_chain != has_key:

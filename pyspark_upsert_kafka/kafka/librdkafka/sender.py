@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.kafka.sending.undelivered import raise_if_fatal
 T = TypeVar("T")
 
 _WAIT_S = 0.1
-"""For so long a call of the client waits. Waiting 0.2 s or more, confluent-kafka does in several steps, and goes on to
-the next one with a fatal error at hand, which callbacks may lose."""
+"""How long a call of the client waits. To wait for 0.2 s or more confluent-kafka takes several steps, and takes the next one
+though an exception was raised in the one before: callbacks may lose it then."""
 
 _ROOM_S = 0.01
 """How long a full queue is waited for before it is tried again; the least that fills it well."""
@@ -102,7 +102,7 @@ class LibrdkafkaSender:
             return call(timeout_s)
 
     def _note_progress(self) -> None:
-        """Whatever no longer waits got an answer, be it an error: the broker can be reached."""
+        """A message that no longer waits got an answer, be it an error: the broker can be reached."""
         completed = self._handed_over - len(self._producer)
         if completed > self._completed:
             self._completed = completed

@@ -1,4 +1,4 @@
-"""Authentication and ACLs of `LocalKafka`."""
+"""Authentication and ACLs of `LocalKafka`: what its settings say, and what the running broker is told."""
 
 from __future__ import annotations
 

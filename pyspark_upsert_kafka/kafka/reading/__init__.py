@@ -1,1 +1,1 @@
-"""How the messages of a range are read, whichever client is used.."""
+"""How the messages of a range are read, whichever client is used."""

@@ -12,18 +12,18 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.reading.rechecking import confirmed_loss
 
 _RECENT_S = 1.0
-"""How new an answer must be for the comparison before the first message; the one after the last is always asked."""
+"""How old an answer may be that is used before the first message; after the last one a broker is always asked."""
 
 _MANY = 1000
 
 _confirmed: dict[tuple[str, str], tuple[str, float]] = {}
-"""Servers and topic -> its id and when a broker said so: many ranges of a topic are read in one moment."""
+"""The id of a topic and when a broker told it, by servers and topic: many ranges of a topic are read at about one time."""
 
 
 class PlannedTopic:
     """The topic for which a range was planned.
 
-    Ids are never used again: a topic that has its id after the last message had it all the time.
+    No id is used twice: a topic that has its id still after the last message was no other one in between.
 
     Args:
         range_: The range; without an id neither the client nor the broker knows any.

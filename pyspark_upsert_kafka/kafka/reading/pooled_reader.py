@@ -79,7 +79,7 @@ class PooledReader(ABC, Generic[C]):
     def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
-        # Whoever reads no further leaves fetches under way, and the pool closes the client.
+        # A caller that stops early leaves fetches under way: then the pool closes the client.
         fetch_bytes = _SIZES.choose(range_, self._properties)
         opened_with = (properties, fetch_bytes)
         with self._pool.client(opened_with, partial(self._connect, fetch_bytes)) as client:
@@ -97,7 +97,7 @@ class PooledReader(ABC, Generic[C]):
                 _SIZES.learn(range_, fetch.size_bytes)
 
     def end(self, range_: Range) -> int:
-        """Where the partition of a range ends now; of a lost one, where that is no error, where the range ends."""
+        """The offset up to which the partition of a range can be read now; the range's own end where the topic is lost."""
         partition = TopicPartition(range_.topic, range_.partition)
         with self._admin() as admin:
             planned = PlannedTopic(range_, admin.servers, partial(_topic, admin, range_.topic))

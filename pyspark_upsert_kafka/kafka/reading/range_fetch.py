@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.reading.rechecking import confirmed_loss, recheck_until_certain
 
 _LONG_S = 1.0
-"""No broker takes so long to say what a topic's id is."""
+"""A broker that is up says sooner than this (seconds) what a topic's id is."""
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -93,7 +93,7 @@ class RangeFetch:
         return self._loss_when_stalled() if loss is None else loss
 
     def _ends_with(self, loss: DataLossError | None) -> bool:
-        """Raises or warns of a loss and skips what is lost; whether nothing remains of the range."""
+        """Raises a loss, or warns of it and skips what is lost; true = nothing remains of the range."""
         if loss is None:
             return False
         if self._fail_on_data_loss:

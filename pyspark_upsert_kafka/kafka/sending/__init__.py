@@ -1,1 +1,1 @@
-"""Messages that a task writes, and what became of them, whichever client is used.."""
+"""Messages that a task writes, and what became of them, whichever client is used."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 _EVERY_S = 1.0
-"""For each topic: so lookups cost a producer no more than one topic's request a second."""
+"""Seconds between two lookups for each topic: so a producer asks about one topic a second at most."""
 
 
 class PartitionLookups:

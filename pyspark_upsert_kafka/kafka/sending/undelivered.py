@@ -16,7 +16,7 @@ TOO_LARGE_HINT = "(see the topic's 'max.message.bytes' and 'properties.max.reque
 class Undelivered:
     """Counts the messages that were not delivered; the first of them is the error that the task has.
 
-    One that failed only because another message of its batch was refused gives way to that one.
+    A message that failed only because another one of its batch was refused does not count as the first: the other one does.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ def in_a_batch(reason: str, count: int) -> str:
 
 
 def raise_if_fatal(errors: ClientErrors) -> None:
-    """Does nothing as long as waiting for a confirmation may help.
+    """Does nothing as long as brokers may confirm messages yet.
 
     Raises:
         BrokerError: The client is refused, for so long that it will stay so.
