@@ -58,6 +58,7 @@ class Broker:
     def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of a range, without markers."""
         self.reads += 1
+        assert not range_.is_checked_after, "tasks see whether the topic is still the same"
         log = self.logs[TopicPartition(range_.topic, range_.partition)]
         found = [at for at in range(range_.begin, range_.end) if log[at][1]]
         nothing: list[bytes | None] = [None] * len(found)
