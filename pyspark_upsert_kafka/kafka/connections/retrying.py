@@ -149,7 +149,7 @@ class Retrying:
         raise BrokerError(text + advice, is_final=True)
 
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
-        """Replaces a client that fails for long, or whose login failed; when the client was opened."""
+        """Replaces a client that fails for long, or whose login failed; gives when the client was opened."""
         now = time.monotonic()
         # A client may repeat the result of its first login for ever.
         if failure.kind is Kind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:

@@ -119,7 +119,7 @@ class KafkaPython3Admin(KafkaPythonAdmin):
 
 
 def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """The values of these settings; the library keeps to itself what a broker says instead of them.
+    """The values of these configs; what a broker answers in their place the library does not tell.
 
     Raises:
         AttemptError: There are none.

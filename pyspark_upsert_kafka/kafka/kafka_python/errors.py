@@ -1,4 +1,4 @@
-"""kafka-python's errors: what they mean for the next attempt, and those in its log, where alone it says why a connection was lost."""
+"""kafka-python's errors: what they mean for the next attempt, and those that it only logs, such as why a connection was lost."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class KafkaPythonFetcher:
         self._consumer.seek(self._partition, offset)
 
     def poll(self, position: int, end: int) -> Fetched:
-        """The messages of the next fetch, if it arrives within `_POLL_MS`; of many bytes in several batches."""
+        """The messages of the next fetch, if it arrives within `_POLL_MS`. A large fetch comes in several batches."""
         if self._left:
             return self._next_batch()
         try:
@@ -92,7 +92,7 @@ class KafkaPythonFetcher:
         return self._next_batch()
 
     def _next_batch(self) -> Fetched:
-        """As many of the records that are left as a batch may hold, the last of which may exceed it."""
+        """As many of the records that are left as a batch may hold; with the last one it may hold more."""
         count, size_bytes = 0, 0
         while count < len(self._left) and size_bytes < BATCH_BYTES:
             size_bytes += self._size_bytes(self._left[count])

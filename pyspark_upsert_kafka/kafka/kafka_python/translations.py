@@ -112,7 +112,7 @@ def no_equivalent(name: str) -> OptionError:
     )
 
 
-def _followed_by_adapter(_: str, __: Mapping[str, str]) -> dict[str, Any]:
+def _followed_by_connector(_: str, __: Mapping[str, str]) -> dict[str, Any]:
     """For a property that the connector itself follows."""
     return {}
 
@@ -155,7 +155,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "acks": _acks,
     "compression.codec": _compression,
     "compression.type": _compression,
-    "default.api.timeout.ms": _followed_by_adapter,
+    "default.api.timeout.ms": _followed_by_connector,
     "queue.buffering.max.kbytes": _queued_kbytes,
     "queue.buffering.max.messages": _queued_messages,
     "request.required.acks": _acks,

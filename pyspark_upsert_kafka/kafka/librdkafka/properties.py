@@ -173,7 +173,7 @@ def _works_in_jvm_only(name: str) -> OptionError:
     return OptionError(f"Option '{PREFIX}{name}' works in a JVM only: {JVM_ONLY[name]}.")
 
 
-def _followed_by_adapter(_: str, __: Mapping[str, str]) -> dict[str, str]:
+def _followed_by_connector(_: str, __: Mapping[str, str]) -> dict[str, str]:
     """For a property that the connector itself follows."""
     return {}
 
@@ -223,14 +223,14 @@ def _buffer_memory(value: str, _: Mapping[str, str]) -> dict[str, str]:
 
 _SPECIAL: dict[str, _Translation] = {
     "acks": _acks,
-    "auto.offset.reset": _followed_by_adapter,
+    "auto.offset.reset": _followed_by_connector,
     "buffer.memory": _buffer_memory,
-    "default.api.timeout.ms": _followed_by_adapter,
+    "default.api.timeout.ms": _followed_by_connector,
     "sasl.oauthbearer.token.endpoint.url": _token_endpoint,
     "ssl.endpoint.identification.algorithm": _host_check,
     "ssl.keystore.location": _keystore,
     "ssl.keystore.type": _store_type("ssl.keystore.type"),
     "ssl.truststore.location": _truststore,
-    "ssl.truststore.password": _followed_by_adapter,
+    "ssl.truststore.password": _followed_by_connector,
     "ssl.truststore.type": _store_type("ssl.truststore.type"),
 }

@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.kafka.sending.undelivered import raise_if_fatal
 T = TypeVar("T")
 
 _WAIT_S = 0.1
-"""How long a call of the client waits. To wait for 0.2 s or more confluent-kafka takes several steps, and takes the next one
-though an exception was raised in the one before: callbacks may lose it then."""
+"""How long a call of the client waits (seconds). From 0.2 s on confluent-kafka waits in several steps, and goes on with the
+next step though an exception was raised in a callback, which may be lost then."""
 
 _ROOM_S = 0.01
 """How long a full queue is waited for before it is tried again; the least that fills it well."""

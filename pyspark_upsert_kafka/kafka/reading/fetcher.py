@@ -16,7 +16,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 """A batch takes no more messages in when their keys, values and headers have so many bytes."""
 
 _SAMPLE = 64
-"""Of so many messages the bytes are counted, where all of them would cost time. Large messages come in smaller numbers."""
+"""Of about so many messages the bytes are counted: of all it would cost time. Where messages are large, fewer come at once."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Fetcher(Protocol):
 
 
 def key_bytes(keys: Sequence[bytes | None], begin: int = 0) -> int:
-    """About how many bytes keys have, from one of them on; None has none.
+    """About how many bytes the keys from ``begin`` on have; None has none.
 
     >>> key_bytes([b"a", None, b"bcd"])
     4
@@ -91,7 +91,7 @@ def key_bytes(keys: Sequence[bytes | None], begin: int = 0) -> int:
 
 
 def header_bytes(headers: Sequence[Headers], begin: int = 0) -> int:
-    """About how many bytes the names and values of headers have, from those of one message on.
+    """About how many bytes the names and values of headers have, of the messages from ``begin`` on.
 
     >>> header_bytes([[("a", b"bc"), ("d", None)], []])
     4
@@ -103,6 +103,9 @@ def header_bytes(headers: Sequence[Headers], begin: int = 0) -> int:
 
 
 def _count_and_step(column: Sequence[object], begin: int) -> tuple[int, int]:
-    """How many there are from one on, and which of these are counted; an odd step, as a column may alternate."""
+    """How many messages there are from ``begin`` on, and the step from one that is counted to the next.
+
+    The step is odd: in a column that alternates an even one would meet one of two kinds only.
+    """
     count = len(column) - begin
     return count, count // _SAMPLE | 1

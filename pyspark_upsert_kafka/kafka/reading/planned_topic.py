@@ -17,13 +17,13 @@ _RECENT_S = 1.0
 _MANY = 1000
 
 _confirmed: dict[tuple[str, str], tuple[str, float]] = {}
-"""The id of a topic and when a broker told it, by servers and topic: many ranges of a topic are read at about one time."""
+"""The id of a topic and when a broker told it, by servers and topic: many ranges of a topic are read at the same time."""
 
 
 class PlannedTopic:
     """The topic for which a range was planned.
 
-    No id is used twice: a topic that has its id still after the last message was no other one in between.
+    No id is used twice: a topic that has the same id after the last message was the same one all the time.
 
     Args:
         range_: The range; without an id neither the client nor the broker knows any.
