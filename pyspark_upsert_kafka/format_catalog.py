@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 MODULES = {
     "avro": "avro",
     "avro-confluent": "avro_confluent",
-    "avro-registry": "avro_registry",
+    "avro-registry": "avro_confluent",
     "csv": "csv",
     "json": "json",
     "json-registry": "json_registry",
@@ -25,6 +25,9 @@ MODULES = {
     "raw": "raw",
 }
 """Where each format is in ``formats/``, by its name: a new one gets a line here; ``formats/codec.py`` says what it has."""
+
+_ALIASES = {"avro-registry": "AVRO_REGISTRY"}
+"""Other names of a format, and what its module calls it under them; all others it calls FORMAT."""
 
 FORMATS = tuple(sorted(MODULES))
 """Names for ``key.format`` and ``value.format``."""
@@ -58,7 +61,7 @@ def format_named(name: str, side: str) -> Format:
             f"Known formats: {', '.join(FORMATS)}."
         )
     module = import_module(f"pyspark_upsert_kafka.formats.{MODULES[name]}")
-    declared: Format | RegistryFormat = module.FORMAT
+    declared: Format | RegistryFormat = getattr(module, _ALIASES.get(name, "FORMAT"))
     if isinstance(declared, RegistryFormat):
         from pyspark_upsert_kafka.registry.framing import framed
 

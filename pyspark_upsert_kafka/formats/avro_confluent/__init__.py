@@ -96,9 +96,12 @@ def _finer(prefix: str) -> str:
     )
 
 
-def avro_format(name: str) -> RegistryFormat:
+def _format(name: str) -> RegistryFormat:
     """The format under one of its names, with which its options begin."""
     return RegistryFormat(name, "AVRO", "an Avro schema", decoder, partial(encoder, name), columns)
 
 
-FORMAT = avro_format("avro-confluent")
+FORMAT = _format("avro-confluent")
+
+AVRO_REGISTRY = _format("avro-registry")
+"""The same format under the name that Confluent's Flink has for it."""
