@@ -1,21 +1,95 @@
 """Avro without a header, as Flink's ``avro`` format reads and writes it: a message is one datum.
 
-What writes is imported where something is written: polars, which that needs, takes longer to import than all the rest.
+Its options have the names, meaning and defaults of Flink's ``AvroFormatOptions``. What writes is imported where something
+is written: polars, which that needs, takes longer to import than all the rest.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.columns import columns_of, refuse_not_null
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, datum_plan
-from pyspark_upsert_kafka.formats.avro.decoding.plan import least_bytes
-from pyspark_upsert_kafka.formats.avro.decoding.skip import Skipper
+from pyspark_upsert_kafka.core.options import Option, boolean, text
+from pyspark_upsert_kafka.formats.avro.columns import columns_of
+from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import Skipper, least_bytes
+from pyspark_upsert_kafka.formats.avro.derive import DERIVED, derived_schema, refuse_not_null
 from pyspark_upsert_kafka.formats.avro.model import Schema
-from pyspark_upsert_kafka.formats.avro.options import OPTIONS, Settings, origin_of, settings_of
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+
+
+def _binary(value: str) -> str:
+    """``binary``, in any case."""
+    if value.strip().lower() != "binary":
+        raise ValueError("expected 'binary', the only encoding of Avro that is supported")
+    return "binary"
+
+
+_LEGACY_TIMESTAMPS = Option(
+    "timestamp_mapping.legacy",
+    boolean,
+    True,
+    "Without a schema every timestamp is timestamp-millis, as Flink has it, and a finer one is an "
+    "error; if 'false', TIMESTAMP is timestamp-micros, TIMESTAMP_NTZ local-timestamp-micros, and a "
+    "given schema must keep the two apart.",
+)
+
+_OPTIONS = (
+    Option(
+        "schema",
+        text,
+        None,
+        "The Avro schema of the messages, as JSON.",
+        shown_default="the one that Flink derives from the columns",
+    ),
+    Option("encoding", _binary, "binary", "Avro's encoding; 'json' is not supported."),
+    _LEGACY_TIMESTAMPS,
+)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What the options of one side say; see _OPTIONS for their meaning.
+
+    Args:
+        schema: The one given, or derived.
+        legacy_timestamps: The option.
+        finer: What to do about a timestamp that a derived schema has no digits for.
+    """
+
+    schema: Schema
+    legacy_timestamps: bool
+    finer: str | None
+
+
+def _settings_of(spec: CodecSpec) -> _Settings:
+    """The settings of a side; without a schema the one derived from its columns.
+
+    Raises:
+        SchemaError: The schema is wrong, or Avro has no type for a column.
+    """
+    value = spec.options
+    legacy = value["timestamp_mapping.legacy"]
+    if value["schema"]:
+        return _Settings(parse_schema(value["schema"], _origin_of(spec)), legacy, None)
+    schema = derived_schema(spec.schema, spec.required, legacy_timestamps=legacy)
+    return _Settings(parse_schema(schema, DERIVED), legacy, _finer(spec.side))
+
+
+def _origin_of(spec: CodecSpec) -> str:
+    """Where the given schema of a side comes from, for errors."""
+    return f"The schema in '{spec.side}.avro.schema'"
+
+
+def _finer(side: str) -> str:
+    return (
+        "Flink's Avro has milliseconds there. Cut the column with date_trunc('MILLISECOND', ...), or "
+        f"set '{side}.avro.timestamp_mapping.legacy' = 'false' (microseconds but in arrays and maps), "
+        f"or give '{side}.avro.schema', with timestamp-micros for it"
+    )
 
 
 def decoder(spec: CodecSpec) -> Decoder:
@@ -31,7 +105,7 @@ def decoder(spec: CodecSpec) -> Decoder:
 def check_decoder(spec: CodecSpec) -> None:
     """Raises what `decoder` raises."""
     settings = _settings_to_read(spec)
-    datum_plan(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
+    resolve_columns(settings.schema, spec.schema, legacy_timestamps=settings.legacy_timestamps)
 
 
 def encoder(spec: CodecSpec) -> Encoder:
@@ -42,7 +116,7 @@ def encoder(spec: CodecSpec) -> Encoder:
     """
     from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 
-    settings = settings_of(spec)
+    settings = _settings_of(spec)
     _check_some_bytes(settings.schema)
     return datum_encoder(
         settings.schema,
@@ -59,11 +133,11 @@ def columns(spec: CodecSpec, only: str | None) -> StructType | None:
         SchemaError: The schema is wrong, or Spark has no type for a field.
     """
     schema = spec.options["schema"]
-    return None if schema is None else columns_of(parse_schema(schema, origin_of(spec)), only)
+    return None if schema is None else columns_of(parse_schema(schema, _origin_of(spec)), only)
 
 
-def _settings_to_read(spec: CodecSpec) -> Settings:
-    settings = settings_of(spec)
+def _settings_to_read(spec: CodecSpec) -> _Settings:
+    settings = _settings_of(spec)
     _check_some_bytes(settings.schema)
     if not spec.options["schema"]:
         refuse_not_null(spec.schema, spec.required, spec.side)
@@ -79,4 +153,4 @@ def _check_some_bytes(schema: Schema) -> None:
         )
 
 
-FORMAT = Format("avro", OPTIONS, decoder, encoder, columns, check_decoder=check_decoder)
+FORMAT = Format("avro", _OPTIONS, decoder, encoder, columns, check_decoder=check_decoder)

@@ -33,7 +33,7 @@ DEEPEST = 100
 TOO_DEEP = f"it is nested too deep: more than {DEEPEST} levels"
 
 _PRIMITIVES = tuple(PRIMITIVES)  # what JSON holds may not be hashable
-_KINDS = PRIMITIVES | {"array", "map", "record", "error", "enum", "fixed"}
+_TYPES = PRIMITIVES | {"array", "map", "record", "error", "enum", "fixed"}
 _INNER = {"array": "items", "map": "values"}
 _UNKNOWN_TYPE = "Could not make an Avro Schema object from "
 _LONGEST = 300  # characters of an error message, which may hold the whole schema
@@ -60,37 +60,37 @@ def _corrected(declared: Json, depth: int) -> Json:
         return [_corrected(branch, depth + 1) for branch in declared]
     if not isinstance(declared, Mapping) or "type" not in declared:
         return {"type": declared} if declared in _PRIMITIVES else declared
-    kind = declared["type"]
-    if not isinstance(kind, str) or kind not in _KINDS:
-        return _corrected(kind, depth + 1)
-    corrected = {"type": kind, **_name(kind, declared), DECLARED: declared}
-    return _Declaration(corrected | _corrected_parts(kind, declared, depth))
+    type_name = declared["type"]
+    if not isinstance(type_name, str) or type_name not in _TYPES:
+        return _corrected(type_name, depth + 1)
+    corrected = {"type": type_name, **_name(type_name, declared), DECLARED: declared}
+    return _Declaration(corrected | _corrected_parts(type_name, declared, depth))
 
 
-def _name(kind: str, declared: Mapping[str, Json]) -> dict[str, Json]:
+def _name(type_name: str, declared: Mapping[str, Json]) -> dict[str, Json]:
     """Name and namespace of a definition; one in the name wins, be it empty."""
-    if kind in PRIMITIVES or kind in _INNER:
+    if type_name in PRIMITIVES or type_name in _INNER:
         return {}
     name, namespace = declared.get("name"), declared.get("namespace")
     if not isinstance(name, str):
-        raise SchemaParseException(f"'name' of a type {kind!r} is missing, or is no text")
+        raise SchemaParseException(f"'name' of a type {type_name!r} is missing, or is no text")
     if "." in name:
         namespace, _, name = name.rpartition(".")
     return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
 
 
-def _corrected_parts(kind: str, declared: Mapping[str, Json], depth: int) -> dict[str, Json]:
+def _corrected_parts(type_name: str, declared: Mapping[str, Json], depth: int) -> dict[str, Json]:
     """The types within a type; symbols of enums and logical types are not shown to the parser."""
-    if kind in _INNER:
-        inner = _INNER[kind]
+    if type_name in _INNER:
+        inner = _INNER[type_name]
         if declared.get(inner) is None:
-            raise SchemaParseException(f"'{inner}' of a type {kind!r} is missing")
+            raise SchemaParseException(f"'{inner}' of a type {type_name!r} is missing")
         return {inner: _corrected(declared[inner], depth + 1)}
-    if kind == "enum":
+    if type_name == "enum":
         return {"symbols": []}
-    if kind == "fixed":
+    if type_name == "fixed":
         return {"size": _size(declared)}
-    if kind not in ("record", "error"):
+    if type_name not in ("record", "error"):
         return {}
     fields = declared.get("fields")
     if not isinstance(fields, list):
@@ -114,8 +114,8 @@ def _corrected_field(declared: Json, depth: int) -> Json:
         return declared
     if declared.get("type") is None:
         raise SchemaParseException(f"'type' of the field {declared.get('name')!r} is missing")
-    kind = _corrected(declared["type"], depth + 1)
-    return _Declaration({"name": declared.get("name"), "type": kind, DECLARED: declared})
+    corrected = _corrected(declared["type"], depth + 1)
+    return _Declaration({"name": declared.get("name"), "type": corrected, DECLARED: declared})
 
 
 class _Declaration(dict[str, Json]):

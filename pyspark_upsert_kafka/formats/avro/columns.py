@@ -1,63 +1,46 @@
-"""The Spark columns that an Avro schema means: Spark's own ``SchemaConverters.toSqlType``."""
+"""Columns and fields: which columns a schema means, and which field of a record each column of a table is.
+
+The former is Spark's own ``SchemaConverters.toSqlType``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
+import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
-    BooleanType,
     DataType,
-    DateType,
-    DecimalType,
     DoubleType,
-    FloatType,
-    IntegerType,
     LongType,
     MapType,
     StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.avro.leaf_types.table import column_of
 from pyspark_upsert_kafka.formats.avro.model import (
+    NULL,
     Array,
     AvroType,
-    Enum,
-    Fixed,
+    Field,
+    LeafSchema,
     Map,
     Primitive,
     Record,
     Reference,
     Schema,
     Union,
+    logical_of,
 )
 
-_NULL = Primitive("null")
 _MOST_DIGITS = 38
 
 MOST_COLUMNS = 100_000
 """So many fields a schema may have in all: records within records multiply with each level."""
 
-_PLAIN: dict[str, type[DataType]] = {
-    "boolean": BooleanType,
-    "bytes": BinaryType,
-    "double": DoubleType,
-    "float": FloatType,
-    "int": IntegerType,
-    "long": LongType,
-    "string": StringType,
-}
-# Nanoseconds are no timestamps of Spark's, and its own reader gives the number.
-_LOGICAL: dict[str, type[DataType]] = {
-    "date": DateType,
-    "local-timestamp-micros": TimestampNTZType,
-    "local-timestamp-millis": TimestampNTZType,
-    "timestamp-micros": TimestampType,
-    "timestamp-millis": TimestampType,
-}
 _WIDER = {frozenset({"int", "long"}): LongType(), frozenset({"float", "double"}): DoubleType()}
 
 
@@ -105,49 +88,42 @@ def _columns(record: Record, path: str) -> StructType:
 
 
 def _column(name: str, avro: AvroType, path: str) -> StructField:
-    kind, nullable = _type(avro, path)
-    return StructField(name, kind, nullable)
+    column, nullable = _type(avro, path)
+    return StructField(name, column, nullable)
 
 
 def _type(avro: AvroType, path: str) -> tuple[DataType, bool]:
     """The type, and whether it may be NULL."""
     if isinstance(avro, Union):
-        some = tuple(branch for branch in avro.branches if branch != _NULL)
-        return _of_branches(some, path), _NULL in avro.branches
+        some = tuple(branch for branch in avro.branches if branch != NULL)
+        return _of_branches(some, path), NULL in avro.branches
     if isinstance(avro, Array):
         return ArrayType(*_type(avro.items, f"{path}[]")), False
     if isinstance(avro, Map):
         return MapType(StringType(), *_type(avro.values, f"{path}{{}}")), False
     if isinstance(avro, Record):
         return _columns(avro, f"{path}."), False
-    if isinstance(avro, Enum):
-        return StringType(), False
     if isinstance(avro, Reference):
         raise _refused(path, f"the record {avro.name!r} within itself")
-    return _simple(avro, path), False
+    return _leaf(avro, path), False
 
 
 def _of_branches(branches: tuple[AvroType, ...], path: str) -> DataType:
     if len(branches) == 1:
         return _type(branches[0], path)[0]
-    kinds = frozenset(branch.kind for branch in branches if isinstance(branch, Primitive))
-    if len(kinds) != len(branches) or kinds not in _WIDER:
+    types = frozenset(branch.type for branch in branches if isinstance(branch, Primitive))
+    if len(types) != len(branches) or types not in _WIDER:
         raise _refused(path, "a union of several types")
-    return _WIDER[kinds]
+    return _WIDER[types]
 
 
-def _simple(avro: Primitive | Fixed, path: str) -> DataType:
-    logical = avro.logical
-    if logical and logical.name == "decimal":
-        if logical.precision > _MOST_DIGITS:
-            raise _refused(path, f"a decimal of {logical.precision} digits")
-        return DecimalType(logical.precision, logical.scale)
-    if isinstance(avro, Fixed):
-        return BinaryType()
-    if avro == _NULL:
+def _leaf(avro: LeafSchema, path: str) -> DataType:
+    logical = logical_of(avro)
+    if logical and logical.precision > _MOST_DIGITS:
+        raise _refused(path, f"a decimal of {logical.precision} digits")
+    if avro == NULL:
         raise _refused(path, "nothing but null")
-    kind = _LOGICAL.get(logical.name) if logical else None
-    return (kind or _PLAIN[avro.kind])()
+    return column_of(avro)
 
 
 def _refused(path: str, what: str) -> SchemaError:
@@ -157,46 +133,86 @@ def _refused(path: str, what: str) -> SchemaError:
     )
 
 
-def refuse_not_null(columns: StructType, required: frozenset[str], side: str) -> None:
-    """Refuses NOT NULL where a message cannot tell whether its writer had it too.
+def fields_to_read(
+    writer: Record, reader: Record | None, columns: pa.StructType
+) -> tuple[dict[str, tuple[int, AvroType | None]], dict[int, Field | None]]:
+    """Which column each of the writer's fields is read into, and the columns that nobody wrote.
 
-    A column that may be NULL has a byte more in the message; nothing else says which it is. This
-    connector writes every column so but the primary key, since whether Spark knows a column to hold no
-    nulls is an accident of the query that made it.
-
-    Args:
-        columns: The columns to read by a derived schema.
-        required: Those that no writer leaves NULL.
-        side: ``key`` or ``value``, for the error.
+    Returns:
+        By a written field's name its column, and its type in the reader's schema when there is one; and the
+        columns left over, each with its field in the reader's schema.
 
     Raises:
-        SchemaError: A column, or what is within one, is NOT NULL.
+        SchemaError: Two columns are the same field.
     """
-    if side == "key":
-        return
-    for field in columns.fields:
-        sure = field.nullable or field.name in required
-        path = _first_not_null(field.dataType, field.name) if sure else field.name
-        if path is not None:
+    names = [column.name for column in columns]
+    found: dict[str, tuple[int, AvroType | None]] = {}
+    unwritten: dict[int, Field | None] = {}
+    for slot, name in enumerate(names):
+        field = _field_of_column(name, (reader or writer).fields, names)
+        written = _written_field(field, writer) if field and reader else field
+        if written is None:
+            unwritten[slot] = field
+        elif written.name in found:
+            raise SchemaError(f"field {written.name!r} is read into two columns")
+        else:
+            found[written.name] = slot, field.type if field and reader else None
+    return found, unwritten
+
+
+def _field_of_column(name: str, fields: Iterable[Field], columns: Collection[str]) -> Field | None:
+    """The field of a column: of exactly its name, else the only one that differs in case alone.
+
+    A field that another one of the columns has the exact name of belongs to that one.
+    """
+    alike = [field for field in fields if field.name.lower() == name.lower()]
+    same = [field for field in alike if field.name == name]
+    free = [field for field in alike if field.name not in columns]
+    return next(iter(same), free[0] if len(free) == 1 else None)
+
+
+def _written_field(field: Field, writer: Record) -> Field | None:
+    """The writer's field that a reader's field is, by its name or else by an alias."""
+    fields = {written.name: written for written in writer.fields}
+    return next((fields[name] for name in (field.name, *field.aliases) if name in fields), None)
+
+
+def fields_to_write(record: Record, columns: StructType, path: str) -> dict[str, int]:
+    """The position of the column for each field that has one.
+
+    Names match exactly, else in any case when only one pair does.
+
+    Args:
+        record: The record to be written.
+        columns: The columns, all of which need a field.
+        path: Where these columns stand, for errors: empty, or a name and a dot.
+
+    Raises:
+        SchemaError: A column has no field, or shares it with another.
+    """
+    names = [field.name for field in record.fields]
+    found: dict[str, int] = {}
+    for at, column in enumerate(columns.names):
+        name = _field_to_write(column, names, path)
+        if name in found:
             raise SchemaError(
-                f"Column {path!r} is NOT NULL, and a message of format 'avro' does not tell whether its "
-                "writer knew that: it could be read wrong. Make it nullable, as this connector and "
-                f"Flink write it by default, or say what the messages are with '{side}.avro.schema'."
+                f"Columns {path + columns.names[found[name]]!r} and {path + column!r} both give the "
+                f"field {name!r} of the Avro schema."
             )
+        found[name] = at
+    return found
 
 
-def _first_not_null(kind: DataType, path: str) -> str | None:
-    """The path of the first thing within a type that is NOT NULL; None = there is none."""
-    if isinstance(kind, StructType):
-        within = [(field.nullable, field.dataType, f"{path}.{field.name}") for field in kind.fields]
-    elif isinstance(kind, ArrayType):
-        within = [(kind.containsNull, kind.elementType, f"{path}[]")]
-    elif isinstance(kind, MapType):
-        within = [(kind.valueContainsNull, kind.valueType, f"{path}{{}}")]
-    else:
-        return None
-    for nullable, inner, name in within:
-        found = _first_not_null(inner, name) if nullable else name
-        if found is not None:
-            return found
-    return None
+def _field_to_write(column: str, names: list[str], path: str) -> str:
+    alike = [column] if column in names else [n for n in names if n.lower() == column.lower()]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise SchemaError(
+            f"Column {path + column!r} may be any of the fields {', '.join(alike)} of the Avro "
+            "schema; write its name as one of them."
+        )
+    raise SchemaError(
+        f"The Avro schema has no field for column {path + column!r}; its fields there: "
+        f"{', '.join(names)}."
+    )

@@ -1,6 +1,6 @@
-"""Defaults of a reader's fields, as the datum that a writer would have written.
+"""Defaults of fields, from JSON to the bytes that a writer would have written.
 
-So a default is read as any other value is.
+So a reader's default is read as any other value is.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
     Array,
     AvroType,
     Enum,
+    Field,
     Fixed,
     Map,
     Primitive,
@@ -28,13 +30,31 @@ MOST_VALUES = 100_000
 """So many values a default may be made of: records within records multiply with each level."""
 
 
-def default_datum(schema: Schema, kind: AvroType, value: Any) -> bytes:
+def default_datum(schema: Schema, avro: AvroType, value: Any) -> bytes:
     """A default in JSON as the bytes of its type.
 
     Raises:
         ValueError: It is no value of the type, or one of too many parts.
     """
-    return _Defaults(schema).datum(kind, value)
+    return _Defaults(schema).datum(avro, value)
+
+
+def unwritten_field(schema: Schema, field: Field, path: str) -> bytes:
+    """What is written for a field that no column gives: its default.
+
+    Raises:
+        SchemaError: It has none, or a wrong one.
+    """
+    if field.default is NO_DEFAULT:
+        raise SchemaError(
+            f"No column gives the field {path!r} of the Avro schema, and it has no default."
+        )
+    try:
+        return default_datum(schema, field.type, field.default)
+    except ValueError as why:
+        raise SchemaError(
+            f"The default of the field {path!r} of the Avro schema is wrong: {why}."
+        ) from None
 
 
 class _Defaults:
@@ -42,39 +62,39 @@ class _Defaults:
         self._schema = schema
         self._values = 0
 
-    def datum(self, kind: AvroType, value: Any) -> bytes:
+    def datum(self, avro: AvroType, value: Any) -> bytes:
         self._values += 1
         if self._values > MOST_VALUES:
             raise ValueError(f"it is made of more than {MOST_VALUES} values")
-        return _datum(self, kind, value)
+        return _datum(self, avro, value)
 
     def record(self, name: str) -> Record | None:
         return self._schema.records.get(name)
 
 
-def _datum(defaults: _Defaults, kind: AvroType, value: Any) -> bytes:
-    if isinstance(kind, Primitive):
-        return _primitive(kind.kind, value)
-    if isinstance(kind, Fixed) and isinstance(value, str) and len(value) == kind.size:
+def _datum(defaults: _Defaults, avro: AvroType, value: Any) -> bytes:
+    if isinstance(avro, Primitive):
+        return _primitive(avro.type, value)
+    if isinstance(avro, Fixed) and isinstance(value, str) and len(value) == avro.size:
         return value.encode("latin-1")
-    if isinstance(kind, Enum) and value in kind.symbols:
-        return long(kind.symbols.index(value))
-    if isinstance(kind, Union):
-        return _first_branch(defaults, kind, value)
-    return _compound(defaults, kind, value)
+    if isinstance(avro, Enum) and value in avro.symbols:
+        return long(avro.symbols.index(value))
+    if isinstance(avro, Union):
+        return _first_branch(defaults, avro, value)
+    return _compound(defaults, avro, value)
 
 
-def _compound(defaults: _Defaults, kind: AvroType, value: Any) -> bytes:
-    if isinstance(kind, Array) and isinstance(value, list):
-        return _blocks([defaults.datum(kind.items, item) for item in value])
-    if isinstance(kind, Map) and isinstance(value, dict):
+def _compound(defaults: _Defaults, avro: AvroType, value: Any) -> bytes:
+    if isinstance(avro, Array) and isinstance(value, list):
+        return _blocks([defaults.datum(avro.items, item) for item in value])
+    if isinstance(avro, Map) and isinstance(value, dict):
         return _blocks(
             [
-                _primitive("string", key) + defaults.datum(kind.values, item)
+                _primitive("string", key) + defaults.datum(avro.values, item)
                 for key, item in value.items()
             ]
         )
-    record = kind if isinstance(kind, Record) else defaults.record(getattr(kind, "name", ""))
+    record = avro if isinstance(avro, Record) else defaults.record(getattr(avro, "name", ""))
     if record is not None and isinstance(value, dict):
         return b"".join(
             defaults.datum(field.type, value.get(field.name, field.default))
@@ -83,31 +103,31 @@ def _compound(defaults: _Defaults, kind: AvroType, value: Any) -> bytes:
     raise _wrong(value)
 
 
-def _primitive(kind: str, value: Any) -> bytes:
-    if kind == "null" and value is None:
+def _primitive(type_: str, value: Any) -> bytes:
+    if type_ == "null" and value is None:
         return b""
-    if kind == "boolean" and type(value) is bool:
+    if type_ == "boolean" and type(value) is bool:
         return bytes([value])
-    if kind in _BITS and type(value) is int and -1 <= value >> (_BITS[kind] - 1) <= 0:
+    if type_ in _BITS and type(value) is int and -1 <= value >> (_BITS[type_] - 1) <= 0:
         return long(value)
-    if kind in ("float", "double") and type(value) in (int, float):
-        return _floating(kind, value)
-    if kind in ("string", "bytes") and type(value) is str:
-        data = value.encode("utf-8" if kind == "string" else "latin-1")
+    if type_ in ("float", "double") and type(value) in (int, float):
+        return _floating(type_, value)
+    if type_ in ("string", "bytes") and type(value) is str:
+        data = value.encode("utf-8" if type_ == "string" else "latin-1")
         return long(len(data)) + data
     raise _wrong(value)
 
 
-def _floating(kind: str, value: float) -> bytes:
+def _floating(type_: str, value: float) -> bytes:
     try:
-        return struct.pack("<f" if kind == "float" else "<d", float(value))
+        return struct.pack("<f" if type_ == "float" else "<d", float(value))
     except OverflowError:
         raise _wrong(value) from None
 
 
-def _first_branch(defaults: _Defaults, kind: Union, value: Any) -> bytes:
+def _first_branch(defaults: _Defaults, union: Union, value: Any) -> bytes:
     """The first branch that the default is a value of, as of Avro 1.12; it was the first one before."""
-    for number, branch in enumerate(kind.branches):
+    for number, branch in enumerate(union.branches):
         try:
             return long(number) + defaults.datum(branch, value)
         except ValueError:

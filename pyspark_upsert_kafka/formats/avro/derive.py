@@ -55,17 +55,20 @@ Json = dict[str, Any]
 
 Path = tuple[str, ...]
 
+DERIVED = "The schema derived from the columns"
+"""Where a schema comes from, for errors."""
+
 NAMESPACE = "org.apache.flink.avro.generated"
 
-Timestamps = dict[type[DataType], str]
+TimestampTypes = dict[type[DataType], str]
 """The logical type of each kind of timestamp."""
 
-_LEGACY: Timestamps = dict.fromkeys((TimestampType, TimestampNTZType), "timestamp-millis")
-_PRECISE: Timestamps = {
+_LEGACY: TimestampTypes = dict.fromkeys((TimestampType, TimestampNTZType), "timestamp-millis")
+_PRECISE: TimestampTypes = {
     TimestampType: "timestamp-micros",
     TimestampNTZType: "local-timestamp-micros",
 }
-_WITHIN_PRECISE: Timestamps = {
+_WITHIN_PRECISE: TimestampTypes = {
     TimestampType: "timestamp-millis",
     TimestampNTZType: "local-timestamp-millis",
 }
@@ -101,63 +104,110 @@ def derived_schema(
 
 
 def _record(
-    columns: StructType, path: Path, required: frozenset[str], timestamps: Timestamps
+    columns: StructType, path: Path, required: frozenset[str], timestamps: TimestampTypes
 ) -> Json:
     """As ``convertToSchema`` has it: a nested record bears the names of the fields around it."""
     fields: list[Json] = []
     for field in columns.fields:
-        kind = _type(field.dataType, (*path, field.name), timestamps)
+        avro = _type(field.dataType, (*path, field.name), timestamps)
         if field.nullable and field.name not in required:
-            fields.append({"name": field.name, "type": ["null", kind], "default": None})
+            fields.append({"name": field.name, "type": ["null", avro], "default": None})
         else:
-            fields.append({"name": field.name, "type": kind})
+            fields.append({"name": field.name, "type": avro})
     return {"type": "record", "name": "_".join(("record", *path)), "fields": fields}
 
 
-def _type(kind: DataType, path: Path, timestamps: Timestamps) -> str | Json:
+def _type(column: DataType, path: Path, timestamps: TimestampTypes) -> str | Json:
     """The type of what is not null."""
-    if isinstance(kind, StructType):
-        return _record(kind, path, frozenset(), timestamps)
-    if isinstance(kind, ArrayType):
-        items = _type(kind.elementType, path, _within(timestamps))
-        return {"type": "array", "items": _or_null(items, kind.containsNull)}
-    if isinstance(kind, MapType):
-        _check_key(kind, path)
-        values = _type(kind.valueType, path, _within(timestamps))
-        return {"type": "map", "values": _or_null(values, kind.valueContainsNull)}
-    simple = _simple(kind, timestamps)
+    if isinstance(column, StructType):
+        return _record(column, path, frozenset(), timestamps)
+    if isinstance(column, ArrayType):
+        items = _type(column.elementType, path, _within(timestamps))
+        return {"type": "array", "items": _or_null(items, column.containsNull)}
+    if isinstance(column, MapType):
+        _check_key(column, path)
+        values = _type(column.valueType, path, _within(timestamps))
+        return {"type": "map", "values": _or_null(values, column.valueContainsNull)}
+    simple = _simple(column, timestamps)
     if simple is None:
         raise SchemaError(
-            f"Unsupported to derive Schema for type: {kind.simpleString().upper()} (column "
+            f"Unsupported to derive Schema for type: {column.simpleString().upper()} (column "
             f"{'.'.join(path)!r})."
         )
     return simple
 
 
-def _within(timestamps: Timestamps) -> Timestamps:
+def _within(timestamps: TimestampTypes) -> TimestampTypes:
     """Those of elements and values."""
     return _WITHIN_PRECISE if timestamps is _PRECISE else timestamps
 
 
-def _simple(kind: DataType, timestamps: Timestamps) -> str | Json | None:
-    if isinstance(kind, DecimalType):
-        decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+def _simple(column: DataType, timestamps: TimestampTypes) -> str | Json | None:
+    if isinstance(column, DecimalType):
+        decimal = {"logicalType": "decimal", "precision": column.precision, "scale": column.scale}
         return {"type": "bytes", **decimal}
-    if type(kind) in timestamps:
-        return {"type": "long", "logicalType": timestamps[type(kind)]}
-    if isinstance(kind, DayTimeIntervalType):
-        return {"type": "long", "spark.sql.catalyst.type": kind.simpleString()}
-    return _SIMPLE.get(type(kind))
+    if type(column) in timestamps:
+        return {"type": "long", "logicalType": timestamps[type(column)]}
+    if isinstance(column, DayTimeIntervalType):
+        return {"type": "long", "spark.sql.catalyst.type": column.simpleString()}
+    return _SIMPLE.get(type(column))
 
 
-def _or_null(kind: str | Json, nullable: bool) -> str | Json | list[str | Json]:
-    return ["null", kind] if nullable else kind
+def _or_null(avro: str | Json, nullable: bool) -> str | Json | list[str | Json]:
+    return ["null", avro] if nullable else avro
 
 
-def _check_key(kind: MapType, path: Path) -> None:
+def _check_key(column: MapType, path: Path) -> None:
     """The wording is Flink's."""
-    if not isinstance(kind.keyType, StringType):
+    if not isinstance(column.keyType, StringType):
         raise SchemaError(
             "Avro format doesn't support non-string as key type of map. The key type is: "
-            f"{kind.keyType.simpleString().upper()} (column {'.'.join(path)!r})."
+            f"{column.keyType.simpleString().upper()} (column {'.'.join(path)!r})."
         )
+
+
+def refuse_not_null(columns: StructType, required: frozenset[str], side: str) -> None:
+    """Refuses NOT NULL where a message cannot tell whether its writer had it too.
+
+    A column that may be NULL has a byte more in the message; nothing else says which it is. This
+    connector writes every column so but the primary key, since whether Spark knows a column to hold no
+    nulls is an accident of the query that made it.
+
+    Args:
+        columns: The columns to read by a derived schema.
+        required: Those that no writer leaves NULL.
+        side: ``key`` or ``value``, for the error.
+
+    Raises:
+        SchemaError: A column, or what is within one, is NOT NULL.
+    """
+    if side == "key":
+        return
+    for field in columns.fields:
+        sure = field.nullable or field.name in required
+        path = _first_not_null(field.dataType, field.name) if sure else field.name
+        if path is not None:
+            raise SchemaError(
+                f"Column {path!r} is NOT NULL, and a message of format 'avro' does not tell whether its "
+                "writer knew that: it could be read wrong. Make it nullable, as this connector and "
+                f"Flink write it by default, or say what the messages are with '{side}.avro.schema'."
+            )
+
+
+def _first_not_null(column: DataType, path: str) -> str | None:
+    """The path of the first thing within a type that is NOT NULL; None = there is none."""
+    if isinstance(column, StructType):
+        within = [
+            (field.nullable, field.dataType, f"{path}.{field.name}") for field in column.fields
+        ]
+    elif isinstance(column, ArrayType):
+        within = [(column.containsNull, column.elementType, f"{path}[]")]
+    elif isinstance(column, MapType):
+        within = [(column.valueContainsNull, column.valueType, f"{path}{{}}")]
+    else:
+        return None
+    for nullable, inner, name in within:
+        found = _first_not_null(inner, name) if nullable else name
+        if found is not None:
+            return found
+    return None

@@ -20,22 +20,22 @@ def sql_type(column: pa.DataType) -> str:
     return str(from_arrow_type(column).simpleString()).upper()
 
 
-def type_label(kind: AvroType) -> str:
+def type_label(avro: AvroType) -> str:
     """A type as its schema has it: ``long``, ``long (timestamp-micros)``, ``record``."""
-    if not isinstance(kind, Primitive | Fixed):
-        return type(kind).__name__.lower()
-    plain = kind.kind if isinstance(kind, Primitive) else f"fixed({kind.size})"
-    if kind.logical is None:
+    if not isinstance(avro, Primitive | Fixed):
+        return type(avro).__name__.lower()
+    plain = avro.type if isinstance(avro, Primitive) else f"fixed({avro.size})"
+    if avro.logical is None:
         return plain
-    if kind.logical.name != "decimal":
-        return f"{plain} ({kind.logical.name})"
-    return f"{plain} (decimal({kind.logical.precision},{kind.logical.scale}))"
+    if avro.logical.name != "decimal":
+        return f"{plain} ({avro.logical.name})"
+    return f"{plain} (decimal({avro.logical.precision},{avro.logical.scale}))"
 
 
-def mismatch(path: str, column: pa.DataType, seen: str) -> SchemaError:
+def mismatch(path: str, column: pa.DataType, avro: AvroType) -> SchemaError:
     """The error of a field whose column cannot hold what is written."""
     return SchemaError(
-        f"{field_label(path)} is {sql_type(column)}, which cannot hold Avro's {seen}"
+        f"{field_label(path)} is {sql_type(column)}, which cannot hold Avro's {type_label(avro)}"
     )
 
 

@@ -16,7 +16,7 @@ NO_DEFAULT: Final = ...
 
 @dataclass(frozen=True)
 class Logical:
-    """A logical type that fits the type it stands on; precision and scale are those of a decimal."""
+    """A logical type that may be declared of the type it stands on; precision and scale are those of a decimal."""
 
     name: str
     precision: int = 0
@@ -25,9 +25,9 @@ class Logical:
 
 @dataclass(frozen=True)
 class Primitive:
-    """One of PRIMITIVES."""
+    """One of PRIMITIVES, its ``type``."""
 
-    kind: str
+    type: str
     logical: Logical | None = None
 
 
@@ -98,6 +98,9 @@ class Reference:
     name: str
 
 
+LeafSchema: TypeAlias = "Primitive | Fixed | Enum"
+"""What holds no other types; see `pyspark_upsert_kafka.formats.avro.leaf_types`."""
+
 AvroType: TypeAlias = "Primitive | Fixed | Enum | Array | Map | Record | Union | Reference"
 
 
@@ -112,3 +115,16 @@ class Schema:
 
     type: AvroType
     records: Mapping[str, Record] = field(default_factory=dict, hash=False)
+
+
+NULL: Final = Primitive("null")
+
+
+def plain_name(leaf: LeafSchema) -> str:
+    """``int``, ``fixed``, ``enum``, ...: the type of a leaf, whatever its logical type."""
+    return leaf.type if isinstance(leaf, Primitive) else type(leaf).__name__.lower()
+
+
+def logical_of(leaf: LeafSchema) -> Logical | None:
+    """The logical type of a leaf; None = it has none."""
+    return None if isinstance(leaf, Enum) else leaf.logical

@@ -23,6 +23,7 @@ from pyspark_upsert_kafka.formats.avro.apache_parser import (
     Json,
     parsed_by_apache,
 )
+from pyspark_upsert_kafka.formats.avro.leaf_types.table import is_known
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -39,43 +40,28 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Union,
 )
 
-_STAND_ON = {
-    "date": ("int",),
-    "time-millis": ("int",),
-    "time-micros": ("long",),
-    "timestamp-millis": ("long",),
-    "timestamp-micros": ("long",),
-    "timestamp-nanos": ("long",),
-    "local-timestamp-millis": ("long",),
-    "local-timestamp-micros": ("long",),
-    "local-timestamp-nanos": ("long",),
-    "uuid": ("string", "fixed"),
-    "decimal": ("bytes", "fixed"),
-}
-"""Those that mean something here; ``duration``, for one, is a plain fixed."""
 
-
-def logical_type(declared: Mapping[str, Any], kind: str, size: int = 0) -> Logical | None:
+def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logical | None:
     """The logical type of a declaration; None when it has none, or an unknown or ill-formed one.
 
-    The specification has readers ignore such a one and use the type it stands on.
+    The specification has readers ignore such a one and use the type that it is declared of.
 
     Args:
         declared: The declaration.
-        kind: The type that it stands on.
+        plain: The type that it is declared of.
         size: Number of bytes, of a fixed.
     """
     name = declared.get("logicalType")
-    if not isinstance(name, str) or kind not in _STAND_ON.get(name, ()):
+    if not isinstance(name, str) or not is_known(name, plain):
         return None
-    if name == "uuid" and kind == "fixed" and size != 16:
+    if name == "uuid" and plain == "fixed" and size != 16:
         return None
     if name != "decimal":
         return Logical(name)
     precision, scale = declared.get("precision"), declared.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision:
         return None
-    if precision < 1 or (kind == "fixed" and precision > largest_precision(size)):
+    if precision < 1 or (plain == "fixed" and precision > largest_precision(size)):
         return None
     return Logical(name, precision, scale)
 
@@ -107,11 +93,11 @@ def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:
         raise SchemaError(f"{origin} is not JSON: {error}.") from None
     model = _Model()
     try:
-        kind = model.type(parsed_by_apache(declared))
-        _check_depth(kind)
+        whole = model.type(parsed_by_apache(declared))
+        _check_depth(whole)
     except SchemaParseException as error:
         raise SchemaError(f"{origin} is wrong: {str(error).removesuffix('.')}.") from None
-    return Schema(kind, model.records)
+    return Schema(whole, model.records)
 
 
 class _Model:
@@ -217,20 +203,20 @@ def _check_distinct(names: Iterable[str], what: str, whose: str) -> None:
             raise SchemaParseException(f"the {what} {name!r} {whose} occurs {times} times")
 
 
-def _check_depth(kind: AvroType) -> None:
+def _check_depth(avro: AvroType) -> None:
     """Definitions may stand side by side in the text and name each other too deep."""
-    if _depth(kind, {}) > DEEPEST:
+    if _depth(avro, {}) > DEEPEST:
         raise SchemaParseException(TOO_DEEP)
 
 
-def _depth(kind: AvroType, records: dict[str, int]) -> int:
+def _depth(avro: AvroType, records: dict[str, int]) -> int:
     """How deep the types within a type stand; ``records`` are those looked at."""
-    if isinstance(kind, Record):
-        if kind.name not in records:
-            records[kind.name] = 1 + max((_depth(f.type, records) for f in kind.fields), default=0)
-        return records[kind.name]
-    if isinstance(kind, Union):
-        return 1 + max(_depth(branch, records) for branch in kind.branches)
-    if isinstance(kind, Array | Map):
-        return 1 + _depth(kind.items if isinstance(kind, Array) else kind.values, records)
+    if isinstance(avro, Record):
+        if avro.name not in records:
+            records[avro.name] = 1 + max((_depth(f.type, records) for f in avro.fields), default=0)
+        return records[avro.name]
+    if isinstance(avro, Union):
+        return 1 + max(_depth(branch, records) for branch in avro.branches)
+    if isinstance(avro, Array | Map):
+        return 1 + _depth(avro.items if isinstance(avro, Array) else avro.values, records)
     return 1

@@ -11,9 +11,9 @@ from functools import partial
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, datum_plan
+from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.derive import DERIVED, derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
-from pyspark_upsert_kafka.formats.avro.options import DERIVED, schema_of_columns
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
@@ -32,7 +32,7 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
         SchemaError: The given schema is wrong, or Avro cannot carry a column.
     """
     schema = _parsed(given, spec)
-    datum_plan(schema, spec.schema)
+    resolve_columns(schema, spec.schema)
     reader = schema if given else None
 
     def of_schema(registered: RegisteredSchema) -> Decoder:
@@ -85,7 +85,7 @@ def _parsed(given: RegisteredSchema | None, spec: CodecSpec) -> Schema:
 
 def _derived(spec: CodecSpec) -> str:
     """As text that equals Flink's: some registries give each text an id of its own."""
-    schema = schema_of_columns(spec, legacy_timestamps=True)
+    schema = derived_schema(spec.schema, spec.required, legacy_timestamps=True)
     return json.dumps(schema, separators=(",", ":"))
 
 

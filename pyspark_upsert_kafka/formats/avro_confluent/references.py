@@ -58,10 +58,10 @@ class _Walk:
             return [self.of(branch, space) for branch in node]
         if not isinstance(node, dict):
             return node
-        kind = node.get("type")
-        if isinstance(kind, str) and kind in _NAMED:
+        type_name = node.get("type")
+        if isinstance(type_name, str) and type_name in _NAMED:
             return self._definition(node, space)
-        inner = _INNER.get(kind, "type") if isinstance(kind, str) else "type"
+        inner = _INNER.get(type_name, "type") if isinstance(type_name, str) else "type"
         return {**node, inner: self.of(node.get(inner), space)}
 
     def _named(self, name: str, space: str) -> Any:

@@ -3,6 +3,8 @@
 A row's bytes are those of its parts one after the other. Numbers are cells, which NumPy makes; texts
 are Arrow's own, where NULL is no bytes. Neighbouring cells become one part before Arrow joins the
 parts, since joining costs more the more parts there are.
+
+Polars and ``pyarrow.compute`` take long to import: that is done when parts are joined, not when a query is planned.
 """
 
 from __future__ import annotations
@@ -14,16 +16,13 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers, offsets_of
 
 Flags = npt.NDArray[np.bool_]
 
 _BYTES = pa.large_binary()
-_NOTHING = pa.scalar(b"", _BYTES)
 
 
 @dataclass(frozen=True)
@@ -84,9 +83,12 @@ def among(part: BytePart, present: Flags) -> BytePart:
 
 def joined(parts: Sequence[BytePart], count: int) -> pa.LargeBinaryArray:
     """One part of many."""
+    import pyarrow.compute as pc
+
+    nothing = pa.scalar(b"", _BYTES)
     if not parts:
-        return pa.repeat(_NOTHING, count)
-    return pc.binary_join_element_wise(*_packed(parts), _NOTHING, null_handling="replace")
+        return pa.repeat(nothing, count)
+    return pc.binary_join_element_wise(*_packed(parts), nothing, null_handling="replace")
 
 
 def grouped(part: pa.LargeBinaryArray, counts: Numbers) -> pa.LargeBinaryArray:
@@ -95,6 +97,8 @@ def grouped(part: pa.LargeBinaryArray, counts: Numbers) -> pa.LargeBinaryArray:
 
 
 def _merged(cells: Sequence[Cells]) -> pa.LargeBinaryArray:
+    import polars as pl
+
     data = np.hstack([each.data for each in cells])
     kept = np.hstack([each.kept for each in cells])
     # Polars needs a fifteenth of the time that NumPy does for data[kept], einsum a quarter of sum's.

@@ -13,9 +13,11 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.decoding.constants import constant_bytes
-from pyspark_upsert_kafka.formats.avro.decoding.plan import Plan
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
+    ResolvedSchema,
+    constant_bytes,
+)
 from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
 _MIN_VECTORISED = 64
 
 
-def datum_plan(
+def resolve_columns(
     writer: Schema,
     columns: StructType,
     *,
     reader: Schema | None = None,
     legacy_timestamps: bool = True,
-) -> Plan:
+) -> ResolvedSchema:
     """How messages that hold one datum each are read.
 
     Args:
@@ -65,7 +67,7 @@ def datum_decoder(
     """Compiles the decoder of messages that hold one datum each.
 
     Args:
-        writer: As `datum_plan` has it, and so are the others.
+        writer: Like the other arguments but ``skip``, as `resolve_columns` takes it.
         columns: The columns.
         reader: A schema in between.
         skip: How many bytes stand before the datum.
@@ -76,17 +78,17 @@ def datum_decoder(
     """
     from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 
-    plan = datum_plan(writer, columns, reader=reader, legacy_timestamps=legacy_timestamps)
+    schema = resolve_columns(writer, columns, reader=reader, legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
-    row_path = _RowPath(_row_reader(plan, skip), target)
-    measure = Measure(constants=constant_bytes(plan.row))
-    read = vectorised_reader(plan, pa.struct(list(target)), skip)
+    row_path = _RowPath(_row_reader(schema, skip), target)
+    measure = Measure(constants=constant_bytes(schema.row))
+    read = vectorised_reader(schema, pa.struct(list(target)), skip)
     if read is None:
         return BoundedDecoder(row_path, target, measure)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray]:
-        rows, deferred = read(messages)
-        return batch_of(rows.flatten(), target, len(rows)), deferred
+        rows, fallback = read(messages)
+        return batch_of(rows.flatten(), target, len(rows)), fallback
 
     decoder = FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
     return BoundedDecoder(decoder, target, measure)
@@ -104,8 +106,8 @@ class _RowPath:
         return RowPath(lambda message: self.read(message, budget), self.schema).decode(messages)
 
 
-def _row_reader(plan: Plan, skip: int) -> Callable[[bytes, Budget], Sequence[Any]]:
-    read = value_reader(plan, skip)
+def _row_reader(schema: ResolvedSchema, skip: int) -> Callable[[bytes, Budget], Sequence[Any]]:
+    read = value_reader(schema, skip)
 
     def row(message: bytes, budget: Budget) -> Sequence[Any]:
         budget.begun += 1

@@ -14,30 +14,35 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding.plan import (
-    Node,
-    Plan,
-    RecordNode,
-    RepeatedNode,
-)
-from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
-from pyspark_upsert_kafka.formats.avro.decoding.skip import Skipper
-from pyspark_upsert_kafka.formats.avro.decoding.type_mapping import alike, leaf_node, null_node
-from pyspark_upsert_kafka.formats.avro.decoding.unions import (
-    NULL,
-    columns_of_fields,
+from pyspark_upsert_kafka.formats.avro.columns import fields_to_read
+from pyspark_upsert_kafka.formats.avro.decoding.matching import (
+    alike,
     matching_branch,
+    promoted,
     union_node,
 )
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
+    Node,
+    NullNode,
+    RecordNode,
+    RepeatedNode,
+    ResolvedSchema,
+    Skipper,
+)
+from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
 from pyspark_upsert_kafka.formats.avro.defaults import default_datum
 from pyspark_upsert_kafka.formats.avro.errors import field_label, mismatch, type_label
+from pyspark_upsert_kafka.formats.avro.leaf_types import Leaf, ReadField
+from pyspark_upsert_kafka.formats.avro.leaf_types.table import read_leaf
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
+    NULL,
     Array,
     AvroType,
     Enum,
     Field,
     Fixed,
+    LeafSchema,
     Map,
     Primitive,
     Record,
@@ -55,7 +60,7 @@ _MOST_STEPS = 50_000
 
 def resolve(
     writer: Schema, reader: Schema | None, columns: pa.Schema, *, strict_zones: bool
-) -> Plan:
+) -> ResolvedSchema:
     """How data of the writer's schema are read into the columns.
 
     A schema that is no record stands for the only column.
@@ -71,7 +76,7 @@ def resolve(
             "The Avro schema has unions within unions that the columns can be read from in more than "
             f"{_MOST_STEPS} ways."
         ) from None
-    return Plan(row, resolution.skipper.records)
+    return ResolvedSchema(row, resolution.skipper.records)
 
 
 def _row(resolution: _Resolution, columns: pa.Schema) -> Node:
@@ -117,10 +122,16 @@ class _Resolution:
         if isinstance(reader, Reference) and self.reader:
             reader = self.reader.records[reader.name]
         if writer == NULL and reader in (None, NULL):
-            return null_node(column, path)
+            return _null(column, path)
         if isinstance(writer, Primitive | Fixed | Enum):
-            return leaf_node(writer, reader, column.type, path, strict_zones=self.strict_zones)
+            return self._leaf(writer, reader, column.type, path)
         return self._compound(writer, reader, column, path)
+
+    def _leaf(
+        self, writer: LeafSchema, reader: AvroType | None, column: pa.DataType, path: str
+    ) -> Leaf:
+        seen = writer if reader is None else promoted(writer, reader, path)
+        return read_leaf(ReadField(path, writer, seen, column, self.strict_zones))
 
     def _compound(
         self, writer: Array | Map | Record, reader: AvroType | None, column: pa.Field, path: str
@@ -135,14 +146,14 @@ class _Resolution:
         self, writer: Array, reader: Array | None, column: pa.DataType, path: str
     ) -> RepeatedNode:
         if not pa.types.is_list(column):
-            raise mismatch(path, column, "array")
+            raise mismatch(path, column, writer)
         items = reader.items if reader else None
         item = self.node(writer.items, items, column.value_field, f"{path}[]")
         return RepeatedNode(path, item, column)
 
     def _map(self, writer: Map, reader: Map | None, column: pa.DataType, path: str) -> RepeatedNode:
         if not pa.types.is_map(column) or not pa.types.is_string(column.key_type):
-            raise mismatch(path, column, "map")
+            raise mismatch(path, column, writer)
         values = reader.values if reader else None
         key = self.node(_STRING, None, column.key_field, f"{path}{{}}")
         value = self.node(writer.values, values, column.item_field, f"{path}{{}}")
@@ -153,9 +164,9 @@ class _Resolution:
         self, writer: Record, reader: Record | None, column: pa.DataType, path: str
     ) -> RecordNode:
         if not pa.types.is_struct(column):
-            raise mismatch(path, column, "record")
+            raise mismatch(path, column, writer)
         prefix = f"{path}." if path else ""
-        found, unwritten = columns_of_fields(writer, reader, column)
+        found, unwritten = fields_to_read(writer, reader, column)
         missing = {
             slot: self._missing(field, column.field(slot), prefix + column.field(slot).name)
             for slot, field in unwritten.items()
@@ -175,7 +186,8 @@ class _Resolution:
         if self.reader and field and field.default is not NO_DEFAULT:
             skipper = Skipper(self.reader)
             alone = _Resolution(self.reader, None, self.strict_zones, skipper)
-            read = value_reader(Plan(alone.node(field.type, None, column, path), skipper.records))
+            node = alone.node(field.type, None, column, path)
+            read = value_reader(ResolvedSchema(node, skipper.records))
             try:
                 return read(default_datum(self.reader, field.type, field.default), Budget(1))
             except ValueError as why:
@@ -193,3 +205,10 @@ class _Resolution:
                 "such field."
             )
         return None
+
+
+def _null(column: pa.Field, path: str) -> NullNode:
+    """Null is written; the column must be one that may be NULL."""
+    if column.nullable:
+        return NullNode(column.type)
+    raise SchemaError(f"{field_label(path)} is NOT NULL, but Avro's null is written")

@@ -1,6 +1,6 @@
 """The row path: one message to its values, or to what is wrong with it.
 
-The plan is compiled into a tree of functions once.
+The resolved schema is compiled into a tree of functions once.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.decoding.constants import added_by_item
-from pyspark_upsert_kafka.formats.avro.decoding.leaf_values import LEAVES, Datum, Read
-from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+from pyspark_upsert_kafka.formats.avro.cursors import Cursor
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     MOST_EMPTY,
     Node,
-    Plan,
     RecordNode,
     RecursiveNode,
     RepeatedNode,
+    ResolvedSchema,
     UnionNode,
+    added_by_item,
     least_bytes,
 )
 from pyspark_upsert_kafka.formats.avro.errors import byte_count, unreadable
+from pyspark_upsert_kafka.formats.avro.leaf_types import ValueReader
 from pyspark_upsert_kafka.formats.decoded_size import Budget
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
@@ -31,25 +32,25 @@ DEEPEST = 100
 """How deep a record may stand within itself."""
 
 
-def value_reader(plan: Plan, skip: int = 0) -> Callable[[bytes, Budget], Any]:
+def value_reader(schema: ResolvedSchema, skip: int = 0) -> Callable[[bytes, Budget], Any]:
     """Compiles the function from a message to what its datum is.
 
     It is given what the messages of its batch may be decoded to, and raises UnreadableError, or
     TooManyMessagesError.
     """
-    readers = _Readers(plan.records)
-    readers.records.update((name, readers.reader(node)) for name, node in plan.records.items())
-    read = readers.reader(plan.row)
+    readers = _Readers(schema.records)
+    readers.records.update((name, readers.reader(node)) for name, node in schema.records.items())
+    read = readers.reader(schema.row)
 
     def value(message: bytes, budget: Budget) -> Any:
-        datum = Datum(message, skip, budget)
+        cursor = Cursor(message, skip, budget)
         try:
-            seen = read(datum)
+            seen = read(cursor)
         except RecursionError:
             raise UnreadableError("records stand within themselves too often") from None
-        if datum.remaining:
-            are = "is" if datum.remaining == 1 else "are"
-            raise UnreadableError(f"{byte_count(datum.remaining)} {are} left after the datum")
+        if cursor.remaining:
+            are = "is" if cursor.remaining == 1 else "are"
+            raise UnreadableError(f"{byte_count(cursor.remaining)} {are} left after the datum")
         return seen
 
     return value
@@ -60,10 +61,10 @@ class _Readers:
     """Compiles nodes, a shared one once; ``records`` are those that stand within themselves."""
 
     nodes: Mapping[str, Node]
-    records: dict[str, Read] = field(default_factory=dict)
-    skipped: dict[int, Read] = field(default_factory=dict)
+    records: dict[str, ValueReader] = field(default_factory=dict)
+    skipped: dict[int, ValueReader] = field(default_factory=dict)
 
-    def reader(self, node: Node) -> Read:
+    def reader(self, node: Node) -> ValueReader:
         if isinstance(node, RecordNode):
             return self._record(node) if node.arrow is not None else self._skipped(node)
         if isinstance(node, UnionNode):
@@ -72,27 +73,27 @@ class _Readers:
             return self._repeated(node)
         if isinstance(node, RecursiveNode):
             return self._recursive(node)
-        return LEAVES[type(node)](node)
+        return node.value_reader()
 
-    def _skipped(self, node: RecordNode) -> Read:
+    def _skipped(self, node: RecordNode) -> ValueReader:
         if id(node) not in self.skipped:
             parts = [self.reader(part) for part, _ in node.written]
 
-            def read(datum: Datum) -> None:
+            def read(cursor: Cursor) -> None:
                 for part in parts:
-                    part(datum)
+                    part(cursor)
 
             self.skipped[id(node)] = read
         return self.skipped[id(node)]
 
-    def _record(self, node: RecordNode) -> Read:
+    def _record(self, node: RecordNode) -> ValueReader:
         parts = [(slot, self.reader(part)) for part, slot in node.written]
         empty = [node.missing.get(slot) for slot in range(len(node.arrow or ()))]
 
-        def read(datum: Datum) -> tuple[Any, ...]:
+        def read(cursor: Cursor) -> tuple[Any, ...]:
             values = empty.copy()
             for slot, part in parts:
-                value = part(datum)
+                value = part(cursor)
                 if slot is not None:
                     values[slot] = value
             # A tuple takes a fifth of what a dict does.
@@ -100,59 +101,59 @@ class _Readers:
 
         return read
 
-    def _union(self, node: UnionNode) -> Read:
+    def _union(self, node: UnionNode) -> ValueReader:
         branches, path = [self.reader(branch) for branch in node.branches], node.path
 
-        def read(datum: Datum) -> Any:
-            number = datum.long(path)
+        def read(cursor: Cursor) -> Any:
+            number = cursor.long(path)
             if not 0 <= number < len(branches):
                 raise unreadable(path, f"there is no branch {number} in a union of {len(branches)}")
-            return branches[number](datum)
+            return branches[number](cursor)
 
         return read
 
-    def _repeated(self, node: RepeatedNode) -> Read:
+    def _repeated(self, node: RepeatedNode) -> ValueReader:
         if node.arrow is None:
             return self._skipped_items(node)
         read = self._items(node)
         if not pa.types.is_map(node.arrow):
             return read
-        return lambda datum: list(dict(read(datum)).items())
+        return lambda cursor: list(dict(read(cursor)).items())
 
-    def _items(self, node: RepeatedNode) -> Read:
+    def _items(self, node: RepeatedNode) -> ValueReader:
         path, item, least = node.path, self.reader(node.item), self._least_bytes(node)
         added = added_by_item(node)
 
-        def read(datum: Datum) -> list[Any]:
+        def read(cursor: Cursor) -> list[Any]:
             items: list[Any] = []
-            while count := datum.long(path):
+            while count := cursor.long(path):
                 if count < 0:
-                    datum.long(path)  # the size of the block
+                    cursor.long(path)  # the size of the block
                 count = abs(count)
-                _check_items(datum, count, path, least, added)
-                begin = datum.at
-                items.append(item(datum))
-                if datum.at == begin:  # so it is with all of them
+                _check_items(cursor, count, path, least, added)
+                begin = cursor.at
+                items.append(item(cursor))
+                if cursor.at == begin:  # so it is with all of them
                     items += items[-1:] * (count - 1)
                 else:
-                    items += [item(datum) for _ in range(count - 1)]
+                    items += [item(cursor) for _ in range(count - 1)]
             return items
 
         return read
 
-    def _skipped_items(self, node: RepeatedNode) -> Read:
+    def _skipped_items(self, node: RepeatedNode) -> ValueReader:
         path, item, least = node.path, self.reader(node.item), self._least_bytes(node)
 
-        def read(datum: Datum) -> None:
-            while count := datum.long(path):
+        def read(cursor: Cursor) -> None:
+            while count := cursor.long(path):
                 if count < 0:
-                    datum.take(datum.long(path), path, "block")
+                    cursor.take(cursor.long(path), path, "block")
                     continue
-                _check_items(datum, count, path, least, 0)
+                _check_items(cursor, count, path, least, 0)
                 for _ in range(count):
-                    begin = datum.at
-                    item(datum)
-                    if datum.at == begin:  # so it is with all of them
+                    begin = cursor.at
+                    item(cursor)
+                    if cursor.at == begin:  # so it is with all of them
                         break
 
         return read
@@ -162,24 +163,24 @@ class _Readers:
         item = node.item
         return least_bytes(self.nodes[item.name] if isinstance(item, RecursiveNode) else item)
 
-    def _recursive(self, node: RecursiveNode) -> Read:
+    def _recursive(self, node: RecursiveNode) -> ValueReader:
         name = node.name
 
-        def read(datum: Datum) -> None:
-            datum.depth += 1
-            if datum.depth > DEEPEST:
+        def read(cursor: Cursor) -> None:
+            cursor.depth += 1
+            if cursor.depth > DEEPEST:
                 raise UnreadableError(f"{name} stands within itself more than {DEEPEST} times")
-            self.records[name](datum)
-            datum.depth -= 1
+            self.records[name](cursor)
+            cursor.depth -= 1
 
         return read
 
 
-def _check_items(datum: Datum, count: int, path: str, least: int, added: float) -> None:
+def _check_items(cursor: Cursor, count: int, path: str, least: int, added: float) -> None:
     """Whether a block may have so many items, which take and add so many bytes each."""
-    if least and count * least > datum.remaining:
-        raise unreadable(path, f"there are {count} items in {byte_count(datum.remaining)}")
-    datum.empty += 0 if least else count
-    if datum.empty > MOST_EMPTY:
+    if least and count * least > cursor.remaining:
+        raise unreadable(path, f"there are {count} items in {byte_count(cursor.remaining)}")
+    cursor.empty += 0 if least else count
+    if cursor.empty > MOST_EMPTY:
         raise unreadable(path, f"there are more than {MOST_EMPTY} items that take no bytes")
-    datum.add(count * added)
+    cursor.add(count * added)

@@ -1,6 +1,6 @@
 """The vectorised path: all messages of a batch are read at once, a field at a time.
 
-It reads every message to its end or defers it to the row path; it never guesses. The plan is compiled
+It reads every message to its end or leaves it to the row path; it never guesses. The resolved schema is compiled
 into a tree of functions once.
 """
 
@@ -12,94 +12,103 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.decoding.block_columns import repeated
-from pyspark_upsert_kafka.formats.avro.decoding.cursors import Cursors, cursors_of
-from pyspark_upsert_kafka.formats.avro.decoding.leaf_columns import LEAVES, Read
-from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+from pyspark_upsert_kafka.formats.avro.cursors import Cursors, cursors_of
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     Node,
-    Plan,
     RecordNode,
+    RecursiveNode,
     RepeatedNode,
+    ResolvedSchema,
     UnionNode,
+    added_by_item,
     count_nodes,
+    least_bytes,
 )
+from pyspark_upsert_kafka.formats.avro.leaf_types import ColumnReader
 from pyspark_upsert_kafka.formats.binary.message_buffer import MOST
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers
+from pyspark_upsert_kafka.formats.binary.numbers import Numbers, offsets_of
 
 _MOST_NODES = 20_000
+# When so few messages have more items, the row path costs less; and fewer and fewer of them are worth
+# another round, the longer it goes on.
+_TOO_FEW = 4
+_MANY_ROUNDS = 16
 
 VectorisedReader = Callable[[Sequence[bytes]], tuple[Any, Numbers]]
-"""From messages to their rows, a struct each, and the mask of those deferred to the row path."""
+"""From messages to their rows, a struct each, and the mask of those left to the row path."""
 
 
-def vectorised_reader(plan: Plan, columns: pa.StructType, skip: int) -> VectorisedReader | None:
-    """Compiles the reader of a plan.
+def vectorised_reader(
+    schema: ResolvedSchema, columns: pa.StructType, skip: int
+) -> VectorisedReader | None:
+    """Compiles the reader of a resolved schema.
 
     Args:
-        plan: How a datum is read.
+        schema: How a datum is read.
         columns: The columns.
         skip: How many bytes stand before a datum.
 
     Returns:
         None when the schema has records within themselves, or is too large for what each node costs.
     """
-    if plan.records or count_nodes(plan.row) > _MOST_NODES:
+    if schema.records or count_nodes(schema.row) > _MOST_NODES:
         return None
-    read = _reader(plan.row)
+    read = _reader(schema.row)
 
     def rows(messages: Sequence[bytes]) -> tuple[Any, Numbers]:
         cursors = cursors_of(messages, skip)
         if cursors.buffer.data.size > MOST:
             return pa.array([], columns), np.ones(len(messages), bool)
         seen = read(cursors)
-        cursors.defer(cursors.at != cursors.end)
-        deferred = cursors.deferred
-        return (seen.filter(pa.array(~deferred)) if deferred.any() else seen), deferred
+        cursors.leave(cursors.at != cursors.end)
+        fallback = cursors.fallback
+        return (seen.filter(pa.array(~fallback)) if fallback.any() else seen), fallback
 
     return rows
 
 
-def _reader(node: Node) -> Read:
+def _reader(node: Node) -> ColumnReader:
     if isinstance(node, RecordNode):
         return _record(node)
     if isinstance(node, UnionNode):
         return _union(node)
     if isinstance(node, RepeatedNode):
-        return repeated(node, _reader(node.item))
-    return LEAVES[type(node)](node)
+        return _repeated(node)
+    if isinstance(node, RecursiveNode):
+        raise TypeError("records within themselves are read by the row path")
+    return node.column_reader()
 
 
-def _record(node: RecordNode) -> Read:
+def _record(node: RecordNode) -> ColumnReader:
     parts = [(_reader(part), slot) for part, slot in node.written]
-    kind = node.arrow
-    missing = _constants(node)
+    arrow, missing = node.arrow, _constants(node)
 
     def read(cursors: Cursors) -> pa.Array | None:
         columns: dict[int | None, Any] = {slot: part(cursors) for part, slot in parts}
-        if kind is None:
+        if arrow is None:
             return None
         count = len(cursors.at)
         for slot, value in missing.items():
             columns[slot] = value.take(pa.array(np.zeros(count, np.int32)))
-        children = [columns[slot] for slot in range(kind.num_fields)]
-        return pa.Array.from_buffers(kind, count, [None], children=children)
+        children = [columns[slot] for slot in range(arrow.num_fields)]
+        return pa.Array.from_buffers(arrow, count, [None], children=children)
 
     return read
 
 
 def _constants(node: RecordNode) -> dict[int, pa.Array]:
-    kind: Any = node.arrow
-    return {slot: pa.array([value], kind.field(slot).type) for slot, value in node.missing.items()}
+    arrow: Any = node.arrow
+    return {slot: pa.array([value], arrow.field(slot).type) for slot, value in node.missing.items()}
 
 
-def _union(node: UnionNode) -> Read:
+def _union(node: UnionNode) -> ColumnReader:
     branches = [_reader(branch) for branch in node.branches]
 
     def read(cursors: Cursors) -> pa.Array | None:
         numbers = cursors.longs()
         wrong = (numbers < 0) | (numbers >= len(branches))
         if wrong.any():
-            cursors.defer(wrong)
+            cursors.leave(wrong)
             numbers[wrong] = 0
         taken = [
             (branch, chosen)
@@ -132,3 +141,104 @@ def _merged(columns: list[tuple[Any, Numbers]], count: int) -> pa.Array:
         return pa.nulls(count, columns[0][0].type)
     values = kept[0] if len(kept) == 1 else pa.concat_arrays(kept)
     return values.take(pa.array(where, mask=~valid))
+
+
+def _repeated(node: RepeatedNode) -> ColumnReader:
+    """Arrays and maps: the first item of each message, then the second of each, and so on."""
+    header, item = _block_header(node), _reader(node.item)
+
+    def read(cursors: Cursors) -> pa.Array | None:
+        remaining = header(cursors)
+        owners, items, rounds = [], [], 0
+        active = np.flatnonzero(remaining)
+        while active.size:
+            rounds += 1
+            some = cursors.select(active)
+            if active.size < _TOO_FEW * (1 + rounds // _MANY_ROUNDS):
+                some.leave(np.ones(active.size, bool))
+            else:
+                items.append(item(some))
+                owners.append(active)
+            remaining[active] -= 1
+            ended = np.flatnonzero(remaining[active] == 0)
+            if ended.size:
+                others = some.select(ended)
+                remaining[active[ended]] = header(others)
+                some.at[ended] = others.at
+            cursors.at[active] = some.at
+            active = active[(remaining[active] > 0) & ~cursors.fallback[some.rows]]
+        return None if node.arrow is None else _lists(node.arrow, items, owners, cursors)
+
+    return read
+
+
+def _block_header(node: RepeatedNode) -> Callable[[Cursors], Numbers]:
+    """How many items the next block has: 0 behind the last one, and for a message that is left to the row path."""
+    least, added = least_bytes(node.item), added_by_item(node)
+    sized_blocks = _skip_sized_blocks if node.arrow is None else _read_sized_blocks
+
+    def header(cursors: Cursors) -> Numbers:
+        counts = cursors.longs()
+        sized_blocks(cursors, counts)
+        wrong = (counts < 0) | (counts > (cursors.end - cursors.at) // max(least, 1))
+        if not least:
+            wrong |= counts > 0
+        if wrong.any():
+            cursors.leave(wrong)
+            counts[wrong] = 0
+        cursors.budget.take(added * int(counts.sum()))
+        return counts
+
+    return header
+
+
+def _read_sized_blocks(cursors: Cursors, counts: Numbers) -> None:
+    """A negative count is followed by the size of the block, which is of no use to who reads its items."""
+    sized = np.flatnonzero(counts < 0)
+    if sized.size:
+        some = cursors.select(sized)
+        some.longs()
+        counts[sized] = -counts[sized]
+        cursors.at[sized] = some.at
+
+
+def _skip_sized_blocks(cursors: Cursors, counts: Numbers) -> None:
+    """Blocks that give their size are skipped by it, until one comes that gives none."""
+    sized = np.flatnonzero(counts < 0)
+    rounds = 0
+    while sized.size:
+        rounds += 1
+        some = cursors.select(sized)
+        sizes = some.longs()
+        some.leave((sizes < 0) | (sizes > some.end - some.at) | (rounds > _MANY_ROUNDS))
+        some.at += np.where(some.at < some.end, sizes, 0)
+        counts[sized] = some.longs()
+        cursors.at[sized] = some.at
+        sized = sized[counts[sized] < 0]
+
+
+def _lists(
+    arrow: pa.DataType, items: list[Any], owners: list[Numbers], cursors: Cursors
+) -> pa.Array:
+    """Lists or maps of what was read round by round: one item of each owner in every round."""
+    count = len(cursors.at)
+    values = pa.array([], arrow.field(0).type)
+    owner = np.concatenate([np.empty(0, np.int64), *owners])
+    if items:
+        order = np.argsort(owner, kind="stable")
+        values = pa.concat_arrays(items).take(pa.array(order))
+        if pa.types.is_map(arrow):
+            _leave_repeated_keys(values.field(0), owner[order], cursors)
+    offsets = offsets_of(np.bincount(owner, minlength=count)).astype(np.int32)
+    return pa.Array.from_buffers(arrow, count, [None, pa.py_buffer(offsets)], children=[values])
+
+
+def _leave_repeated_keys(keys: pa.Array, owner: Numbers, cursors: Cursors) -> None:
+    """Of equal keys in a map the last one stands; the row path sees to that."""
+    encoded = keys.dictionary_encode()
+    size = len(encoded.dictionary)
+    pairs = np.sort(owner * size + encoded.indices.to_numpy())
+    twice = pairs[1:][pairs[1:] == pairs[:-1]] // size
+    wrong = np.zeros(len(cursors.at), bool)
+    wrong[twice] = True
+    cursors.leave(wrong)

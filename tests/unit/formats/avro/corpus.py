@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import fastavro
 from hypothesis import strategies as st
@@ -105,6 +106,15 @@ def _single(value: float) -> float:
     return float(np.int64(value).astype(np.float32))
 
 
+def _uuid(data: bytes) -> str:
+    return str(UUID(bytes=data))
+
+
+def _micros(time: dt.time) -> int:
+    seconds = (time.hour * 60 + time.minute) * 60 + time.second
+    return seconds * 1_000_000 + time.microsecond
+
+
 LEAVES = [
     Kind("boolean", BooleanType(), st.booleans()),
     Kind("int", IntegerType(), _bits(32)),
@@ -131,6 +141,11 @@ LEAVES = [
     Kind(_fixed(16, logicalType="decimal", precision=38), DecimalType(38, 0), _decimals(38, 0)),
     Kind(_fixed(20, logicalType="decimal", precision=38), DecimalType(38, 0), _decimals(38, 0)),
     Kind(_logical("string", "uuid"), StringType(), st.uuids(), str),
+    Kind(_fixed(16, logicalType="uuid"), StringType(), st.binary(min_size=16, max_size=16), _uuid),
+    Kind(_logical("int", "time-millis"), IntegerType(), st.times(), lambda time: _micros(time) // 1000),
+    Kind(_logical("long", "time-micros"), LongType(), st.times(), _micros),
+    Kind(_logical("long", "timestamp-nanos"), LongType(), _bits(64)),
+    Kind(_logical("long", "local-timestamp-nanos"), LongType(), _bits(64)),
     Kind(_fixed(16), BinaryType(), st.binary(min_size=16, max_size=16)),
     Kind(_logical("int", "date"), DateType(), st.dates()),
     Kind(_logical("long", "timestamp-micros"), TimestampType(), ZONED),

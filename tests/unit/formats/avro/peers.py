@@ -1,6 +1,7 @@
 """Apache's own reader and writer of Avro, as a second peer beside fastavro.
 
-Of its logical types it lacks those of local timestamps: they are plain numbers here.
+Of the logical types it lacks those of local timestamps and of nanoseconds, which are plain numbers here, and a uuid of
+sixteen bytes, which is a plain fixed.
 """
 
 from __future__ import annotations
@@ -50,8 +51,15 @@ def known_to_apache(schema: Any) -> Any:
     }
     if "fields" in schema:
         parts["fields"] = [known_to_apache(field) for field in schema["fields"]]
-    without = {"logicalType"} if schema.get("logicalType") in _MICROS else set()
+    without = {"logicalType"} if _is_unknown(schema) else set()
     return {key: schema[key] for key in schema if key not in without} | parts
+
+
+def _is_unknown(schema: dict[str, Any]) -> bool:
+    logical = schema.get("logicalType", "")
+    return (
+        logical in _MICROS or logical.endswith("-nanos") or (logical == "uuid" and "size" in schema)
+    )
 
 
 def _plain(schema: Any, value: Any) -> Any:

@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.formats.avro.encoding.leaves import longs
+from pyspark_upsert_kafka.formats.avro.leaf_types.numbers import longs
 from pyspark_upsert_kafka.formats.binary.byte_parts import joined
 from tests.unit.formats.avro.codecs import datum_decoder, datum_encoder
 from tests.unit.formats.avro.peers import known_to_apache, read_by_apache

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
-from pyspark_upsert_kafka.formats.avro.decoding.plan import MOST_EMPTY
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions

@@ -1,15 +1,15 @@
-"""Unions: of the writer, whose branch each message names, and of the reader, of whose one fits."""
+"""Which of a reader's types takes which of a writer's: the same one, one that it is promoted to, a branch of a union."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding.plan import (
+from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     MismatchNode,
     Node,
     NullNode,
@@ -18,67 +18,61 @@ from pyspark_upsert_kafka.formats.avro.decoding.plan import (
 )
 from pyspark_upsert_kafka.formats.avro.errors import unresolved
 from pyspark_upsert_kafka.formats.avro.model import (
+    NULL,
+    Array,
     AvroType,
     Enum,
-    Field,
     Fixed,
+    LeafSchema,
+    Map,
     Primitive,
     Record,
     Reference,
     Union,
 )
 
+_T = TypeVar("_T", Array, Map, Record)
 
-def columns_of_fields(
-    writer: Record, reader: Record | None, columns: pa.StructType
-) -> tuple[dict[str, tuple[int, AvroType | None]], dict[int, Field | None]]:
-    """Which column each of the writer's fields is read into, and the columns that nobody wrote.
-
-    Returns:
-        By a written field's name its column, and its type in the reader's schema when there is one; and the
-        columns left over, each with its field in the reader's schema.
-
-    Raises:
-        SchemaError: Two columns are the same field.
-    """
-    names = [column.name for column in columns]
-    found: dict[str, tuple[int, AvroType | None]] = {}
-    unwritten: dict[int, Field | None] = {}
-    for slot, name in enumerate(names):
-        field = _field_of_column(name, (reader or writer).fields, names)
-        written = _written_field(field, writer) if field and reader else field
-        if written is None:
-            unwritten[slot] = field
-        elif written.name in found:
-            raise SchemaError(f"field {written.name!r} is read into two columns")
-        else:
-            found[written.name] = slot, field.type if field and reader else None
-    return found, unwritten
+_PROMOTED = {
+    "int": ("int", "long", "float", "double"),
+    "long": ("long", "float", "double"),
+    "float": ("float", "double"),
+    "string": ("string", "bytes"),
+    "bytes": ("bytes", "string"),
+}
 
 
-def _field_of_column(name: str, fields: Iterable[Field], columns: Collection[str]) -> Field | None:
-    """The field of a column: of exactly its name, else the only one that differs in case alone.
-
-    A field that another one of the columns has the exact name of belongs to that one.
-    """
-    alike = [field for field in fields if field.name.lower() == name.lower()]
-    same = [field for field in alike if field.name == name]
-    free = [field for field in alike if field.name not in columns]
-    return next(iter(same), free[0] if len(free) == 1 else None)
+def alike(writer: _T, reader: AvroType | None, path: str) -> _T | None:
+    """The reader's type, which must be of the writer's kind."""
+    if reader is None or type(reader) is type(writer):
+        return reader
+    raise unresolved(path, writer, reader)
 
 
-def _written_field(field: Field, writer: Record) -> Field | None:
-    """The writer's field that a reader's field is, by its name or else by an alias."""
-    fields = {written.name: written for written in writer.fields}
-    return next((fields[name] for name in (field.name, *field.aliases) if name in fields), None)
+def promoted(writer: LeafSchema, reader: AvroType, path: str) -> LeafSchema:
+    """The reader's type of a leaf, which must be the writer's or one that Avro promotes it to."""
+    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+        fits = reader.type in _PROMOTED.get(writer.type, (writer.type,))
+    elif isinstance(writer, Enum) and isinstance(reader, Enum):
+        fits = _same_name(writer, reader)
+    elif isinstance(writer, Fixed) and isinstance(reader, Fixed):
+        fits = _same_name(writer, reader) and writer.size == reader.size
+    else:
+        fits = False
+    if not fits or not isinstance(reader, Primitive | Enum | Fixed):
+        raise unresolved(path, writer, reader)
+    return reader
 
 
-def unqualified(name: str) -> str:
+def _same_name(writer: Enum | Fixed, reader: Enum | Fixed) -> bool:
+    """Unqualified names are compared, as the specification has it."""
+    return _unqualified(writer.name) in map(_unqualified, (reader.name, *reader.aliases))
+
+
+def _unqualified(name: str) -> str:
     """A full name without its namespace."""
     return name.rpartition(".")[2]
 
-
-NULL = Primitive("null")
 
 Resolve: TypeAlias = "Callable[[AvroType, AvroType | None, pa.Field, str], Node]"
 """The writer's type, the reader's, the column and the path of the field to how it is read."""
@@ -132,7 +126,7 @@ def _as_branch(
     path: str,
 ) -> Node:
     """A union of several types may be a struct of ``member0``, ``member1``, ..., as for Spark."""
-    types = [kind for kind in union.branches if kind != NULL]
+    types = [other for other in union.branches if other != NULL]
     members = list(column.type) if pa.types.is_struct(column.type) else []
     if branch == NULL or not _are_members(members, types):
         return resolve(column, path)
@@ -150,16 +144,16 @@ def _are_members(members: list[pa.Field], types: list[AvroType]) -> bool:
         and [(member.name, member.nullable) for member in members] == wanted
         and all(
             pa.types.is_struct(member.type)
-            for member, kind in zip(members, types, strict=True)
-            if isinstance(kind, Record | Reference)
+            for member, avro in zip(members, types, strict=True)
+            if isinstance(avro, Record | Reference)
         )
     )
 
 
 def _same(writer: AvroType, reader: AvroType) -> bool:
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
-        return writer.kind == reader.kind
+        return writer.type == reader.type
     named = Record | Enum | Fixed
     if isinstance(writer, named) and isinstance(reader, named):
-        return unqualified(writer.name) == unqualified(reader.name)
+        return _unqualified(writer.name) == _unqualified(reader.name)
     return type(writer) is type(reader)
