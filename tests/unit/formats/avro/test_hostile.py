@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.formats.avro.decoding import resolution
 from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
-from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
+from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading.task import in_parts

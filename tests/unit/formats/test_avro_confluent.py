@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
-from pyspark_upsert_kafka.formats.avro_confluent.references import with_definitions
+from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 
 INT = {"name": "n", "type": "int"}
 ZIP = {"type": "fixed", "name": "Zip", "size": 4}
