@@ -43,7 +43,7 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
 
     def of_schema(registered: RegisteredSchema) -> Decoder:
         writer = parse_schema(_text(registered), registered.origin)
-        return datum_decoder(writer, spec.schema, reader=reader, skip=prefix_length)
+        return datum_decoder(writer, spec.schema, reader=reader, prefix_length=prefix_length)
 
     return of_schema
 

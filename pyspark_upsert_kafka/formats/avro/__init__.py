@@ -1,7 +1,6 @@
 """Avro without a header, as Flink's ``avro`` format reads and writes it: a message is one datum.
 
-Its options have the names, meaning and defaults of Flink's ``AvroFormatOptions``. What writes is imported where something
-is written: polars, which that needs, takes longer to import than all the rest.
+Its options have the names, meaning and defaults of Flink's ``AvroFormatOptions``.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class _Settings:
-    """What the options of one side say; see _OPTIONS for their meaning.
+    """What the options of one side say.
 
     Args:
-        schema: The one given, or derived.
-        legacy_timestamps: The option.
-        finer: What to do about a timestamp that a derived schema has no digits for.
+        schema: The given one; else the one that is derived from the columns.
+        legacy_timestamps: The option ``timestamp_mapping.legacy``.
+        finer: What the error of a timestamp that is finer than its type advises; None = it is rounded down.
     """
 
     schema: Schema
@@ -66,7 +65,7 @@ class _Settings:
 
 
 def _settings_of(spec: CodecSpec) -> _Settings:
-    """The settings of a side; without a schema the one derived from its columns.
+    """The settings of a side.
 
     Raises:
         SchemaError: The schema is wrong, or Avro has no type for a column.
@@ -145,7 +144,7 @@ def _settings_to_read(spec: CodecSpec) -> _Settings:
 
 
 def _check_some_bytes(schema: Schema) -> None:
-    """An empty message is no datum, so a schema without anything in it has no messages."""
+    """Refuses a schema whose messages would be empty: an empty message is refused as no datum."""
     if not least_bytes(Skipper(schema).node(schema.type, "")):
         raise SchemaError(
             "The 'avro' format needs at least one column or field that takes bytes: a message of this "

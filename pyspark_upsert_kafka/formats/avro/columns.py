@@ -39,7 +39,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
 _MOST_DIGITS = 38
 
 MOST_COLUMNS = 100_000
-"""So many fields a schema may have in all: records within records multiply with each level."""
+"""So many fields a schema may have in all, a record counted each time it occurs: records within records multiply."""
 
 _WIDER = {frozenset({"int", "long"}): LongType(), frozenset({"float", "double"}): DoubleType()}
 
@@ -136,14 +136,14 @@ def _refused(path: str, what: str) -> SchemaError:
 def fields_to_read(
     writer: Record, reader: Record | None, columns: pa.StructType
 ) -> tuple[dict[str, tuple[int, AvroType | None]], dict[int, Field | None]]:
-    """Which column each of the writer's fields is read into, and the columns that nobody wrote.
+    """Which column each of the writer's fields is read into, and the columns that it has no field for.
 
     Returns:
-        By a written field's name its column, and its type in the reader's schema when there is one; and the
-        columns left over, each with its field in the reader's schema.
+        First, by the name of each field that is read, the position of its column, and its type in the reader's schema
+        if there is one. Then, by their positions, the other columns, each with its field in the reader's schema.
 
     Raises:
-        SchemaError: Two columns are the same field.
+        SchemaError: A field would be read into two columns.
     """
     names = [column.name for column in columns]
     found: dict[str, tuple[int, AvroType | None]] = {}
@@ -163,7 +163,7 @@ def fields_to_read(
 def _field_of_column(name: str, fields: Iterable[Field], columns: Collection[str]) -> Field | None:
     """The field of a column: of exactly its name, else the only one that differs in case alone.
 
-    A field that another one of the columns has the exact name of belongs to that one.
+    A field that has exactly the name of another column belongs to that column.
     """
     alike = [field for field in fields if field.name.lower() == name.lower()]
     same = [field for field in alike if field.name == name]
@@ -178,9 +178,9 @@ def _written_field(field: Field, writer: Record) -> Field | None:
 
 
 def fields_to_write(record: Record, columns: StructType, path: str) -> dict[str, int]:
-    """The position of the column for each field that has one.
+    """The position of the column that each field is written from, by the name of the field.
 
-    Names match exactly, else in any case when only one pair does.
+    A column is the field of exactly its name, else the only one that differs in case alone.
 
     Args:
         record: The record to be written.

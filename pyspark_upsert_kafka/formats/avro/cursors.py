@@ -125,12 +125,12 @@ class Cursors:
         return unzigzag(codes)
 
 
-def cursors_of(messages: Sequence[bytes], skip: int) -> Cursors:
-    """All messages, behind their first ``skip`` bytes."""
+def cursors_of(messages: Sequence[bytes], prefix_length: int) -> Cursors:
+    """A cursor into each message, behind the prefix of so many bytes."""
     buffer, count = MessageBuffer.of(messages), len(messages)
     begin, end = buffer.bounds[:-1], buffer.bounds[1:]
     nothing = np.zeros(count, bool)
     seen = Cursors(buffer, begin.copy(), end, np.arange(count), nothing, Budget(count))
     seen.leave(begin == end)
-    seen.move(skip)
+    seen.move(prefix_length)
     return seen

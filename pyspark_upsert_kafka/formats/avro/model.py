@@ -43,7 +43,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Enum:
-    """One of some symbols; ``default`` stands for those that a reader does not know."""
+    """One of some symbols; a reader reads those that it does not know as its ``default``."""
 
     name: str
     symbols: tuple[str, ...]
@@ -93,7 +93,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Reference:
-    """A record within itself, by its full name; see ``Schema.records``."""
+    """A record that stands within itself, by its full name in ``Schema.records``."""
 
     name: str
 
@@ -110,7 +110,7 @@ class Schema:
 
     Args:
         type: What a datum is.
-        records: The records in it by their full names, for what refers to them.
+        records: The records in it by their full names.
     """
 
     type: AvroType

@@ -1,7 +1,4 @@
-"""Avro data to rows.
-
-What reads many messages at once is imported where that is compiled, not where a query is planned.
-"""
+"""Decoders of Avro: by the vectorised path, and by the row path what that leaves."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     constant_bytes,
 )
 from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
+from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.batches import batch_of
@@ -40,18 +38,18 @@ def resolve_columns(
     reader: Schema | None = None,
     legacy_timestamps: bool = True,
 ) -> ResolvedSchema:
-    """How messages that hold one datum each are read.
+    """How messages that hold one datum each are read into columns.
 
     Args:
-        writer: The schema that the data are written with.
-        columns: The columns, which find their fields by name.
-        reader: A schema that stands between the two, with defaults and aliases.
-        legacy_timestamps: Read local and other timestamps alike; else a mismatch is refused.
+        writer: The schema that the messages are written with.
+        columns: The columns; each is the field of its name.
+        reader: The reader's schema, which has defaults and aliases; None = there is none.
+        legacy_timestamps: Read a local timestamp into a TIMESTAMP, and the reverse; else that is refused.
 
     Raises:
         SchemaError: A column does not fit the schema.
     """
-    # What has no Avro type is not read from one that happens to look like it, as a VARIANT's two halves.
+    # Refuses a column that Avro has no type for: a VARIANT, for one, looks like a record of two binaries.
     derived_schema(columns, frozenset(), legacy_timestamps=legacy_timestamps)
     return resolve(writer, reader, arrow_schema(columns), strict_zones=not legacy_timestamps)
 
@@ -61,28 +59,26 @@ def datum_decoder(
     columns: StructType,
     *,
     reader: Schema | None = None,
-    skip: int = 0,
+    prefix_length: int = 0,
     legacy_timestamps: bool = True,
 ) -> Decoder:
     """Compiles the decoder of messages that hold one datum each.
 
     Args:
-        writer: Like the other arguments but ``skip``, as `resolve_columns` takes it.
-        columns: The columns.
-        reader: A schema in between.
-        skip: How many bytes stand before the datum.
-        legacy_timestamps: Whether timestamps are read alike.
+        writer: See `resolve_columns`.
+        columns: See there.
+        reader: See there.
+        prefix_length: How many bytes stand before the datum.
+        legacy_timestamps: See `resolve_columns`.
 
     Raises:
         SchemaError: A column does not fit the schema.
     """
-    from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
-
     schema = resolve_columns(writer, columns, reader=reader, legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
-    row_path = _RowPath(_row_reader(schema, skip), target)
+    row_path = _RowPath(_row_reader(schema, prefix_length), target)
     measure = Measure(constants=constant_bytes(schema.row))
-    read = vectorised_reader(schema, pa.struct(list(target)), skip)
+    read = vectorised_reader(schema, pa.struct(list(target)), prefix_length)
     if read is None:
         return BoundedDecoder(row_path, target, measure)
 
@@ -106,15 +102,19 @@ class _RowPath:
         return RowPath(lambda message: self.read(message, budget), self.schema).decode(messages)
 
 
-def _row_reader(schema: ResolvedSchema, skip: int) -> Callable[[bytes, Budget], Sequence[Any]]:
-    read = value_reader(schema, skip)
+def _row_reader(
+    schema: ResolvedSchema, prefix_length: int
+) -> Callable[[bytes, Budget], Sequence[Any]]:
+    read = value_reader(schema, prefix_length)
 
     def row(message: bytes, budget: Budget) -> Sequence[Any]:
         budget.begun += 1
         if not message:
             raise UnreadableError("the message is empty")
-        if len(message) < skip:
-            raise UnreadableError(f"the message ends within the {skip} bytes before the datum")
+        if len(message) < prefix_length:
+            raise UnreadableError(
+                f"the message ends within the {prefix_length} bytes before the datum"
+            )
         values: Sequence[Any] = read(message, budget)
         return values
 

@@ -43,7 +43,7 @@ _PROMOTED = {
 
 
 def alike(writer: _T, reader: AvroType | None, path: str) -> _T | None:
-    """The reader's type, which must be of the writer's kind."""
+    """The reader's type, which must be an array, a map or a record as the writer's is; None = no reader's schema."""
     if reader is None or type(reader) is type(writer):
         return reader
     raise unresolved(path, writer, reader)
@@ -75,16 +75,16 @@ def _unqualified(name: str) -> str:
 
 
 Resolve: TypeAlias = "Callable[[AvroType, AvroType | None, pa.Field, str], Node]"
-"""The writer's type, the reader's, the column and the path of the field to how it is read."""
+"""From the writer's type, the reader's, the column, and the path of the field to how the field is read."""
 
 
 def union_node(
     resolve: Resolve, writer: Union, reader: AvroType | None, column: pa.Field, path: str
 ) -> UnionNode:
-    """The writer's union: a branch that does not fit is the fault of a message that takes it.
+    """How a union of the writer's is read: a message that takes a branch that the column cannot hold is unreadable.
 
     Raises:
-        SchemaError: No branch fits, null aside.
+        SchemaError: The column can hold no branch but null.
     """
     nodes: list[Node] = []
     whys: list[SchemaError] = []
@@ -106,7 +106,7 @@ def union_node(
 def matching_branch(
     resolve: Resolve, writer: AvroType, reader: Union, column: pa.Field, path: str
 ) -> Node:
-    """The reader's union: its branch of the writer's type, else the first one it promotes to."""
+    """How a type is read as a union of the reader's: as its branch of the same type, else the first it is promoted to."""
     same = [branch for branch in reader.branches if _same(writer, branch)]
     whys = []
     others = [branch for branch in reader.branches if not _same(writer, branch)]
@@ -125,7 +125,7 @@ def _as_branch(
     column: pa.Field,
     path: str,
 ) -> Node:
-    """A union of several types may be a struct of ``member0``, ``member1``, ..., as for Spark."""
+    """How a branch is read: Spark has a union of several types as a struct of ``member0``, ``member1``, ..."""
     types = [other for other in union.branches if other != NULL]
     members = list(column.type) if pa.types.is_struct(column.type) else []
     if branch == NULL or not _are_members(members, types):

@@ -55,18 +55,18 @@ from pyspark_upsert_kafka.formats.decoded_size import Budget
 _STRING = Primitive("string")
 
 _MOST_STEPS = 50_000
-"""Of resolving: unions of records within unions of records multiply with each level of the columns."""
+"""So many steps resolving may take: unions of records within unions of records multiply with each level."""
 
 
 def resolve(
     writer: Schema, reader: Schema | None, columns: pa.Schema, *, strict_zones: bool
 ) -> ResolvedSchema:
-    """How data of the writer's schema are read into the columns.
+    """How messages of the writer's schema are read into the columns.
 
-    A schema that is no record stands for the only column.
+    A schema that is no record is read into a single column.
 
     Raises:
-        SchemaError: A column does not fit, or nothing is there for it.
+        SchemaError: A column does not fit its field, or has none and may not be NULL.
     """
     resolution = _Resolution(writer, reader, strict_zones, Skipper(writer))
     try:
@@ -98,7 +98,7 @@ def _row(resolution: _Resolution, columns: pa.Schema) -> Node:
 
 
 class _TooManyStepsError(Exception):
-    """No SchemaError, which would only be the fault of a union's branch."""
+    """Not a SchemaError: that would only rule out one branch of a union."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Resolution:
     steps: Iterator[int] = field(default_factory=count)
 
     def node(self, writer: AvroType, reader: AvroType | None, column: pa.Field, path: str) -> Node:
-        """How the writer's type is read as the reader's, when there is one, into the column."""
+        """How a field is read into its column, given its type in the writer's schema, and in the reader's if there is one."""
         if next(self.steps) > _MOST_STEPS:
             raise _TooManyStepsError
         if isinstance(writer, Union):
@@ -182,7 +182,7 @@ class _Resolution:
         return RecordNode(tuple(nodes), missing, column)
 
     def _missing(self, field: Field | None, column: pa.Field, path: str) -> Any:
-        """What a column is that the writer does not know: the reader's default, else NULL."""
+        """The value of a column that the writer's schema has no field for: the reader's default, else NULL."""
         if self.reader and field and field.default is not NO_DEFAULT:
             skipper = Skipper(self.reader)
             alone = _Resolution(self.reader, None, self.strict_zones, skipper)
@@ -208,7 +208,7 @@ class _Resolution:
 
 
 def _null(column: pa.Field, path: str) -> NullNode:
-    """Null is written; the column must be one that may be NULL."""
+    """How a null is read: the column must be one that may be NULL."""
     if column.nullable:
         return NullNode(column.type)
     raise SchemaError(f"{field_label(path)} is NOT NULL, but Avro's null is written")

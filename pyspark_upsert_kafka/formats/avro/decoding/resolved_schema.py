@@ -105,8 +105,9 @@ class RecordNode:
     """The fields of a record, one after the other.
 
     Args:
-        written: Each field as it is written, and which of the struct's fields it becomes.
-        missing: The struct's fields that are not written, and their values as pyarrow takes them.
+        written: Each field in the order in which it is written, and the position in the struct that it is read into;
+            None = it is skipped.
+        missing: The positions in the struct that no field is written for, with their values as pyarrow takes them.
         arrow: Type of the struct.
         least_bytes: See the function; kept, since a node may be reached in very many ways.
         nodes: See `count_nodes`.

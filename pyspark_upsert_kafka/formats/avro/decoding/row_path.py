@@ -32,10 +32,10 @@ DEEPEST = 100
 """How deep a record may stand within itself."""
 
 
-def value_reader(schema: ResolvedSchema, skip: int = 0) -> Callable[[bytes, Budget], Any]:
-    """Compiles the function from a message to what its datum is.
+def value_reader(schema: ResolvedSchema, prefix_length: int = 0) -> Callable[[bytes, Budget], Any]:
+    """Compiles the function from a message to the value of its datum.
 
-    It is given what the messages of its batch may be decoded to, and raises UnreadableError, or
+    Its second argument is how large the messages of a batch may be decoded together. It raises UnreadableError or
     TooManyMessagesError.
     """
     readers = _Readers(schema.records)
@@ -43,7 +43,7 @@ def value_reader(schema: ResolvedSchema, skip: int = 0) -> Callable[[bytes, Budg
     read = readers.reader(schema.row)
 
     def value(message: bytes, budget: Budget) -> Any:
-        cursor = Cursor(message, skip, budget)
+        cursor = Cursor(message, prefix_length, budget)
         try:
             seen = read(cursor)
         except RecursionError:
@@ -58,7 +58,13 @@ def value_reader(schema: ResolvedSchema, skip: int = 0) -> Callable[[bytes, Budg
 
 @dataclass(frozen=True)
 class _Readers:
-    """Compiles nodes, a shared one once; ``records`` are those that stand within themselves."""
+    """Compiles the nodes of a resolved schema.
+
+    Args:
+        nodes: The records that stand within themselves, by their names.
+        records: The functions that read these.
+        skipped: The functions that read skipped records, each of which is compiled once, however often it is reached.
+    """
 
     nodes: Mapping[str, Node]
     records: dict[str, ValueReader] = field(default_factory=dict)

@@ -29,8 +29,8 @@ from pyspark_upsert_kafka.formats.binary.message_buffer import MOST
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers, offsets_of
 
 _MOST_NODES = 20_000
-# When so few messages have more items, the row path costs less; and fewer and fewer of them are worth
-# another round, the longer it goes on.
+# Items are read in rounds, one item of each message in each. When so few messages have more items, the row path
+# costs less; the more rounds there were, the more messages it takes to make another one worth its cost.
 _TOO_FEW = 4
 _MANY_ROUNDS = 16
 
@@ -39,24 +39,24 @@ VectorisedReader = Callable[[Sequence[bytes]], tuple[Any, Numbers]]
 
 
 def vectorised_reader(
-    schema: ResolvedSchema, columns: pa.StructType, skip: int
+    schema: ResolvedSchema, columns: pa.StructType, prefix_length: int
 ) -> VectorisedReader | None:
     """Compiles the reader of a resolved schema.
 
     Args:
         schema: How a datum is read.
         columns: The columns.
-        skip: How many bytes stand before a datum.
+        prefix_length: How many bytes stand before a datum.
 
     Returns:
-        None when the schema has records within themselves, or is too large for what each node costs.
+        None when the row path costs less, or must read all: the schema is very large, or has records within themselves.
     """
     if schema.records or count_nodes(schema.row) > _MOST_NODES:
         return None
     read = _reader(schema.row)
 
     def rows(messages: Sequence[bytes]) -> tuple[Any, Numbers]:
-        cursors = cursors_of(messages, skip)
+        cursors = cursors_of(messages, prefix_length)
         if cursors.buffer.data.size > MOST:
             return pa.array([], columns), np.ones(len(messages), bool)
         seen = read(cursors)
@@ -193,7 +193,7 @@ def _block_header(node: RepeatedNode) -> Callable[[Cursors], Numbers]:
 
 
 def _read_sized_blocks(cursors: Cursors, counts: Numbers) -> None:
-    """A negative count is followed by the size of the block, which is of no use to who reads its items."""
+    """A negative count is followed by the size of the block in bytes, which is not needed when its items are read."""
     sized = np.flatnonzero(counts < 0)
     if sized.size:
         some = cursors.select(sized)
@@ -234,7 +234,7 @@ def _lists(
 
 
 def _leave_repeated_keys(keys: pa.Array, owner: Numbers, cursors: Cursors) -> None:
-    """Of equal keys in a map the last one stands; the row path sees to that."""
+    """Leaves maps in which a key occurs twice to the row path, which keeps the last value."""
     encoded = keys.dictionary_encode()
     size = len(encoded.dictionary)
     pairs = np.sort(owner * size + encoded.indices.to_numpy())

@@ -76,7 +76,7 @@ class ReadField:
 
     @property
     def logical(self) -> Logical | None:
-        """The writer knew what it wrote; the reader's schema may say it of a plain type."""
+        """The writer's logical type, or else the reader's: the writer knew what it wrote."""
         return logical_of(self.written) or logical_of(self.read_as)
 
 

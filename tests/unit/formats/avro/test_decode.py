@@ -270,13 +270,17 @@ def test_null_where_no_null_may_be():
 )
 def test_bytes_before_the_datum_are_skipped(message, expected):
     """A registry's header stands before the datum."""
-    assert outcome(datum_decoder(record("long"), column(LONG), skip=5), message) == expected
+    assert (
+        outcome(datum_decoder(record("long"), column(LONG), prefix_length=5), message) == expected
+    )
 
 
 def test_a_datum_of_no_bytes():
     """It can stand behind a header; but the empty message is never a row."""
     nothing = record("null")
-    assert outcome(datum_decoder(nothing, column(LONG), skip=5), b"\x00abcd") == {"c": None}
+    assert outcome(datum_decoder(nothing, column(LONG), prefix_length=5), b"\x00abcd") == {
+        "c": None
+    }
     assert outcome(datum_decoder(nothing, column(LONG)), b"") == "the message is empty"
 
 
