@@ -57,11 +57,11 @@ def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> Schem
     from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
 
     schema = _parsed(given, spec)
-    finer = None if given else _finer(f"{spec.side}.{name}.")
+    remedy = None if given else _remedy(f"{spec.side}.{name}.")
     datum_encoder(schema, spec.schema)
 
     def with_prefix(prefix: bytes) -> Encoder:
-        return datum_encoder(schema, spec.schema, prefix=prefix, finer=finer)
+        return datum_encoder(schema, spec.schema, prefix=prefix, remedy=remedy)
 
     return SchemaEncoder(given.text if given else _derived(spec), with_prefix)
 
@@ -95,7 +95,7 @@ def _derived(spec: CodecSpec) -> str:
     return json.dumps(schema, separators=(",", ":"))
 
 
-def _finer(prefix: str) -> str:
+def _remedy(prefix: str) -> str:
     return (
         "Flink's Avro has milliseconds there. Cut the column with date_trunc('MILLISECOND', ...), or "
         f"give '{prefix}schema', with timestamp-micros for it"

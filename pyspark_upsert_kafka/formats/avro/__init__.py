@@ -31,9 +31,9 @@ _LEGACY_TIMESTAMPS = Option(
     "timestamp_mapping.legacy",
     boolean,
     True,
-    "Without a schema every timestamp is timestamp-millis, as Flink has it, and a finer one is an "
-    "error; if 'false', TIMESTAMP is timestamp-micros, TIMESTAMP_NTZ local-timestamp-micros, and a "
-    "given schema must keep the two apart.",
+    "Without a schema, all timestamps are timestamp-millis, as in Flink, and a finer value is an error. `false`: "
+    "TIMESTAMP is timestamp-micros, TIMESTAMP_NTZ is local-timestamp-micros, and a schema that is given must keep the "
+    "two apart too.",
 )
 
 _OPTIONS = (
@@ -56,12 +56,12 @@ class _Settings:
     Args:
         schema: The given one; else the one that is derived from the columns.
         legacy_timestamps: The option ``timestamp_mapping.legacy``.
-        finer: What the error of a timestamp that is finer than its type advises; None = it is rounded down.
+        remedy: What the error of a timestamp that is finer than its type advises; None = it is rounded down.
     """
 
     schema: Schema
     legacy_timestamps: bool
-    finer: str | None
+    remedy: str | None
 
 
 def _settings_of(spec: CodecSpec) -> _Settings:
@@ -75,7 +75,7 @@ def _settings_of(spec: CodecSpec) -> _Settings:
     if value["schema"]:
         return _Settings(parse_schema(value["schema"], _origin_of(spec)), legacy, None)
     schema = derived_schema(spec.schema, spec.required, legacy_timestamps=legacy)
-    return _Settings(parse_schema(schema, DERIVED), legacy, _finer(spec.side))
+    return _Settings(parse_schema(schema, DERIVED), legacy, _remedy(spec.side))
 
 
 def _origin_of(spec: CodecSpec) -> str:
@@ -83,7 +83,7 @@ def _origin_of(spec: CodecSpec) -> str:
     return f"The schema in '{spec.side}.avro.schema'"
 
 
-def _finer(side: str) -> str:
+def _remedy(side: str) -> str:
     return (
         "Flink's Avro has milliseconds there. Cut the column with date_trunc('MILLISECOND', ...), or "
         f"set '{side}.avro.timestamp_mapping.legacy' = 'false' (microseconds but in arrays and maps), "
@@ -121,7 +121,7 @@ def encoder(spec: CodecSpec) -> Encoder:
         settings.schema,
         spec.schema,
         legacy_timestamps=settings.legacy_timestamps,
-        finer=settings.finer,
+        remedy=settings.remedy,
     )
 
 

@@ -19,9 +19,9 @@ ARRAY, MAP with STRING keys array, map
 STRUCT                      record
 =========================== ======================================================================
 
-What may be NULL is a union of null and its type. Within arrays and maps Flink writes milliseconds by either
-mapping, and these bytes are Flink's. Only where Flink knows no mapping is this one its own: by the legacy
-mapping Flink has no TIMESTAMP_LTZ, within arrays and maps neither, and it has no intervals at all.
+What may be NULL is a union of null and its type. Within arrays and maps Flink writes milliseconds with either mapping,
+and so does this connector. The types are this connector's own only where Flink has none: for a TIMESTAMP_LTZ with the
+legacy mapping or within arrays and maps, and for an interval.
 """
 
 from __future__ import annotations
@@ -169,12 +169,12 @@ def _check_key(column: MapType, path: Path) -> None:
 def refuse_not_null(columns: StructType, required: frozenset[str], side: str) -> None:
     """Refuses NOT NULL where a message cannot tell whether its writer had it too.
 
-    A column that may be NULL has a byte more in the message; nothing else says which it is. This
-    connector writes every column so but the primary key, since whether Spark knows a column to hold no
-    nulls is an accident of the query that made it.
+    A column that may be NULL takes one byte more in a message, and nothing else in the message tells the two apart.
+    This connector writes all columns but the primary key as columns that may be NULL: whether Spark knows that a column
+    has no nulls depends on the query that made it.
 
     Args:
-        columns: The columns to read by a derived schema.
+        columns: The columns that are read with a derived schema.
         required: Those that no writer leaves NULL.
         side: ``key`` or ``value``, for the error.
 

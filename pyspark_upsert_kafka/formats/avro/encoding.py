@@ -57,23 +57,22 @@ def datum_encoder(
     *,
     prefix: bytes = b"",
     legacy_timestamps: bool = True,
-    finer: str | None = None,
+    remedy: str | None = None,
 ) -> Encoder:
     """Compiles an encoder that writes each row as one datum of a schema.
 
     Args:
-        schema: What to write: a record with a field for every column, or another type for an only
-            column, which then is the whole datum.
+        schema: What to write: a record with a field for every column, or another type if there is a single column,
+            which then is the whole datum.
         columns: The columns of the rows.
         prefix: What every message begins with.
-        legacy_timestamps: Whether local and zoned timestamps go into each other.
-        finer: What to do about a timestamp finer than its type's milliseconds, which then is an
-            error; None = it is rounded down.
+        legacy_timestamps: See `Timestamps`.
+        remedy: See there.
 
     Raises:
         SchemaError: The columns do not fit the schema.
     """
-    timestamps = Timestamps(legacy_timestamps, finer)
+    timestamps = Timestamps(legacy_timestamps, remedy)
     return _DatumEncoder(_datum_writer(schema, columns, timestamps), prefix)
 
 
@@ -116,14 +115,14 @@ class _Compiler:
     def value(self, avro: AvroType, column: DataType, path: str) -> Writer:
         """The writer of a column, nulls included."""
         if not isinstance(avro, Union):
-            return partial(_never_null, path, self._present(avro, column, path))
+            return partial(_refuse_null, path, self._present(avro, column, path))
         number, write = self._branch(avro, column, path)
         if NULL in avro.branches:
-            return partial(_branch_or_null, number, avro.branches.index(NULL), write)
-        return partial(_never_null, path, partial(_branch, number, write))
+            return partial(_write_branch_or_null, number, avro.branches.index(NULL), write)
+        return partial(_refuse_null, path, partial(_write_branch, number, write))
 
     def _branch(self, union: Union, column: DataType, path: str) -> tuple[int, Writer]:
-        """The branch that a column goes into: among several the one nearest to its type."""
+        """The branch that a column is written as, by its number; of several that fit the one nearest to its type."""
         some = [branch for branch in union.branches if branch != NULL]
         if len(some) == 1:
             return union.branches.index(some[0]), self._present(some[0], column, path)
@@ -142,11 +141,11 @@ class _Compiler:
         if isinstance(avro, Reference):
             avro = self.schema.records[avro.name]
         if isinstance(avro, Record) and isinstance(column, StructType):
-            return partial(_record, self._fields(avro, column, f"{path}." if path else ""))
+            return partial(_write_record, self._fields(avro, column, f"{path}." if path else ""))
         if isinstance(avro, Array) and isinstance(column, ArrayType):
-            return partial(_items, self.value(avro.items, column.elementType, f"{path}[]"))
+            return partial(_write_items, self.value(avro.items, column.elementType, f"{path}[]"))
         if isinstance(avro, Map) and _has_text_keys(column):
-            return partial(_entries, self.value(avro.values, column.valueType, f"{path}{{}}"))
+            return partial(_write_entries, self.value(avro.values, column.valueType, f"{path}{{}}"))
         write = None
         if isinstance(avro, Primitive | Fixed | Enum):
             write = write_leaf(WrittenField(column, avro, self.timestamps))
@@ -155,7 +154,7 @@ class _Compiler:
                 f"Column {path!r} is {column.simpleString().upper()}, which cannot be written as "
                 f"Avro's {type_label(avro)}. {_WAY_OUT}"
             )
-        return partial(_blaming, path, write)
+        return partial(_naming_column, path, write)
 
     def _fields(
         self, record: Record, columns: StructType, prefix: str
@@ -182,43 +181,43 @@ def _branches(avro: AvroType) -> tuple[AvroType, ...]:
 
 
 def _nearness(branch: AvroType) -> int:
-    """Types that a column may be promoted to stand behind its own."""
+    """The order in which branches are tried: a type before those that it is promoted to."""
     if isinstance(branch, Primitive) and branch.type in _NEAREST:
         return _NEAREST.index(branch.type)
     return len(_NEAREST)
 
 
-def _blaming(path: str, write: Writer, array: pa.Array) -> ByteParts:
-    """The writer's parts; what it says of a value is said of the column."""
+def _naming_column(path: str, write: Writer, array: pa.Array) -> ByteParts:
+    """Writes a column; the error of a value names the column."""
     try:
         return write(array)
     except ValueError as why:
         raise EncodeError(path, str(why)) from None
 
 
-def _never_null(path: str, write: Writer, array: pa.Array) -> ByteParts:
-    """A value that has no union with null."""
+def _refuse_null(path: str, write: Writer, array: pa.Array) -> ByteParts:
+    """Writes a column that has no union with null."""
     if array.null_count:
         raise EncodeError(path, "NULL, but the Avro schema has no union with null there")
     return write(array)
 
 
-def _branch(number: int, write: Writer, array: pa.Array) -> ByteParts:
-    """A value in one branch of a union."""
+def _write_branch(number: int, write: Writer, array: pa.Array) -> ByteParts:
+    """Writes a column as one branch of a union."""
     return [constant(long(number), len(array)), *write(array)]
 
 
-def _branch_or_null(number: int, null: int, write: Writer, array: pa.Array) -> ByteParts:
-    """A value in one branch of a union, or null in another."""
+def _write_branch_or_null(number: int, null: int, write: Writer, array: pa.Array) -> ByteParts:
+    """Writes a column as one branch of a union, and NULL as another."""
     if not array.null_count:
-        return _branch(number, write, array)
+        return _write_branch(number, write, array)
     present = array.is_valid().to_numpy(zero_copy_only=False)
     numbers = longs(np.where(present, number, null))
     return [numbers, *(among(part, present) for part in write(array.drop_null()))]
 
 
-def _record(fields: list[tuple[int, Writer] | bytes], array: pa.StructArray) -> ByteParts:
-    """Each field in turn: the child at a position by its writer, or the same bytes in every row."""
+def _write_record(fields: list[tuple[int, Writer] | bytes], array: pa.StructArray) -> ByteParts:
+    """Writes each field in turn: the child at a position by its writer, or the same bytes in every row."""
     children = array.flatten()
     parts: ByteParts = []
     for field in fields:
@@ -230,8 +229,8 @@ def _record(fields: list[tuple[int, Writer] | bytes], array: pa.StructArray) -> 
     return parts
 
 
-def _items(write: Writer, lists: pa.ListArray) -> ByteParts:
-    """An array."""
+def _write_items(write: Writer, lists: pa.ListArray) -> ByteParts:
+    """Writes arrays."""
     counts = pc.list_value_length(lists).to_numpy()
     values = lists.flatten()
     block = grouped(joined(write(values), len(values)), counts)
@@ -239,11 +238,11 @@ def _items(write: Writer, lists: pa.ListArray) -> ByteParts:
     return [count, block, constant(b"\0", len(lists))]
 
 
-def _entries(write: Writer, maps: pa.MapArray) -> ByteParts:
-    """A map."""
+def _write_entries(write: Writer, maps: pa.MapArray) -> ByteParts:
+    """Writes maps."""
 
     def entry(pairs: pa.StructArray) -> ByteParts:
         keys, values = pairs.flatten()
         return [*byte_strings(keys), *write(values)]
 
-    return _items(entry, as_lists(maps))
+    return _write_items(entry, as_lists(maps))

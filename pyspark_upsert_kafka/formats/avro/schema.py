@@ -42,9 +42,9 @@ from pyspark_upsert_kafka.formats.avro.model import (
 
 
 def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logical | None:
-    """The logical type of a declaration; None when it has none, or an unknown or ill-formed one.
+    """The logical type of a declaration; None = it has none, or one that is unknown or ill-formed.
 
-    The specification has readers ignore such a one and use the type that it is declared of.
+    As the specification says, readers ignore such a one and use the type that it is declared of.
 
     Args:
         declared: The declaration.
@@ -67,7 +67,7 @@ def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logi
 
 
 def largest_precision(size: int) -> int:
-    """How many digits, whichever they are, fit into so many bytes as two's complement."""
+    """How many decimal digits always fit into so many bytes of two's complement."""
     return math.floor((8 * size - 1) * math.log10(2)) if size else 0
 
 
@@ -76,10 +76,10 @@ Source = str | Mapping[str, Any] | list[Any]
 
 
 def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:
-    """The schema that a JSON text, or what such a text was parsed to, declares.
+    """The schema that JSON declares.
 
     Args:
-        source: The schema.
+        source: The JSON, as text or parsed.
         origin: Where it comes from, for errors: "The schema in 'value.avro.schema'".
 
     Raises:
@@ -101,7 +101,7 @@ def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:
 
 
 class _Model:
-    """The parser's types as ours: each definition once, a record within itself by reference."""
+    """Makes our types of the parser's: each definition once, and a record within itself by reference."""
 
     def __init__(self) -> None:
         self.known: dict[str, AvroType] = {}

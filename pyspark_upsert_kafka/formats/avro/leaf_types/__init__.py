@@ -85,8 +85,8 @@ class Timestamps:
     """How timestamps are written.
 
     Args:
-        legacy: Whether local and zoned ones go into each other.
-        remedy: What to do about a value finer than its type, which then is an error; None = it is rounded down.
+        legacy: Write a TIMESTAMP as a local timestamp too, and a TIMESTAMP_NTZ as one that is not local.
+        remedy: What the error of a value that is finer than its type's milliseconds advises; None = it is rounded down.
     """
 
     legacy: bool = True

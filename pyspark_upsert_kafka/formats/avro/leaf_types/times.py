@@ -60,7 +60,7 @@ def read_interval(field: ReadField) -> Leaf | None:
 
 
 def write_timestamp(field: WrittenField) -> Writer | None:
-    """A TIMESTAMP or a TIMESTAMP_NTZ, each as its own kind of timestamp, unless the legacy mapping takes both as either."""
+    """A TIMESTAMP, and a TIMESTAMP_NTZ as a local timestamp; see `Timestamps`."""
     if not isinstance(field.column, TimestampType | TimestampNTZType):
         return None
     logical = logical_of(field.written)

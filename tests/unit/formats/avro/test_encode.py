@@ -481,7 +481,7 @@ def test_a_fine_timestamp_after_the_year_9999_is_an_error_like_any_other():
     encoder = datum_encoder(
         record(field("c", logical("long", "timestamp-millis"))),
         columns(c=TimestampType()),
-        finer="cut it",
+        remedy="cut it",
     )
     with pytest.raises(EncodeError, match=r"38504-\S+ \S+ is finer than milliseconds; cut it"):
         encoder.encode(rows)

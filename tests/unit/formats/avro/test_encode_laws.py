@@ -115,7 +115,7 @@ def test_what_is_written_reads_back(table, legacy):
     """decode(encode(rows)) is rows, if a row has any bytes; a timestamp too fine for it is refused."""
     schema, rows = table
     avro = derived(schema, legacy=legacy)
-    encode = datum_encoder(avro, schema, legacy_timestamps=legacy, finer="cut it").encode
+    encode = datum_encoder(avro, schema, legacy_timestamps=legacy, remedy="cut it").encode
 
     try:
         written = encode(rows)
