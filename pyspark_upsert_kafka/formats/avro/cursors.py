@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyspark_upsert_kafka.formats.avro.errors import unreadable
-from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers, unzigzag
 from pyspark_upsert_kafka.formats.decoded_size import Budget, check_row
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
 
 _TOO_LONG = "a number is longer than 64 bits"
 
@@ -127,6 +130,8 @@ class Cursors:
 
 def cursors_of(messages: Sequence[bytes], prefix_length: int) -> Cursors:
     """A cursor into each message, behind the prefix of so many bytes."""
+    from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
+
     buffer, count = MessageBuffer.of(messages), len(messages)
     begin, end = buffer.bounds[:-1], buffer.bounds[1:]
     nothing = np.zeros(count, bool)

@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers, offsets_of
 
-Flags = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 _BYTES = pa.large_binary()
 

@@ -1,4 +1,7 @@
-"""Decoders of Avro: by the vectorised path, and by the row path what that leaves."""
+"""Decoders of Avro: by the vectorised path, and by the row path what that leaves.
+
+The vectorised path is imported when a decoder is compiled, not when a query is planned: each import costs milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     constant_bytes,
 )
 from pyspark_upsert_kafka.formats.avro.decoding.row_path import value_reader
-from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.batches import batch_of
@@ -74,6 +76,8 @@ def datum_decoder(
     Raises:
         SchemaError: A column does not fit the schema.
     """
+    from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
+
     schema = resolve_columns(writer, columns, reader=reader, legacy_timestamps=legacy_timestamps)
     target = arrow_schema(columns)
     row_path = _RowPath(_row_reader(schema, prefix_length), target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
 from typing import Any
@@ -31,7 +30,6 @@ def read_decimal(field: ReadField) -> Leaf | None:
     return DecimalNumber(field.path, size_of(field.written), column)
 
 
-@dataclass(frozen=True)
 class DecimalNumber(Bytes):
     """The bytes of a decimal."""
 
