@@ -1,7 +1,7 @@
-"""What a leaf type of Avro says of itself: a type that holds no others, with or without a logical type.
+"""What a leaf type of Avro declares: how it is read, as a column and value by value, and how it is written.
 
-A module of this folder has a family of types: for each, how it is read, as a column and value by value, and how it
-is written. `table` has all of them by their names.
+A leaf type holds no other types; it may have a logical type. Each module of this folder has a family of them; `table`
+lists all by their names.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ValueReader = Callable[[Cursor], Any]
 """Reads a field of a message and gives its value, as ``pyarrow.array`` takes it; raises UnreadableError."""
 
 Writer = Callable[[pa.Array], ByteParts]
-"""A column to its bytes; raises EncodeError, or ValueError where the column is not known.
+"""Writes a column as bytes; raises EncodeError.
 
-That of a leaf type is given columns without nulls.
+That of a leaf type is given a column without nulls, and raises ValueError: it does not know the column's name.
 """
 
 
