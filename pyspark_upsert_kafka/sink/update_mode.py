@@ -13,10 +13,11 @@ from pyspark_upsert_kafka.core.delivery.sink_identity import sink_identity
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import (
     CALL,
-    DDL,
     FROM_UPSERT_SINK,
     INTERNAL,
+    Given,
     WriteOptions,
+    as_spark_passes_on,
     check_write_options,
     given_options,
     write_options,
@@ -43,7 +44,7 @@ _call_numbers = CallNumbers()
 class UpsertSink:
     """A function for ``foreachBatch``, returned by `upsert_sink`."""
 
-    raw: Mapping[str, str]
+    raw: Given
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Writes one micro-batch and returns when the broker has confirmed all of it.
@@ -58,12 +59,13 @@ class UpsertSink:
         setting = rows.sparkSession.conf.get("spark.speculation", "false")
         warn_unless_compacted(options.table)
         in_order, order = arranged(rows, options)
-        passed_on = {name: value for name, value in self.raw.items() if name not in _OURS}
+        given = as_spark_passes_on(self.raw)
+        passed_on = {name: value for name, value in given.items() if name not in _OURS}
         passed_on[FROM_UPSERT_SINK.name] = order
         if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             _refuse_speculation(setting)
             with _prepared(rows, batch_id, options, self.raw) as call:
-                _write(in_order, {**passed_on, CALL.name: call})
+                _write(in_order, {**passed_on, CALL.name: call.to_text()})
         else:
             warn_once(*speculation(setting, str(options.table.topics)))
             _write(in_order, passed_on)
@@ -89,25 +91,22 @@ def _refuse_speculation(setting: str | None) -> None:
 
 
 @contextmanager
-def _prepared(
-    rows: DataFrame, batch_id: int, options: WriteOptions, raw: Mapping[str, str]
-) -> Iterator[str]:
-    """Prepares an exactly-once call, and gives what its tasks must know."""
+def _prepared(rows: DataFrame, batch_id: int, options: WriteOptions, raw: Given) -> Iterator[Call]:
+    """Prepares an exactly-once call of which the tasks must know."""
     running = running_batch(rows, batch_id)
     schema = rows.schema
     table = table_to_write(schema, options)
     prefix, tasks = str(options.transactional_id_prefix), int(options.parallelism or 0)
-    sink = sink_identity(given_options(raw), options, schema, table)
+    sink = sink_identity(raw, options, schema, table)
     servers = str(options.table.properties.resolved()["bootstrap.servers"])
     key = distributing(schema, table)
     content = digest(running.plan, *(f"{field.name} {field.dataType}" for field in key))
     topics = options.table.topics.names
     this_call = SinkCall(prefix, sink, servers, rows.semanticHash())
     with _call_numbers.numbered(this_call, running) as numbered:
-        number = numbered.number
-        call = Call(prefix, running.query, number, batch_id, tasks, topics, content, sink)
+        call = Call(prefix, running.query, numbered.number, batch_id, tasks, topics, content, sink)
         prepare(call, transactions(options), may_begin=not numbered.is_known_by_it)
-        yield f"{running.query}/{number}/{batch_id}/{tasks}/{content}/{sink}"
+        yield call
 
 
 def _write(rows: DataFrame, options: Mapping[str, str]) -> None:
@@ -140,12 +139,12 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
         })
         query = counts.writeStream.outputMode("update").foreachBatch(sink).start()
     """
-    raw = {name.lower(): _text(name, value) for name, value in {**(options or {}), **more}.items()}
-    for name in INTERNAL & raw.keys():
+    raw = {name: _text(name, value) for name, value in {**(options or {}), **more}.items()}
+    for name in INTERNAL & {name.lower() for name in raw}:
         raise OptionError(f"Option '{name}' is for upsert_sink itself: leave it out.")
     warn_once(*check_write_options(raw, format_options))
     # A DDL is read here and not in each batch anew, and may hold options that are upsert_sink's own.
-    return UpsertSink(dict(given_options(raw)) if DDL.name in raw else raw)
+    return UpsertSink(given_options(raw))
 
 
 def _text(name: str, value: Any) -> str:

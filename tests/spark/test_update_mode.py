@@ -69,6 +69,16 @@ def test_an_aggregation_in_update_mode(spark: SparkSession, broker: Broker, tmp_
     assert len(broker.messages(topic)) == 5 + 2 + 2
 
 
+@pytest.mark.connect
+def test_options_may_be_written_in_any_case(spark: SparkSession, broker: Broker) -> None:
+    """Tasks are told how names were written, which Spark passes on in lower case; what they mean is the same."""
+    topic = broker.topic(1)
+    frame = spark.sql("SELECT 1L AS id, TIMESTAMP_MILLIS(5000) AS At")
+    more = {"Metadata.At": "timestamp", "failOnDataLoss": "true"}
+    upsert_sink(options(broker, topic), **more)(frame, 0)
+    assert [message.timestamp for message in broker.messages(topic)] == [5000]
+
+
 def test_sinks_may_be_called_from_threads(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

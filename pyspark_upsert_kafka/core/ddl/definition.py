@@ -32,6 +32,7 @@ class TableDefinition:
         options: The connector's options by name; some may be secret.
         places: Where each option stands in the statement, by the name that it has in ``options``.
         watermark: Column and delay for ``withWatermark``; None = it has none.
+        spelt: Names of options as they are written, by their lower case, of those that have capital letters.
     """
 
     name: str
@@ -40,6 +41,7 @@ class TableDefinition:
     options: Mapping[str, str] = field(repr=False)
     places: Mapping[str, Place] = field(repr=False)
     watermark: tuple[str, str] | None = None
+    spelt: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @lru_cache(maxsize=16)  # upsert_sink and the hooks of a query ask for the same statement many times
@@ -84,6 +86,7 @@ def definition_of(statement: CreateTable) -> TableDefinition:
     _check_columns(statement)
     options, places = options_of(statement)
     watermark = statement.watermark
+    written = [option.name.text for option in statement.options]
     names = {column.name.text.lower(): column.name.text for column in statement.columns}
     return TableDefinition(
         statement.name[-1],
@@ -92,6 +95,7 @@ def definition_of(statement: CreateTable) -> TableDefinition:
         options,
         places,
         (names[watermark.column.text.lower()], watermark.delay) if watermark else None,
+        {name.lower(): name for name in written if name != name.lower()},
     )
 
 

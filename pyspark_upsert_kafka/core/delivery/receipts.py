@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
 from pyspark_upsert_kafka.core.delivery import receipt_messages as said
@@ -61,6 +61,10 @@ class Call:
     topics: tuple[str, ...]
     content: str
     sink: str = ""
+
+    def to_text(self) -> str:
+        """The call as an option that `upsert_sink` passes on; `call_of_text` reads it."""
+        return json.dumps(asdict(self))
 
     def transactional_id(self, task: int) -> str:
         """The transactional id of a task, and the group of its receipt.
@@ -121,6 +125,12 @@ class Call:
     @property
     def _name(self) -> str:
         return f"{self.prefix}-{self.query}-{self.number}"
+
+
+def call_of_text(text: str) -> Call:
+    """The call that `Call.to_text` wrote."""
+    call = json.loads(text)
+    return Call(**{**call, "topics": tuple(call["topics"])})
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from pyspark_upsert_kafka.core.options.catalog import (
     SPARKS_OWN,
     VIRTUAL,
 )
-from pyspark_upsert_kafka.core.options.ddl import options_of
-from pyspark_upsert_kafka.core.options.names import FormatOptions, given_options
-from pyspark_upsert_kafka.core.options.option import Option
+from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, options_of
+from pyspark_upsert_kafka.core.options.names import FormatOptions
+from pyspark_upsert_kafka.core.options.option import Given, Option, OptionFamily
 from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of, text
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import (
@@ -52,8 +52,10 @@ __all__ = [
     "ErrorMode",
     "FormatChoice",
     "FormatOptions",
+    "Given",
     "Limits",
     "Option",
+    "OptionFamily",
     "Position",
     "PositionKind",
     "PreimageOrder",
@@ -63,6 +65,7 @@ __all__ = [
     "Topics",
     "WriteOptions",
     "any_text",
+    "as_spark_passes_on",
     "boolean",
     "check_write_options",
     "given_options",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.options.option import Option
+from pyspark_upsert_kafka.core.delivery.receipts import call_of_text
+from pyspark_upsert_kafka.core.options.option import Option, OptionFamily
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
     addresses,
@@ -19,7 +20,6 @@ from pyspark_upsert_kafka.core.options.parsers import (
     id_prefix,
     json_topic_list,
     memory_or_auto,
-    numbered_call,
     one_of,
     positive_duration,
     regular_expression,
@@ -51,6 +51,20 @@ DDL = Option(
 VIRTUAL, EVENT_TIME = "virtual", "event-time"
 """In the metadata of a declared column: it is for reading only; it is that of the watermark."""
 
+METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
+"""Values of `metadata.<column>`; the last makes a reserved name an ordinary column."""
+
+METADATA_OF_COLUMN = OptionFamily(
+    "metadata.<column>", one_of(*METADATA_KEYS), prefix="metadata.",
+    help="which metadata of the message a column of the schema shows (see "
+         "[below](#metadatacolumn-metadata-under-a-name-of-your-own))",
+)  # fmt: skip
+
+_PROPERTIES = OptionFamily(
+    "properties.<name>", any_text, prefix="properties.", keeps_references=True,
+    help="any other setting of the Kafka client (see [below](#properties-the-kafka-client))",
+)  # fmt: skip
+
 _TABLE = Section(
     "The table",
     (
@@ -79,6 +93,8 @@ _TABLE = Section(
         Option("kafka.client", one_of("librdkafka", "kafka-python"), "librdkafka",
                "the Kafka client: `librdkafka`, or `kafka-python` (kafka-python-ng or kafka-python 3, "
                "whichever is installed)"),
+        METADATA_OF_COLUMN,
+        _PROPERTIES,
     ),
 )  # fmt: skip
 
@@ -200,9 +216,15 @@ FROM_UPSERT_SINK = Option(
 """An option that no user gives, and so is on no page."""
 
 CALL = Option(
-    "upsert-sink.call", numbered_call, None,
-    "what `upsert_sink` tells the tasks of an exactly-once batch: query, number of the call, batch, tasks, content, "
-    "sink",
+    "upsert-sink.call", call_of_text, None,
+    "what `upsert_sink` tells the tasks of an exactly-once batch: which call of it this is, as `Call.to_text` writes it",
+)  # fmt: skip
+"""Another one."""
+
+NAMES = Option(
+    "upsert-sink.names", json.loads, {},
+    "what `upsert_sink` tells the tasks of a batch: names of options as they were written, by their lower case, which is all "
+    "that Spark passes on; a JSON object",
 )  # fmt: skip
 """Another one."""
 
@@ -212,7 +234,7 @@ DDL_COLUMNS = Option(
 )  # fmt: skip
 """Another one."""
 
-INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name, DDL_COLUMNS.name})
+INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name, NAMES.name, DDL_COLUMNS.name})
 """Names of the options that no user gives."""
 
 PATHS = (
@@ -223,9 +245,3 @@ PATHS = (
 
 SPARKS_OWN = frozenset({"path", "paths", "checkpointlocation", "queryname"})
 """Options that Spark itself puts among ours, in lower case as they arrive."""
-
-METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
-"""Values of `metadata.<column>`; the last makes a reserved name an ordinary column."""
-
-METADATA_PREFIX = "metadata."
-"""Prefix of the options ``metadata.<column>``."""

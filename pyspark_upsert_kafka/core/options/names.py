@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import (
     INTERNAL,
-    METADATA_PREFIX,
     OPTIONS,
     SPARKS_OWN,
 )
-from pyspark_upsert_kafka.core.options.ddl import Given, with_ddl
-from pyspark_upsert_kafka.core.options.option import Option
-from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, one_spelling
+from pyspark_upsert_kafka.core.options.option import Option, OptionFamily, where
+from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS
 
 FormatOptions = Callable[[str, str], tuple[Option, ...]]
 """Name of a format and side (``key``, ``value``) -> the options that the format declares."""
-
-
-def given_options(raw: Mapping[str, str]) -> Given:
-    """The options with their names in lower case, and each client property under one of its names.
-
-    What a statement in option ``ddl`` says stands among them in its place.
-
-    Raises:
-        OptionError: There are none, a property is given under two names with different values, or the
-            statement is not understood.
-    """
-    given = one_spelling({name.lower(): value for name, value in raw.items()})
-    if given.keys() <= {"checkpointlocation", "queryname"}:
-        raise OptionError(
-            "No options arrived. Spark hands the options of a CREATE TABLE statement to no Python "
-            "source: give them with the query, as in SELECT * FROM t WITH ('topic' = '...', "
-            "'properties.bootstrap.servers' = '...', 'primary-key' = '...', 'key.format' = 'json', "
-            "'value.format' = 'json')."
-        )
-    return Given(given, raw.places) if isinstance(raw, Given) else with_ddl(given)
 
 
 def declared_values(
@@ -51,20 +29,32 @@ def declared_values(
     """
     check_known(given, formats)
     check_required(given, keyed=keyed)
-    return {name: value_of(option, given) for name, option in OPTIONS.items()}
+    return {name: option.read(given) for name, option in OPTIONS.items()}
 
 
 def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
     """Raises OptionError with every unknown name, what each can mean, and at the end the names that are known."""
-    supported = {name.lower(): name for name in (*OPTIONS, *_format_option_names(given, formats))}
+    declared = [*(("", option) for option in OPTIONS.values()), *_of_formats(given, formats)]
+    supported = {
+        (prefix + option.name).lower(): prefix + option.name
+        for prefix, option in declared
+        if not isinstance(option, OptionFamily)
+    }
+    families = [(prefix, option) for prefix, option in declared if isinstance(option, OptionFamily)]
     known = {*supported, *SPARKS_OWN, *INTERNAL}
-    unknown = [name for name in sorted(given) if name not in known and not _is_free(name, given)]
+    unknown = [
+        name
+        for name in sorted(given)
+        if name not in known
+        and not any(family.has(name, prefix) for prefix, family in families)
+        and not _is_of_a_later_format(name, given)
+    ]
     if unknown:
         raise OptionError(
             "Unsupported options found for 'upsert-kafka': "
             + ", ".join(_told(name, given, supported, formats) for name in unknown)
             + ".\n\nSupported options, which docs/options.md explains: "
-            + ", ".join(sorted([*supported.values(), "properties.*", "metadata.<column>"]))
+            + ", ".join(sorted(prefix + option.name for prefix, option in declared))
             + "."
         )
 
@@ -74,7 +64,7 @@ def _told(
 ) -> str:
     """An unknown option, where it stands, and what it can mean."""
     why = _of_another_format(name, given, formats) or hint(name, supported)
-    return f"'{name}'{_where(name, given)}{why}"
+    return f"'{name}'{where(name, given)}{why}"
 
 
 def _of_another_format(name: str, given: Mapping[str, str], formats: FormatOptions) -> str:
@@ -94,35 +84,16 @@ def _is_format(name: str, side: str, formats: FormatOptions) -> bool:
         return False
 
 
-def value_of(option: Option, given: Mapping[str, str], prefix: str = "") -> Any:
-    """The value of an option, given or default.
-
-    Raises:
-        OptionError: The text is not a value of this option; it names the place if that is in a statement.
-    """
-    try:
-        return option.read(given, prefix)
-    except OptionError as error:
-        raise OptionError(f"{error}{_where((prefix + option.name).lower(), given)}") from None
-
-
-def _where(name: str, given: Mapping[str, str]) -> str:
-    """Where the option stands, if it is in a statement."""
-    place = given.places.get(name) if isinstance(given, Given) else None
-    return f" ({place})" if place else ""
-
-
-def _format_option_names(given: Mapping[str, str], formats: FormatOptions) -> Iterable[str]:
+def _of_formats(given: Mapping[str, str], formats: FormatOptions) -> Iterator[tuple[str, Option]]:
+    """The options of the formats that are chosen, each with its prefix."""
     for side in ("key", "value"):
         name = OPTIONS[f"{side}.format"].read(given)
         if name is not None:
-            yield from (f"{side}.{name}.{option.name}" for option in formats(name, side))
+            yield from ((f"{side}.{name}.", option) for option in formats(name, side))
 
 
-def _is_free(name: str, given: Mapping[str, str]) -> bool:
-    """Whether the name is free to choose, or belongs to a format that is yet to be named."""
-    if name.startswith((PREFIX, METADATA_PREFIX)):
-        return name not in (PREFIX, METADATA_PREFIX)
+def _is_of_a_later_format(name: str, given: Mapping[str, str]) -> bool:
+    """Whether the name belongs to a format that is yet to be named."""
     side, _, rest = name.partition(".")
     return side in ("key", "value") and "." in rest and f"{side}.format" not in given
 
@@ -172,8 +143,9 @@ _INSTEAD = {
 }
 """Names from Spark's ``kafka`` connector without a name here, and what takes their place."""
 
-_FAMILIES = {"properties": "<name>", "metadata": "<column>"}
-"""The prefixes behind which a name is free to choose, and what it is."""
+_FAMILIES = {
+    option.prefix: option for option in OPTIONS.values() if isinstance(option, OptionFamily)
+}
 
 _OF_CLIENTS = {*SPELLINGS, *SPELLINGS.values()}
 _PREFIXES_OF_CLIENTS = ("sasl.", "ssl.", "security.")
@@ -236,9 +208,13 @@ def _of_its_side(name: str, supported: Mapping[str, str]) -> Mapping[str, str]:
 
 def _in_a_family(name: str) -> Sequence[str]:
     """A name behind a misspelt prefix, or a prefix alone."""
-    prefix, _, rest = name.partition(".")
-    families = get_close_matches(prefix, _FAMILIES, n=1, cutoff=_LIKE_A_PREFIX)
-    return [f"{family}.{rest or _FAMILIES[family]}" for family in families]
+    for prefix, family in _FAMILIES.items():
+        parts = name.split(".", prefix.count("."))
+        rest = parts[prefix.count(".") :]
+        begin = ".".join(parts[: prefix.count(".")]) + "."
+        if get_close_matches(begin, [prefix], cutoff=_LIKE_A_PREFIX):
+            return [f"{prefix}{rest[0]}" if any(rest) else family.name]
+    return []
 
 
 def _nearest(name: str, supported: Mapping[str, str], most: int, likeness: float) -> Sequence[str]:

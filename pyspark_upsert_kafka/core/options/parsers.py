@@ -202,16 +202,6 @@ def json_topic_list(value: str) -> tuple[str, ...]:
     return topic_list(";".join(map(str, names)))
 
 
-def numbered_call(value: str) -> tuple[str, int, int, int, str, str]:
-    """``query/call/batch/tasks/content/sink``.
-
-    >>> numbered_call("7d0c/0/12/8/1f3b/90ab")
-    ('7d0c', 0, 12, 8, '1f3b', '90ab')
-    """
-    query, number, batch, tasks, content, sink = value.split("/")
-    return query, int(number), int(batch), int(tasks), content, sink
-
-
 def id_prefix(value: str) -> str:
     """What names of transactions and groups begin with: librdkafka takes visible ASCII characters only."""
     if not re.fullmatch(r"[!-~]{1,200}", value):

@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_position,
     check_snapshot,
 )
-from pyspark_upsert_kafka.core.options.ddl import secret_warnings
-from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values, given_options
+from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
+from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values
 from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import (
     Limits,

@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import (
-    DDL_COLUMNS,
-    METADATA_KEYS,
-    METADATA_PREFIX,
-    PATHS,
-)
-from pyspark_upsert_kafka.core.options.names import FormatOptions, value_of
-from pyspark_upsert_kafka.core.options.option import Option
-from pyspark_upsert_kafka.core.options.parsers import one_of
+from pyspark_upsert_kafka.core.options.catalog import DDL_COLUMNS, METADATA_OF_COLUMN, PATHS
+from pyspark_upsert_kafka.core.options.names import FormatOptions
 from pyspark_upsert_kafka.core.options.properties import client_properties
 from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics
 
@@ -45,7 +38,7 @@ def table_options(
         primary_key=_primary_key(values) if keyed else (),
         key_prefix=prefix,
         value_holds_key=holds_key,
-        metadata=_metadata(given),
+        metadata=tuple((column.lower(), key) for column, key in values[METADATA_OF_COLUMN.name]),
         key_format=_format(values["key.format"], "key", given, formats) if keyed else None,
         value_format=_format(values["value.format"], "value", given, formats),
         properties=client_properties(
@@ -91,21 +84,9 @@ def _primary_key(values: Mapping[str, Any]) -> tuple[str, ...]:
     return cast("tuple[str, ...]", spellings.pop())
 
 
-def _metadata(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Column in lower case and metadata key, for each ``metadata.<column>``."""
-    options = [
-        Option(name, one_of(*METADATA_KEYS), None, "a metadata key")
-        for name in sorted(given)
-        if name.startswith(METADATA_PREFIX)
-    ]
-    return tuple(
-        (option.name.removeprefix(METADATA_PREFIX), value_of(option, given)) for option in options
-    )
-
-
 def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:
     prefix = f"{side}.{name}."
     return FormatChoice(
         name,
-        tuple((option.name, value_of(option, given, prefix)) for option in formats(name, side)),
+        tuple((option.name, option.read(given, prefix)) for option in formats(name, side)),
     )

@@ -10,7 +10,6 @@ from pyspark_upsert_kafka.core.delivery.guarantee import (
     confirmation,
     weak_confirmation,
 )
-from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
 from pyspark_upsert_kafka.core.options.checks import (
@@ -21,13 +20,12 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_limits,
     check_position,
 )
-from pyspark_upsert_kafka.core.options.ddl import secret_warnings
+from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
 from pyspark_upsert_kafka.core.options.names import (
     FormatOptions,
     check_known,
     check_required,
     declared_values,
-    given_options,
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import table_options
@@ -52,7 +50,7 @@ def write_options(
     _refuse_append(given)
     values = declared_values(given, formats, keyed=True)
     table = table_options(given, values, formats, keyed=True)
-    call = None if update_mode else _call(given, values, table)
+    call = None if update_mode else CALL.read(given)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
     guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
     confirmed = confirmation(table.properties.literal(), guarantee)
@@ -67,16 +65,6 @@ def write_options(
         call=call,
         warnings=(*secret_warnings(raw), *weak_confirmation(confirmed, str(table.topics))),
     )
-
-
-def _call(given: Mapping[str, str], values: Mapping[str, Any], table: TableOptions) -> Call | None:
-    """The exactly-once call of `upsert_sink` that a task belongs to."""
-    numbered = CALL.read(given)
-    if numbered is None:
-        return None
-    query, number, batch, tasks, content, sink = numbered
-    prefix = values["sink.transactional-id-prefix"]
-    return Call(prefix, query, number, batch, tasks, table.topics.names, content, sink)
 
 
 def _refuse_append(given: Mapping[str, str]) -> None:

@@ -26,6 +26,8 @@ CONNECTOR = [  # name, a text, its value, the default
     ("key.fields-prefix", "k_", "k_", ""),
     ("value.fields-include", "EXCEPT_KEY", "EXCEPT_KEY", "ALL"),
     ("kafka.client", "kafka-python", "kafka-python", "librdkafka"),
+    ("metadata.<column>", "offset", (("<column>", "offset"),), ()),
+    ("properties.<name>", "${env:A}", (("<name>", "${env:A}"),), ()),
     ("read.mode", "append", "append", None),
     ("scan.deletes", "drop", "drop", "emit"),
     ("scan.startup.mode", "timestamp", "timestamp", "earliest-offset"),

@@ -1,15 +1,17 @@
-"""Option ``ddl``: the options in a ``CREATE TABLE`` statement, and those given beside it, which win."""
+"""The options that were given, each under one name; those of a DDL among them, unless one given beside it takes their place."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
-from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, VIRTUAL
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, NAMES, VIRTUAL
+from pyspark_upsert_kafka.core.options.option import Given
 from pyspark_upsert_kafka.core.options.properties import one_spelling
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret, literal_secrets
 
@@ -17,45 +19,58 @@ _TOPICS = frozenset({"topic", "topic-pattern", "path", "paths"})
 _KEYS = frozenset({"primary-key", "key.fields"})
 
 
-class Given(dict[str, str]):
-    """The options that were given, names in lower case.
+def given_options(raw: Mapping[str, str]) -> Given:
+    """The options with their names in lower case, and each client property under one of its names.
 
-    Args:
-        options: The options.
-        places: Where those stand that are in a statement.
-    """
-
-    def __init__(
-        self, options: Mapping[str, str], places: Mapping[str, Place] = MappingProxyType({})
-    ) -> None:
-        super().__init__(options)
-        self.places = places
-
-
-def with_ddl(given: Mapping[str, str]) -> Given:
-    """The options with those of the statement among them, in its place.
-
-    Args:
-        given: The options, names in lower case and each property under one of its names.
+    What a statement in option ``ddl`` says stands among them in its place.
 
     Raises:
-        OptionError: The statement is not understood, or not supported; it names line and column.
+        OptionError: There are none, a property is given under two names with different values, or the
+            statement is not understood.
     """
+    given = one_spelling({name.lower(): value for name, value in raw.items()})
+    if given.keys() <= {"checkpointlocation", "queryname"}:
+        raise OptionError(
+            "No options arrived. Spark hands the options of a CREATE TABLE statement to no Python "
+            "source: give them with the query, as in SELECT * FROM t WITH ('topic' = '...', "
+            "'properties.bootstrap.servers' = '...', 'primary-key' = '...', 'key.format' = 'json', "
+            "'value.format' = 'json')."
+        )
+    if isinstance(raw, Given):
+        return Given(given, raw.places, raw.spelt)
+    spelt = {name.lower(): name for name in raw if name != name.lower()}
+    return _with_ddl(Given(given, spelt={**NAMES.read(given), **spelt}))
+
+
+def as_spark_passes_on(given: Given) -> dict[str, str]:
+    """The options for ``.options(...)`` of Spark, which gives their names in lower case: `given_options` reads them again."""
+    return {**given, NAMES.name: json.dumps(given.spelt)} if given.spelt else dict(given)
+
+
+def _with_ddl(given: Given) -> Given:
+    """The options with those of the statement among them, in its place."""
     if DDL.name not in given:
-        return Given(given)
+        return given
     beside = {name: value for name, value in given.items() if name != DDL.name}
-    return options_of(table_definition(given[DDL.name]), beside)
+    return options_of(table_definition(given[DDL.name]), Given(beside, spelt=given.spelt))
 
 
 def options_of(
     definition: TableDefinition, beside: Mapping[str, str] = MappingProxyType({})
 ) -> Given:
-    """The options of a table that a statement defines, with those given beside it."""
+    """The options of a table that a statement defines, with those given beside it.
+
+    Raises:
+        OptionError: A property of the client is there under two names with different values.
+    """
     inside = one_spelling(definition.options)
     replaced = {*beside, *_replaced(inside, beside)}
     kept = {name: value for name, value in inside.items() if name not in replaced}
     places = {name: place for name, place in definition.places.items() if name in kept}
-    return Given({**kept, **beside, DDL_COLUMNS.name: _columns_as_text(definition)}, places)
+    spelt = {name: definition.spelt[name] for name in kept if name in definition.spelt}
+    if isinstance(beside, Given):
+        spelt |= beside.spelt
+    return Given({**kept, **beside, DDL_COLUMNS.name: _columns_as_text(definition)}, places, spelt)
 
 
 def secret_warnings(given: Mapping[str, str]) -> list[str]:
