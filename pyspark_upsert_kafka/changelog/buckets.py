@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacke
 from pyspark_upsert_kafka.changelog.recent_rows import RecentRows, changed, with_key_in
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
-from pyspark_upsert_kafka.worker_garbage import freeze_modules
+from pyspark_upsert_kafka.spark_task import freeze_modules
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024
 """The last rows of a bucket go through a Python worker and the JVM as one value, which must fit into both."""

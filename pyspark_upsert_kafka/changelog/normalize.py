@@ -106,7 +106,7 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     from pyspark_upsert_kafka.changelog.packing import by_bucket
-    from pyspark_upsert_kafka.worker_garbage import freeze_modules
+    from pyspark_upsert_kafka.spark_task import freeze_modules
 
     freeze_modules()
     for bucket, rows in by_bucket(batches):
@@ -131,7 +131,7 @@ def _without_state(columns: ChangeColumns, layout: Layout) -> Callable[[pa.Table
 def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows that were packed."""
     from pyspark_upsert_kafka.changelog.packing import unpacked
-    from pyspark_upsert_kafka.worker_garbage import freeze_modules
+    from pyspark_upsert_kafka.spark_task import freeze_modules
 
     freeze_modules()
     for batch in batches:

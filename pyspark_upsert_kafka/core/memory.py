@@ -7,6 +7,3 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 
 MAX_ROW_BYTES = 2 * MAX_HELD_BYTES
 """What the row of one message may take beside its texts and binaries, which are no longer than the message."""
-
-KEPT_CODECS = 8
-"""So many tables have their compiled decoders and encoders kept in a worker."""

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
+import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.positions.progress import QueryBatch, query_batch
-from pyspark_upsert_kafka.monitoring.departure import Departure
-from pyspark_upsert_kafka.monitoring.totals import QueryTotals
-
-logger = logging.getLogger("pyspark_upsert_kafka")
+from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals, query_batch
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
-
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 _EMPTY_LINE = "\r\x1b[K"
 """Moves to the begin of the line and erases it: Spark leaves the cursor behind its progress bar."""
+
+
+_LAST_EVENTS_MS = 2_000
+"""How long events that are on their way may take."""
+
+_LONGEST_S = 10.0
 
 
 class ProgressListener(StreamingQueryListener):
@@ -49,7 +56,7 @@ class ProgressListener(StreamingQueryListener):
     def __init__(self, print_to: TextIO | None = None) -> None:
         self._print_to = print_to
         self._queries: Mapping[str, QueryTotals] = {}
-        self._has_departure = False
+        self._is_removed_at_exit = False
 
     @property
     def batches(self) -> Mapping[str, QueryBatch]:
@@ -77,9 +84,9 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryStarted(self, _: QueryStartedEvent) -> None:
         """Nothing is known yet."""
-        if not self._has_departure:
-            self._has_departure = True
-            Departure.prepare(self)
+        if not self._is_removed_at_exit:
+            self._is_removed_at_exit = True
+            RemovalAtExit.prepare(self)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Called by Spark; stores the numbers of a finished micro-batch, and prints its line."""
@@ -114,3 +121,46 @@ class ProgressListener(StreamingQueryListener):
 def _is_terminal(file: TextIO) -> bool:
     """Whether the file is a terminal. An object that is not a real file may lack the method."""
     return hasattr(file, "isatty") and file.isatty()
+
+
+class RemovalAtExit(threading.Thread):
+    """Removes a listener from its session when the program ends, after the events that are on their way to it.
+
+    It is a thread from the beginning, since none can be started when Python ends, and the main thread's connection to the JVM
+    may be in the middle of a call that Ctrl-C has cut off.
+    """
+
+    def __init__(self, listener: StreamingQueryListener, session: SparkSession) -> None:
+        super().__init__(name="removal of a ProgressListener", daemon=True)
+        self._listener, self._session = listener, session
+        self._is_due = threading.Event()
+
+    @classmethod
+    def prepare(cls, listener: StreamingQueryListener) -> None:
+        """Within an event of the listener; over Spark Connect nobody calls it from outside."""
+        from pyspark.sql import SparkSession
+        from pyspark.sql.utils import is_remote
+
+        session = None if is_remote() else SparkSession.getActiveSession()
+        if session is not None:
+            removal = cls(listener, session)
+            removal.start()
+            atexit.register(removal.remove)
+
+    def remove(self) -> None:
+        """Removes it, and waits for that."""
+        self._is_due.set()
+        self.join(_LONGEST_S)
+
+    def run(self) -> None:
+        """The thread."""
+        self._is_due.wait()
+        context = self._session.sparkContext._jsc  # noqa: SLF001 - Spark offers no other way
+        if context is None:  # a session that was stopped has nothing left to report
+            return
+        with suppress(Py4JError, OSError):  # the JVM has ended before, or is too busy
+            events = context.sc().listenerBus()
+            with suppress(Py4JError):
+                events.waitUntilEmpty(_LAST_EVENTS_MS)
+            self._session.streams.removeListener(self._listener)
+            events.waitUntilEmpty(_LAST_EVENTS_MS)

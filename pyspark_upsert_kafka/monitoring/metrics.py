@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pyspark_upsert_kafka.core.positions.progress import SourceBatch
-from pyspark_upsert_kafka.monitoring.totals import QueryTotals
+from pyspark_upsert_kafka.core.positions.progress import QueryTotals, SourceBatch
 
 _QUERY = ("query", "query_id")
 _SOURCE = (*_QUERY, "source")

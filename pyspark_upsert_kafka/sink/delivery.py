@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, OpenTransaction
-from pyspark_upsert_kafka.sink.spark_task import TaskIdentity
+from pyspark_upsert_kafka.spark_task import TaskIdentity
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sink.spark_task import BATCH_ID, QUERY_ID
+from pyspark_upsert_kafka.spark_task import BATCH_ID, QUERY_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.table.metadata import HEADERS, METADATA
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
-from pyspark_upsert_kafka.time_zone import utc_timestamps
+from pyspark_upsert_kafka.local_time import utc_timestamps
 
 _OF_MESSAGES = {"timestamp", *HEADERS}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
+from pyspark_upsert_kafka.core.table.changes import PREIMAGES
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_write
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, METADATA
 from pyspark_upsert_kafka.core.table.names import quoted
@@ -58,7 +59,7 @@ def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:
     kind = []
     if changes is not None:
         spelt = f.lower(rows[quoted(changes.name)])
-        kind = [spelt.isin("update_preimage", "-u").desc()]
+        kind = [spelt.isin(*PREIMAGES).desc()]
     key = [rows[quoted(name)] for name in table.key_names]
     try:
         by = _expression(sequence_by, rows)

@@ -10,16 +10,20 @@ from itertools import chain
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pyspark_upsert_kafka.core.memory import KEPT_CODECS, MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.sink.delivery import delivering
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.sink.metadata import sets_metadata
 from pyspark_upsert_kafka.sink.preimages import preimages_in
-from pyspark_upsert_kafka.sink.spark_task import TaskIdentity, warn_of_speculation
-from pyspark_upsert_kafka.time_zone import session_time_zone
-from pyspark_upsert_kafka.worker_garbage import freeze_modules
+from pyspark_upsert_kafka.sink.warnings import warn_of_speculation
+from pyspark_upsert_kafka.spark_task import (
+    KEPT_CODECS,
+    TaskIdentity,
+    freeze_modules,
+    session_time_zone,
+)
 
 
 def write_rows(

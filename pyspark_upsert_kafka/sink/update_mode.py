@@ -24,13 +24,17 @@ from pyspark_upsert_kafka.core.options import (
 )
 from pyspark_upsert_kafka.core.secrets.masking import masked
 from pyspark_upsert_kafka.core.table.columns import table_to_write
-from pyspark_upsert_kafka.core.warning import is_on, speculation, warn_once
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.delivery import transactions
 from pyspark_upsert_kafka.sink.exactly_once import prepare
 from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, SinkCall, running_batch
 from pyspark_upsert_kafka.sink.row_order import arranged, distributing
+from pyspark_upsert_kafka.sink.warnings import (
+    refuse_speculation,
+    speculation,
+    warn_unless_compacted,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +67,7 @@ class UpsertSink:
         passed_on = {name: value for name, value in given.items() if name not in _OURS}
         passed_on[FROM_UPSERT_SINK.name] = order
         if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            _refuse_speculation(setting)
+            refuse_speculation(setting)
             with _prepared(rows, batch_id, options, self.raw) as call:
                 _write(in_order, {**passed_on, CALL.name: call.to_text()})
         else:
@@ -80,14 +84,6 @@ def _activate(session: SparkSession) -> None:
     if in_the_jvm is not None:
         sessions = session._get_j_spark_session_class(session._jvm)  # noqa: SLF001
         sessions.setActiveSession(in_the_jvm)
-
-
-def _refuse_speculation(setting: str | None) -> None:
-    if is_on(setting):
-        raise OptionError(
-            "'spark.speculation' is on, and 'sink.delivery-guarantee' = 'exactly-once' works without it only: "
-            "of two attempts of a task that write at the same time, each would fence off the other. Turn it off."
-        )
 
 
 @contextmanager

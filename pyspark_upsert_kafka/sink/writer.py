@@ -22,10 +22,9 @@ from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
-from pyspark_upsert_kafka.sink.cleanup_policy import warn_unless_compacted
 from pyspark_upsert_kafka.sink.sides import check_sides
-from pyspark_upsert_kafka.sink.spark_task import current_task
-from pyspark_upsert_kafka.worker_garbage import freeze_modules
+from pyspark_upsert_kafka.sink.warnings import warn_unless_compacted
+from pyspark_upsert_kafka.spark_task import current_task, freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ import pyspark_upsert_kafka
 ROOT = Path(pyspark_upsert_kafka.__file__).parent
 NAME = "pyspark_upsert_kafka"
 
-SPARK = {"format_catalog", "time_zone", "worker_garbage", "kafka", "formats", "core"}
+SPARK = {"format_catalog", "local_time", "spark_task", "kafka", "formats", "core"}
 """What both sides of the data source build on."""
 
 MAY_IMPORT = {
@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "kafka": {"kafka", "core"},
     "registry": {"registry", "formats", "core"},
     "monitoring": {"monitoring", "core"},
-    "changelog": {"changelog", "core", "formats", "worker_garbage"},
+    "changelog": {"changelog", "core", "formats", "spark_task"},
     "source": {"source", *SPARK},
     "sink": {"sink", *SPARK},
     "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog"},

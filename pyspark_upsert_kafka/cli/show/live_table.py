@@ -23,9 +23,8 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.source.reading.rows import Rows
-from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot
+from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
 from pyspark_upsert_kafka.source.reading.task import nullable
-from pyspark_upsert_kafka.source.reading.worker_memory import snapshot_bytes
 
 _SECONDS_BETWEEN = 0.25
 """Seconds between two drawings, at least; drawing takes a third of the time at most."""

@@ -29,6 +29,9 @@ _SPELLINGS = {
     "-u": Change.PREIMAGE,
 }
 
+PREIMAGES = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.PREIMAGE)
+"""The spellings of a preimage, in lower case."""
+
 SPELLINGS = "insert, update_postimage, upsert, +I, +U, delete, -D, update_preimage, -U"
 
 

@@ -1,4 +1,4 @@
-"""Messages that cannot be decoded."""
+"""Messages that cannot be decoded, and what their bytes look like."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from typing import Literal
 
 Stage = Literal["key", "value", "null-key", "headers"]
 """What of a message cannot be decoded."""
+
+
+_WITHOUT_PREFIX = frozenset({"json", "csv", "avro", "protobuf"})
+"""Formats whose messages have no prefix of a schema registry."""
+
+_NOT_JSON = frozenset({"csv", "avro", "protobuf"})
+
+_PREFIX_BYTES = 5
 
 
 @dataclass(frozen=True)
@@ -29,3 +37,35 @@ def first_per_message(bad: Iterable[BadMessage], skipped: Collection[int]) -> li
         if message.index not in skipped:
             first.setdefault(message.index, message)
     return [first[index] for index in sorted(first)]
+
+
+def with_format_hint(bad: BadMessage, data: bytes | None, format_: str) -> BadMessage:
+    """A bad message, with what its bytes look like behind the reason.
+
+    Args:
+        bad: The message.
+        data: The bytes of its key or value, whichever cannot be decoded.
+        format_: The format as which they were read.
+    """
+    hint = format_hint(data or b"", format_)
+    return BadMessage(bad.index, bad.stage, f"{bad.reason}{hint}") if hint else bad
+
+
+def format_hint(data: bytes, format_: str) -> str:
+    """What the bytes look like, as the end of a reason; empty when nothing tells.
+
+    >>> format_hint(b'{"id":1}', "avro")
+    "; it begins with '{', as JSON does"
+    >>> format_hint(b'{"id":1}', "json")
+    ''
+    """
+    if format_ in _WITHOUT_PREFIX and data[:1] == b"\0" and len(data) > _PREFIX_BYTES:
+        schema_id = int.from_bytes(data[1:_PREFIX_BYTES], "big")
+        return (
+            f"; it begins as with a schema registry, with a zero byte and perhaps the schema id {schema_id}: the formats "
+            "'avro-confluent', 'json-registry' and 'proto-registry' read that"
+        )
+    begin = data.lstrip()[:1]
+    if format_ in _NOT_JSON and begin in (b"{", b"["):
+        return f"; it begins with '{begin.decode()}', as JSON does"
+    return ""

@@ -1,20 +1,38 @@
-"""What is done with messages that cannot be decoded (``error-handling.mode``)."""
+"""What is done with messages that cannot be decoded (``error-handling.mode``).
+
+A dead letter is such a message, sent unchanged to another topic with headers that say why.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
 
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options import ReadOptions, Topics
+from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.kafka.clients import load_sending_client
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, octets
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
-from pyspark_upsert_kafka.source.bad_messages.dead_letters import DeadLetters
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 ErrorHandler = Callable[[RawBatch, Sequence[BadMessage]], None]
 """Called with each batch that has bad messages."""
+
+_USE = "'error-handling.mode' = 'log'"
+
+DETAILS = frozenset({Detail.TIMESTAMP, Detail.HEADERS})
+"""What a dead letter needs of a message beside its key, value and offset."""
+
+PREFIX = "__error."
+"""What the names of the added headers begin with."""
+
+ADDED = ("topic", "partition", "offset", "timestamp", "stage", "message")
+"""The headers that a dead letter has after those of the message, in this order."""
 
 
 def error_handler(options: ReadOptions) -> ErrorHandler:
@@ -43,3 +61,74 @@ def _warn(batch: RawBatch, bad: Sequence[BadMessage]) -> None:
 
 def _keep(batch: RawBatch, bad: Sequence[BadMessage]) -> None:
     """Nothing to do: the error column shows them."""
+
+
+def check_dead_letter_topic(cluster: Cluster, options: ReadOptions) -> None:
+    """Refuses a dead-letter topic that is missing, or a client that cannot send to it, before anything is read.
+
+    Raises:
+        OptionError: The client only reads.
+        BrokerError: No broker answers, or there is no such topic.
+    """
+    if options.dead_letter_topic is not None:
+        load_sending_client(options.table.client, _USE)
+        cluster.topics(Topics(names=(options.dead_letter_topic,)))
+
+
+class DeadLetters:
+    """Sends bad messages to the dead-letter topic.
+
+    At least once: a task that runs again sends them again.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def send(self, batch: RawBatch, bad: Sequence[BadMessage]) -> None:
+        """Sends the bad messages of a batch and returns when the broker has confirmed them.
+
+        Raises:
+            BrokerError: There is no such topic.
+            DeliveryError: The broker refused one of them.
+        """
+        table, topic = self._options.table, str(self._options.dead_letter_topic)
+        sender = load_sending_client(table.client, _USE).sender(
+            table.properties, (topic,), DeliveryGuarantee.AT_LEAST_ONCE
+        )
+        try:
+            sender.send(_letters(topic, batch, bad))
+            sender.flush()
+        finally:
+            sender.close()
+
+
+def _letters(topic: str, batch: RawBatch, bad: Sequence[BadMessage]) -> Messages:
+    return Messages(
+        topic,
+        octets(batch.keys[message.index] for message in bad),
+        octets(batch.values[message.index] for message in bad),
+        headers=[_headers(batch, message) for message in bad],
+    )
+
+
+def _headers(batch: RawBatch, message: BadMessage) -> Headers:
+    values = (
+        batch.topic,
+        batch.partition,
+        batch.offsets[message.index],
+        batch.timestamps[message.index],
+        message.stage,
+        _reason(batch, message),
+    )
+    details = zip(ADDED, values, strict=True)
+    added = [(PREFIX + name, str(value).encode()) for name, value in details]
+    return [*batch.headers[message.index], *added]
+
+
+def _reason(batch: RawBatch, message: BadMessage) -> str:
+    """Why it cannot be decoded, and that the dead letter lacks headers that cannot be read."""
+    why = batch.bad_headers.get(message.index)
+    if why is None:
+        return message.reason
+    reasons = [message.reason] if message.stage == "headers" else [message.reason, why]
+    return f"{'; '.join(reasons)}. The dead letter is without them"

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.options.parsers import topic_name
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
-from pyspark_upsert_kafka.source.bad_messages.dead_letters import ADDED, PREFIX
+from pyspark_upsert_kafka.source.bad_messages.error_handling import ADDED, PREFIX
 
 _NO_TIMESTAMP = -1
 _MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
-from pyspark_upsert_kafka.source.bad_messages.dead_letters import DETAILS
+from pyspark_upsert_kafka.source.bad_messages.error_handling import DETAILS
 from pyspark_upsert_kafka.source.bad_messages.letters import (
     Letter,
     Letters,

@@ -25,10 +25,10 @@ from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.source.bad_messages.dead_letters import check_dead_letter_topic
+from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.sides import check_sides
 from pyspark_upsert_kafka.source.planning.start import start_offset
-from pyspark_upsert_kafka.worker_garbage import freeze_modules
+from pyspark_upsert_kafka.spark_task import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -39,9 +39,9 @@ from pyspark_upsert_kafka.source.reading.snapshot import (
     Snapshot,
     kept_rows,
     rows_per_key,
+    snapshot_bytes,
     too_large,
 )
-from pyspark_upsert_kafka.source.reading.worker_memory import snapshot_bytes
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

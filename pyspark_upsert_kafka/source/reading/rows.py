@@ -21,15 +21,18 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.table.metadata import HEADERS
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, first_per_message
-from pyspark_upsert_kafka.source.bad_messages.format_hint import with_format_hint
+from pyspark_upsert_kafka.local_time import utc_timestamps
+from pyspark_upsert_kafka.source.bad_messages.bad_message import (
+    BadMessage,
+    first_per_message,
+    with_format_hint,
+)
 from pyspark_upsert_kafka.source.planning.sides import key_side, value_side
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide, decode_side
 from pyspark_upsert_kafka.source.reading.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.reading.metadata import metadata_array
 from pyspark_upsert_kafka.source.reading.missing_columns import MissingColumns, NullKeys
 from pyspark_upsert_kafka.source.reading.selection import Indexes, Selection, select
-from pyspark_upsert_kafka.time_zone import utc_timestamps
 
 _NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
 _NO_VALUE = (

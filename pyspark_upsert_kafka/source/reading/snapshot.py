@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
 from pyspark_upsert_kafka.core.table.arrow import canonical_floats
@@ -31,6 +34,9 @@ _OUT_ROWS, _OUT_BYTES = 50_000, MAX_HELD_BYTES
 """The size of a returned batch, at most about: in rows, or in bytes where rows are large."""
 
 
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Where a container's limit stands: cgroups version 2 and 1."""
+
 Which = Literal["first", "last"]
 
 
@@ -45,6 +51,30 @@ class MemoryLimit:
 
     size: int
     error: Callable[[int], Exception]
+
+
+def snapshot_bytes(options: ReadOptions) -> int:
+    """What a snapshot may take of it: as the options say, else half."""
+    return options.snapshot_bytes or _worker_bytes() // 2
+
+
+def _worker_bytes() -> int:
+    """What ``spark.executor.pyspark.memory`` gives a worker, else its part of the machine or the container."""
+    given = os.environ.get("PYSPARK_EXECUTOR_MEMORY_MB")
+    if given:
+        return int(given) * 1024 * 1024
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limits = [_limit(path) for path in _LIMITS]
+    total = min([machine, *(limit for limit in limits if limit is not None)])
+    return total // (os.cpu_count() or 1)
+
+
+def _limit(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
 
 
 def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionError:

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.memory import KEPT_CODECS
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
@@ -20,13 +19,15 @@ from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.dead_letters import DETAILS
-from pyspark_upsert_kafka.source.bad_messages.error_handling import ErrorHandler, error_handler
+from pyspark_upsert_kafka.source.bad_messages.error_handling import (
+    DETAILS,
+    ErrorHandler,
+    error_handler,
+)
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares
 from pyspark_upsert_kafka.source.reading.reading_on import RangeTable, batches_past, holds
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
-from pyspark_upsert_kafka.time_zone import session_time_zone
-from pyspark_upsert_kafka.worker_garbage import freeze_modules
+from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.delivery import delivering, open_sender
-from pyspark_upsert_kafka.sink.spark_task import TaskIdentity
+from pyspark_upsert_kafka.spark_task import TaskIdentity
 from tests.table_options import table_options
 
 MESSAGES = Messages("t", octets([b"k"]), octets([b"v"]))

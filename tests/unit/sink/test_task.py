@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
 from pyspark_upsert_kafka.sink import delivery, task, writer
-from pyspark_upsert_kafka.sink.spark_task import TaskIdentity, current_task
+from pyspark_upsert_kafka.spark_task import TaskIdentity, current_task
 from tests.table_options import table_options
 
 SCHEMA = StructType().add("id", LongType()).add("_change_type", StringType())

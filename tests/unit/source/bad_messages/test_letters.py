@@ -7,7 +7,7 @@ import pytest
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
-from pyspark_upsert_kafka.source.bad_messages.dead_letters import _letters as dead_letters
+from pyspark_upsert_kafka.source.bad_messages.error_handling import _letters as dead_letters
 from pyspark_upsert_kafka.source.bad_messages.letters import (
     Letter,
     Letters,

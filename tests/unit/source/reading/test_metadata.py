@@ -26,10 +26,10 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.metadata import METADATA
+from pyspark_upsert_kafka.local_time import local_time, utc_timestamps
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.reading.metadata import metadata_array
 from pyspark_upsert_kafka.source.reading.selection import Selection
-from pyspark_upsert_kafka.time_zone import local_time, utc_timestamps
 
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
 UTC = timezone.utc

@@ -1,4 +1,4 @@
-"""The session's time zone, and local times in it.
+"""Local times in the time zone of a session: timestamps without a zone, from those in UTC and to them.
 
 Spark spells offsets in ways that Arrow does not know (``Z``, ``-08``, ``GMT+01:00``), and a JVM without
 a configured zone may be in one of them.
@@ -10,16 +10,8 @@ import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?(\d\d))?")
-
-
-def session_time_zone() -> str:
-    """The time zone of the session, as a task knows it."""
-    context = TaskContext.get()
-    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
-    return zone or "UTC"
 
 
 def local_time(utc: pa.TimestampArray, zone: str) -> pa.TimestampArray:
