@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Literal
-
-from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option, TableOptions
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Format, Side
+from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.formats.codec import Format
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
 MODULES = {
@@ -67,30 +64,6 @@ def format_named(name: str, side: str) -> Format:
 
         return framed(declared)
     return declared
-
-
-def side_of(
-    options: TableOptions,
-    side: Literal["key", "value"],
-    schema: StructType,
-    required: frozenset[str] = frozenset(),
-) -> Side:
-    """A side of a table with the format that the options choose for it.
-
-    Args:
-        options: Those of the table.
-        side: Which side.
-        schema: Its columns.
-        required: Those of them that no writer leaves NULL.
-
-    Raises:
-        OptionError: No format is chosen, or there is no such format.
-    """
-    choice = options.key_format if side == "key" else options.value_format
-    if choice is None:
-        raise OptionError(f"'{side}.format' is missing.")
-    spec = CodecSpec(schema, side, dict(choice.options), options.topics.names, required)
-    return Side(format_named(choice.name, side), spec)
 
 
 def format_options(name: str, side: str) -> tuple[Option, ...]:

@@ -21,8 +21,8 @@ from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.local_time import local_time
+from pyspark_upsert_kafka.sides import written_side
 from pyspark_upsert_kafka.sink.metadata import WrittenMetadata
-from pyspark_upsert_kafka.sink.sides import written_side
 
 _IS_NOT_NULL = "it is NOT NULL, however, a null value is being written into it"
 

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
-from pyspark_upsert_kafka.sink.sides import check_sides
+from pyspark_upsert_kafka.sides import check_written_sides
 from pyspark_upsert_kafka.sink.warnings import warn_unless_compacted
 from pyspark_upsert_kafka.spark_task import current_task, freeze_modules
 
@@ -47,7 +47,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = write_options(raw, format_options)
         _warn(self._options)
         self._table = table_to_write(schema, self._options)
-        check_sides(self._table, self._options)
+        check_written_sides(self._table, self._options)
         table = self._options.table
         client = load_sending_client(table.client, "writing a table")
         with closing(client.cluster(table.properties, "driver")) as cluster:

@@ -20,9 +20,8 @@ from pyspark_upsert_kafka.core.options import (
 from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.sides import check_sides as check_written_sides
+from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides
 from pyspark_upsert_kafka.source.planning.schema_inference import declared_schema
-from pyspark_upsert_kafka.source.planning.sides import check_sides as check_read_sides
 from pyspark_upsert_kafka.sql.statements import CreateTable
 
 _CHANGE = "_change_type"

@@ -13,7 +13,7 @@ import pyspark_upsert_kafka
 ROOT = Path(pyspark_upsert_kafka.__file__).parent
 NAME = "pyspark_upsert_kafka"
 
-SPARK = {"format_catalog", "local_time", "spark_task", "kafka", "formats", "core"}
+SPARK = {"format_catalog", "sides", "local_time", "spark_task", "kafka", "formats", "core"}
 """What both sides of the data source build on."""
 
 MAY_IMPORT = {
@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "changelog": {"changelog", "core", "formats", "spark_task"},
     "source": {"source", *SPARK},
     "sink": {"sink", *SPARK},
-    "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog"},
+    "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog", "sides"},
     "cli": {
         "cli",
         "sql",
@@ -36,6 +36,7 @@ MAY_IMPORT = {
         "core",
         "formats",
         "format_catalog",
+        "sides",
     },
 }
 """The folders, and what of the package each may import: reading and writing do not know each other, and nobody knows

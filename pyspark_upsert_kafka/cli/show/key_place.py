@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning.sides import key_side
+from pyspark_upsert_kafka.sides import read_key_side
 from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
 from pyspark_upsert_kafka.source.reading.task import in_parts
 
@@ -37,7 +37,7 @@ class KeyPlace:
 
     def __init__(self, key: OneKey, table: Table, options: ReadOptions) -> None:
         self._options = options
-        side = key_side(table, _not_registering(options))
+        side = read_key_side(table, _not_registering(options))
         if side is None:
             raise OptionError("--key needs 'key.format': nothing says how keys are written.")
         self._side: Side = side

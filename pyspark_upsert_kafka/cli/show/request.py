@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.options.properties import client_properties
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
-from pyspark_upsert_kafka.source.planning.sides import check_sides
+from pyspark_upsert_kafka.sides import check_read_sides
 
 _ADVICE = (
     "A topic does not say what its columns are, nor which of them make the key: give both, for "
@@ -59,7 +59,7 @@ def request_of(given: argparse.Namespace) -> Request:
         )
     options = read_options(raw, format_options, stream=False)
     table = table_to_read(_schema(given, raw, options), options)
-    check_sides(table, options)
+    check_read_sides(table, options)
     return Request(table, options)
 
 

@@ -25,8 +25,8 @@ from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
-from pyspark_upsert_kafka.source.planning.sides import check_sides
 from pyspark_upsert_kafka.source.planning.start import start_offset
 from pyspark_upsert_kafka.spark_task import freeze_modules
 
@@ -46,7 +46,7 @@ class BatchReader(DataSourceReader):
         freeze_modules()
         self._table = table
         self._options = options
-        check_sides(table, options)
+        check_read_sides(table, options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each Kafka partition that holds anything to read, unless options want more or fewer."""

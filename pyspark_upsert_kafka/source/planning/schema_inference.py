@@ -25,7 +25,8 @@ from pyspark_upsert_kafka.core.options import (
     read_options,
 )
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, METADATA, metadata_columns
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options, side_of
+from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
+from pyspark_upsert_kafka.sides import side_of
 
 _NO_SCHEMA = (
     "The table has no schema: a Kafka topic does not say what its columns are. Give one, for "

@@ -36,10 +36,10 @@ from pyspark_upsert_kafka.core.positions.planning import (
 )
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.planning.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.planning.observer import Observer
 from pyspark_upsert_kafka.source.planning.record_times import RecordTimes, record_times
-from pyspark_upsert_kafka.source.planning.sides import check_sides
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class StreamReader(DataSourceStreamReader):
     """Plans micro-batches; `read_ranges` reads them in the tasks."""
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
-        check_sides(table, options)
+        check_read_sides(table, options)
         self._table = table
         self._options = options
         self._observer = Observer(options)

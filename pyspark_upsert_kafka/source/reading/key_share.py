@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Share
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning.sides import key_side
+from pyspark_upsert_kafka.sides import read_key_side
 from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
 from pyspark_upsert_kafka.source.reading.row_hash import row_hashes
 from pyspark_upsert_kafka.source.reading.selection import Mask, Selection
@@ -28,7 +28,7 @@ class KeyShares:
     """
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
-        side = key_side(table, options)
+        side = read_key_side(table, options)
         if side is None:
             raise ValueError("Keys are shared in snapshots only, and a snapshot has keys.")
         self._decoder = side.decoder()

@@ -22,12 +22,12 @@ from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.table.metadata import HEADERS
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.local_time import utc_timestamps
+from pyspark_upsert_kafka.sides import read_key_side, read_value_side
 from pyspark_upsert_kafka.source.bad_messages.bad_message import (
     BadMessage,
     first_per_message,
     with_format_hint,
 )
-from pyspark_upsert_kafka.source.planning.sides import key_side, value_side
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide, decode_side
 from pyspark_upsert_kafka.source.reading.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.reading.metadata import metadata_array
@@ -83,9 +83,9 @@ class RowDecoder:
         self._keep_bad = options.error_mode == "column"
         self._is_append = options.mode == "append"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
-        key = key_side(table, options)
+        key = read_key_side(table, options)
         self._key = None if key is None else key.decoder()
-        value = value_side(table, options)
+        value = read_value_side(table, options)
         self._value = value.decoder()
         self._missing = MissingColumns(value)
         self._null_keys = NullKeys([] if self._is_append else table.key_message.names)
