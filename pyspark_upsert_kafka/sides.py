@@ -37,7 +37,7 @@ def written_side(table: Table, options: WriteOptions, side: Literal["key", "valu
     schema = table.key_message if side == "key" else table.value_message
     # Whether Spark knows a column to hold no nulls is an accident of the query that made it, and the
     # same rows must become the same bytes: only the primary key is sure, and what a DDL declares.
-    if table.declared is None:
+    if table.ddl_columns is None:
         schema = schema.toNullable()
     return side_of(options.table, side, schema, table.required(side))
 

@@ -30,7 +30,7 @@ from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, create_tables
 from pyspark_upsert_kafka.core.options import options_of
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
 from pyspark_upsert_kafka.core.table.names import quoted
-from pyspark_upsert_kafka.source.planning.schema_inference import declared_schema
+from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 
 _IMPORTS = {
     "StructType(": "from pyspark.sql.types import *",
@@ -58,7 +58,7 @@ def run(given: argparse.Namespace) -> None:
     """
     statements = create_tables(Tokens(text_of(given.file)))
     definitions = [definition_of(statement) for statement in statements]
-    tables = [table_code(each, declared_schema(options_of(each))) for each in definitions]
+    tables = [table_code(each, ddl_schema(options_of(each))) for each in definitions]
     echo(program(tables).rstrip())
 
 

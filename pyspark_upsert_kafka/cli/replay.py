@@ -24,8 +24,8 @@ from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.bad_messages.letters import Letters
-from pyspark_upsert_kafka.source.bad_messages.replay import letters_to_replay, replay
+from pyspark_upsert_kafka.source.bad_messages.originals import ReplayChoice
+from pyspark_upsert_kafka.source.bad_messages.replay import replay, what_to_replay
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +51,12 @@ def run(given: argparse.Namespace) -> None:
         BrokerError: Among others: topics of letters do not exist. All other letters are written by then.
     """
     options = _options(given)
-    letters = letters_to_replay(options, tables=not given.append)
+    choice = what_to_replay(options, tables=not given.append)
     if not given.dry_run:
-        replay(letters.replayed, options)
-    echo(_summary(given.topic, letters, "would be written" if given.dry_run else "written"))
-    if letters.without_topic:
-        raise _missing_topics(letters)
+        replay(choice.replayed, options)
+    echo(_summary(given.topic, choice, "would be written" if given.dry_run else "written"))
+    if choice.without_topic:
+        raise _missing_topics(choice)
 
 
 def _options(given: argparse.Namespace) -> ReadOptions:
@@ -69,13 +69,13 @@ def _options(given: argparse.Namespace) -> ReadOptions:
     return read_options(given_options(given, options), format_options, stream=False)
 
 
-def _summary(topic: str, letters: Letters, written: str) -> str:
+def _summary(topic: str, choice: ReplayChoice, written: str) -> str:
     """A line for each topic that letters came from."""
     parts = {
-        written: letters.replayed,
-        "left out: their keys have newer messages": letters.outdated,
-        "left out: no key, so no row of a table": letters.keyless,
-        "left out: the topic does not exist": letters.without_topic,
+        written: choice.replayed,
+        "left out: their keys have newer messages": choice.outdated,
+        "left out: no key, so no row of a table": choice.keyless,
+        "left out: the topic does not exist": choice.without_topic,
     }
     counts = {what: Counter(each.at.topic for each in part) for what, part in parts.items()}
     topics = sorted({each for counted in counts.values() for each in counted})
@@ -87,11 +87,11 @@ def _summary(topic: str, letters: Letters, written: str) -> str:
     return "\n".join(lines or [f"Topic {topic!r} holds no dead letter."])
 
 
-def _missing_topics(letters: Letters) -> BrokerError:
-    counts = Counter(each.at.topic for each in letters.without_topic)
+def _missing_topics(choice: ReplayChoice) -> BrokerError:
+    counts = Counter(each.at.topic for each in choice.without_topic)
     listed = ", ".join(f"{count:,} of topic {name!r}" for name, count in sorted(counts.items()))
     return BrokerError(
-        f"Letters were left out, since their topics do not exist: {listed}. Create the topics and run this "
-        "again; with --append that writes all other letters again too.",
+        f"Dead letters were left out, since their topics do not exist: {listed}. Create the topics and run this "
+        "again; with --append that writes all other dead letters again too.",
         is_final=True,
     )

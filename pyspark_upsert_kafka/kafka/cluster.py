@@ -89,14 +89,14 @@ class KafkaCluster:
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """Where a position is in each partition of the view."""
         partitions = list(view.bounds)
-        if position.kind == "earliest-offset":
+        if position.mode == "earliest-offset":
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
-        if position.kind == "timestamp":
+        if position.mode == "timestamp":
             found = self._admin.at_timestamp(partitions, position.timestamp_ms or 0)
             return timestamp_offsets(found, view)
-        if position.kind == "specific-offsets":
+        if position.mode == "specific-offsets":
             return specific_offsets(position, view)
-        if position.kind == "group-offsets":
+        if position.mode == "group-offsets":
             committed = self._admin.group_offsets(partitions)
             return group_offsets(committed, position, view, self._admin.group)
         return view.latest

@@ -46,7 +46,7 @@ class RowEncoder:
     def __init__(self, table: Table, options: WriteOptions, time_zone: str) -> None:
         self._key_columns = table.key_names
         self._value_columns = [field.name for field in table.value]
-        self._not_null = [name for name in self._value_columns if name in table.declared_not_null]
+        self._not_null = [name for name in self._value_columns if name in table.ddl_not_null]
         self._key = written_side(table, options, "key").encoder()
         self._value = written_side(table, options, "value").encoder()
         self._key_names = table.key_message.names

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pyspark_upsert_kafka.core.delivery.receipt_messages import another_query, old_plan
+from pyspark_upsert_kafka.core.delivery.receipt_messages import another_query, old_receipts
 from pyspark_upsert_kafka.core.delivery.receipts import Call, is_written, preparation
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
@@ -25,7 +25,7 @@ OpenTransaction = Callable[[str], TransactionalSender]
 def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> None:
     """Prepares a call on the driver, before any of its tasks starts.
 
-    The plan is committed first, so that a batch that runs again with another number of tasks is refused.
+    The driver commits its receipt first, so that a batch that runs again with another number of tasks is refused.
 
     Args:
         call: The call that is to be written.
@@ -38,27 +38,27 @@ def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> No
             other topics, or the call cannot be told from another one.
         BrokerError: No broker answers, a topic does not exist, or access is denied.
     """
-    with closing(open_(call.plan_id)) as plan:
-        found = plan.committed(call.receipt.topic) or plan.committed_anywhere()
+    with closing(open_(call.driver_id)) as driver:
+        found = driver.committed(call.receipt.topic) or driver.committed_anywhere()
         todo = preparation(call, found, may_begin=may_begin)
         warn_once(*todo.warnings)
         if todo.begun is not None:
-            warn_once(*old_plan(call, time.time() - todo.begun, plan.retention_s()))
+            warn_once(*old_receipts(call, time.time() - todo.begun, driver.retention_s()))
         if found is None and call.batch == 0:
-            warn_once(*_queries_before(call, plan))
+            warn_once(*_queries_before(call, driver))
         for task in todo.fenced:
             open_(call.transactional_id(task)).close()
-        if todo.commits_plan:
-            plan.begin()
-            plan.commit(call.plan_receipt(time.time()))
+        if todo.commits_receipt:
+            driver.begin()
+            driver.commit(call.driver_receipt(time.time()))
 
 
-def _queries_before(call: Call, plan: TransactionalSender) -> list[str]:
+def _queries_before(call: Call, driver: TransactionalSender) -> list[str]:
     """The warning about a query that has written to the same topic with the same prefix, if there is one."""
-    found = {group: call.other_query(group) for group in plan.groups(f"{call.prefix}-")}
-    plans = [(group, other) for group, other in found.items() if other is not None]
-    for group, other in plans[:_LOOKED_AT]:
-        if plan.committed(call.receipt.topic, group) is not None:
+    found = {group: call.other_query(group) for group in driver.groups(f"{call.prefix}-")}
+    drivers = [(group, other) for group, other in found.items() if other is not None]
+    for group, other in drivers[:_LOOKED_AT]:
+        if driver.committed(call.receipt.topic, group) is not None:
             return [another_query(call, other)]
     return []
 

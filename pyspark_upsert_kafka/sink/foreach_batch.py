@@ -27,13 +27,13 @@ class RunningBatch:
         query: Id of the query, which survives restarts.
         run: Id of this run of it.
         batch: Number of the micro-batch.
-        plan: What the checkpoint says of it: the same when it runs again.
+        entry: What the checkpoint says of it: the same when it runs again.
     """
 
     query: str
     run: str
     batch: int
-    plan: str
+    entry: str
 
 
 def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
@@ -70,12 +70,12 @@ def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
             "foreachBatch; tasks run at the same time by 'sink.parallelism', and sinks in queries of their own."
         )
     return RunningBatch(
-        query, str(execution.runId().toString()), batch_id, _plan(execution, batch_id)
+        query, str(execution.runId().toString()), batch_id, _entry(execution, batch_id)
     )
 
 
-def _plan(execution: Any, batch: int) -> str:
-    """What the checkpoint says of a batch: it stays when the batch runs again, and is another when it is planned anew."""
+def _entry(execution: Any, batch: int) -> str:
+    """What the checkpoint says of a batch: the same when the batch runs again, another one when Spark plans the batch again."""
     planned = execution.offsetLog().get(batch).get()
     # Offsets alone may be the same: those of a source of files count its own log.
     metadata = planned.productElement(1)  # its name differs from version to version
@@ -106,13 +106,13 @@ class SinkCall:
         prefix: ``sink.transactional-id-prefix``.
         sink: What the sink is; see ``core/delivery/sink_identity.py``.
         servers: The brokers that it writes to.
-        rows: A hash of the plan of the rows, which tells rows apart within a batch.
+        rows_hash: A hash of the rows' query plan, which tells rows apart within a batch.
     """
 
     prefix: str
     sink: str
     servers: str
-    rows: int
+    rows_hash: int
 
 
 @dataclass(frozen=True)
@@ -187,4 +187,4 @@ def _differ_in_number_only(call: SinkCall, other: SinkCall) -> bool:
     """
     if call.servers != other.servers:
         return True
-    return call.sink == other.sink and call.rows != other.rows
+    return call.sink == other.sink and call.rows_hash != other.rows_hash

@@ -96,7 +96,7 @@ def _prepared(rows: DataFrame, batch_id: int, options: WriteOptions, raw: Given)
     sink = sink_identity(raw, options, schema, table)
     servers = str(options.table.properties.resolved()["bootstrap.servers"])
     key = distributing(schema, table)
-    content = digest(running.plan, *(f"{field.name} {field.dataType}" for field in key))
+    content = digest(running.entry, *(f"{field.name} {field.dataType}" for field in key))
     topics = options.table.topics.names
     this_call = SinkCall(prefix, sink, servers, rows.semanticHash())
     with _call_numbers.numbered(this_call, running) as numbered:

@@ -45,7 +45,7 @@ class Job:
     def is_bounded(self) -> bool:
         """Whether each of its tables has an end."""
         ends = [table.check_read(batch=False).end for table in self.query.tables.values()]
-        return all(end.kind != "unbounded" for end in ends)
+        return all(end.mode != "unbounded" for end in ends)
 
 
 @dataclass(frozen=True)

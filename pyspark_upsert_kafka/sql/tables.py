@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_writ
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides
-from pyspark_upsert_kafka.source.planning.schema_inference import declared_schema
+from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 from pyspark_upsert_kafka.sql.statements import CreateTable
 
 _CHANGE = "_change_type"
@@ -161,7 +161,7 @@ class Table:
             for name, value in definition.options.items():
                 if name.startswith("metadata.") and value == CHANGE_TYPE:
                     raise OptionError(_NO_CHANGE_TYPES)
-            return declared_schema(options_of(definition, self._beside(batch=batch)))
+            return ddl_schema(options_of(definition, self._beside(batch=batch)))
 
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.options import Position, PositionKind, Topics
+from pyspark_upsert_kafka.core.options import Position, PositionMode, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -104,7 +104,7 @@ class Edge:
             view = self.view(cluster, topic, committed=committed)
         return [bounds for _, bounds in sorted(view.bounds.items())]
 
-    def positions(self, topic: str, kind: PositionKind, **how: Any) -> dict[int, int]:
+    def positions(self, topic: str, kind: PositionMode, **how: Any) -> dict[int, int]:
         """Where a position is, by partition."""
         with self.cluster() as cluster:
             view = self.view(cluster, topic)

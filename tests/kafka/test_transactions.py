@@ -259,11 +259,11 @@ def test_calls_of_a_sink_and_their_receipts(broker, transactions):
     """A call's receipt comes back from the broker as what the call made of it."""
     topic = broker.topic()
     call = Call("sink", str(uuid.uuid4()), 0, 2**31, 3, (topic,), "1f3b")
-    with closing(transactions.open(topic, call.plan_id)) as plan:
+    with closing(transactions.open(topic, call.driver_id)) as plan:
         plan.begin()
         plan.commit(call.receipt)
 
-    with closing(transactions.open(topic, call.plan_id)) as plan:
+    with closing(transactions.open(topic, call.driver_id)) as plan:
         assert plan.committed(topic) == call.receipt
 
 

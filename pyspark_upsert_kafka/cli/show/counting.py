@@ -86,7 +86,7 @@ class _Keys:
     def __init__(self, table: Table, range_: Range, reader: ChangeReader) -> None:
         self._places = [table.schema.names.index(name) for name in table.key_names]
         self._names = tuple(str(place) for place in self._places)
-        self._table = reader.table_of(range_, self._names)
+        self._table = reader.snapshot_of(range_, self._names)
 
     def add(self, batch: RawBatch, rows: Rows) -> None:
         """Adds changes."""

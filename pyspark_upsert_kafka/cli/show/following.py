@@ -31,7 +31,7 @@ class Follower:
     """
 
     def __init__(self, request: Request, key: OneKey | None) -> None:
-        if request.options.end.kind != "latest-offset":
+        if request.options.end.mode != "latest-offset":
             raise OptionError("--follow has no end: leave out 'scan.bounded.mode'.")
         options = replace(request.options, end=Position("unbounded"))
         self._key = key

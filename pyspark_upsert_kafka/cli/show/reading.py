@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
 
@@ -67,7 +67,7 @@ def _ranges(request: Request) -> tuple[list[Range], Mapping[str, int]]:
     options = request.options
     client = load_client(options.table.client)
     with closing(client.cluster(options.table.properties, "driver")) as cluster:
-        ranges = plan(cluster, options)
+        ranges = ranges_of_batch(cluster, options)
         topics = cluster.existing(sorted({range_.topic for range_ in ranges}))
     return ranges, {name: topic.partitions for name, topic in topics.items()}
 

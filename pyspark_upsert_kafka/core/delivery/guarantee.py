@@ -1,4 +1,4 @@
-"""What a sink promises, and how a producer's messages are confirmed: what the properties say, held against the guarantee."""
+"""What a sink promises, and how a producer's messages are required: what the properties say, held against the guarantee."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
-class Confirmation:
+class RequiredAcks:
     """What a producer asks of the brokers.
 
     Args:
@@ -45,7 +45,7 @@ class Confirmation:
     idempotent: bool
 
 
-def confirmation(properties: Mapping[str, str], guarantee: DeliveryGuarantee) -> Confirmation:
+def required_acks(properties: Mapping[str, str], guarantee: DeliveryGuarantee) -> RequiredAcks:
     """What to ask of the brokers.
 
     Args:
@@ -55,12 +55,12 @@ def confirmation(properties: Mapping[str, str], guarantee: DeliveryGuarantee) ->
     Raises:
         OptionError: A value is malformed, or contradicts another or the guarantee.
 
-    >>> confirmation({}, DeliveryGuarantee.AT_LEAST_ONCE)
-    Confirmation(acks='all', idempotent=True)
-    >>> confirmation({"acks": "1"}, DeliveryGuarantee.AT_LEAST_ONCE)
-    Confirmation(acks='1', idempotent=False)
-    >>> confirmation({}, DeliveryGuarantee.NONE)
-    Confirmation(acks='0', idempotent=False)
+    >>> required_acks({}, DeliveryGuarantee.AT_LEAST_ONCE)
+    RequiredAcks(acks='all', idempotent=True)
+    >>> required_acks({"acks": "1"}, DeliveryGuarantee.AT_LEAST_ONCE)
+    RequiredAcks(acks='1', idempotent=False)
+    >>> required_acks({}, DeliveryGuarantee.NONE)
+    RequiredAcks(acks='0', idempotent=False)
     """
     acks = _value(properties, "acks", _ACKS, "'all', '1' or '0'")
     idempotent = _value(properties, "enable.idempotence", _BOOLEANS, "'true' or 'false'")
@@ -82,16 +82,16 @@ def confirmation(properties: Mapping[str, str], guarantee: DeliveryGuarantee) ->
     if acks is None:
         acks = "all" if guarantee.needs_confirmation or idempotent else "0"
     # As in the Java client since Kafka 3.0: fewer acks than all turn idempotence off unless asked for.
-    return Confirmation(acks, acks == "all" if idempotent is None else idempotent)
+    return RequiredAcks(acks, acks == "all" if idempotent is None else idempotent)
 
 
-def weak_confirmation(confirmed: Confirmation, topics: str) -> list[str]:
+def weak_acks(required: RequiredAcks, topics: str) -> list[str]:
     """The warning about a confirmation by one broker only; none about any other.
 
-    >>> weak_confirmation(Confirmation("all", True), "t")
+    >>> weak_acks(RequiredAcks("all", True), "t")
     []
     """
-    if confirmed.acks != "1":
+    if required.acks != "1":
         return []
     text = (
         f"Option 'properties.acks' = '1' for topic {topics}: a message counts as delivered when one broker "

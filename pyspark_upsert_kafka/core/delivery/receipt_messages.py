@@ -101,7 +101,7 @@ def no_receipt(call: Call) -> str:
     )
 
 
-def old_plan(call: Call, age_s: float, retention_s: float | None) -> tuple[str, ...]:
+def old_receipts(call: Call, age_s: float, retention_s: float | None) -> tuple[str, ...]:
     """The warning about a batch that was begun so long ago that some of its receipts may be gone.
 
     Args:

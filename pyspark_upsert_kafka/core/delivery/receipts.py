@@ -4,7 +4,7 @@ A receipt is an offset that the transaction itself commits, for a group with the
 (``<prefix>-<query>-<call>-<task>``), on partition 0 of the sink's first topic. The offset is the number of
 the micro-batch and one more; its metadata says how many tasks the batch has, what it holds, and which call of
 `upsert_sink` wrote to which topics as which sink. Before any task starts, the driver commits the same under
-``<prefix>-<query>-<call>-plan``, and when that was.
+``<prefix>-<query>-<call>-plan``, with the time.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class Call:
         return f"{self._name}-{task}"
 
     @property
-    def plan_id(self) -> str:
+    def driver_id(self) -> str:
         """The transactional id of the driver, and the group of its receipt.
 
-        >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").plan_id
+        >>> Call("sink", "7d0c", 0, 12, 8, ("t",), "1f3b").driver_id
         'sink-7d0c-0-plan'
         """
         return f"{self._name}-plan"
@@ -96,7 +96,7 @@ class Call:
         }  # fmt: skip
         return GroupOffset(min(self.topics), 0, self.batch + 1, json.dumps(about))
 
-    def plan_receipt(self, now: float) -> GroupOffset:
+    def driver_receipt(self, now: float) -> GroupOffset:
         """What the driver commits before the tasks start.
 
         Args:
@@ -112,11 +112,11 @@ class Call:
         return text if len(text) <= _LONGEST_TOPICS else sha256(text.encode()).hexdigest()
 
     def other_query(self, group: str) -> str | None:
-        """The id of another query that has written with this prefix, if this is the group of one of its plans.
+        """The id of another query that has written with this prefix, if this is the group of its driver.
 
         >>> here, there = (f"{n}d0cf6a1-0000-4000-8000-000000000000" for n in (7, 8))
         >>> call = Call("sink", here, 0, 12, 8, ("t",), "1f3b")
-        >>> call.other_query(f"sink-{there}-1-plan") == there, call.other_query(call.plan_id)
+        >>> call.other_query(f"sink-{there}-1-plan") == there, call.other_query(call.driver_id)
         (True, None)
         """
         found = re.fullmatch(rf"{re.escape(self.prefix)}-([0-9a-f-]{{36}})-\d+-plan", group)
@@ -138,21 +138,21 @@ class Preparation:
     """What is to be done before the tasks of a call start.
 
     Args:
-        commits_plan: Whether the plan is to be committed; it is there already when the batch runs again.
+        commits_receipt: Whether the driver commits its receipt; it is there already when the batch runs again.
         fenced: Tasks of the batch before that this one does not have, whose late writers are to be fenced off.
         warnings: What is to be told.
         begun: When a batch that runs again was begun, in seconds since the epoch; None = it is a new one, or that is
             not known.
     """
 
-    commits_plan: bool
+    commits_receipt: bool
     fenced: range = range(0)
     warnings: tuple[str, ...] = ()
     begun: int | None = None
 
 
 def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True) -> Preparation:
-    """What is to be done before the tasks start, as the receipt of the last plan says.
+    """What is to be done before the tasks start, as the driver's last receipt says.
 
     Args:
         call: The call that is to be written.
@@ -167,13 +167,15 @@ def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True
     """
     before = None if found is None else _read(call, found)
     if before is not None and before.batch == call.batch:
-        return Preparation(commits_plan=False, begun=before.begun)
+        return Preparation(commits_receipt=False, begun=before.begun)
     if not may_begin:
         raise OptionError(said.like_another_call(call))
     if before is None:
         warnings = (said.no_receipt(call),) if call.batch else ()
-        return Preparation(commits_plan=True, warnings=warnings)
-    return Preparation(commits_plan=True, fenced=range(call.tasks, max(before.tasks, call.tasks)))
+        return Preparation(commits_receipt=True, warnings=warnings)
+    return Preparation(
+        commits_receipt=True, fenced=range(call.tasks, max(before.tasks, call.tasks))
+    )
 
 
 def is_written(call: Call, found: GroupOffset | None) -> bool:

@@ -25,7 +25,7 @@ def sink_identity(
 
     Args:
         raw: The options as they were given, by their names in lower case.
-        options: The same, as planned.
+        options: The same, as frozen values.
         rows: The columns of the rows that are written.
         table: What they are written as.
     """

@@ -19,7 +19,7 @@ FormatOptions = Callable[[str, str], tuple[Option, ...]]
 """Name of a format and side (``key``, ``value``) -> the options that the format declares."""
 
 
-def declared_values(
+def option_values(
     given: Mapping[str, str], formats: FormatOptions, *, keyed: bool
 ) -> dict[str, Any]:
     """The value of every declared option, given or default, by its name as declared.

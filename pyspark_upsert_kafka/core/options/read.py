@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_snapshot,
 )
 from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
-from pyspark_upsert_kafka.core.options.names import FormatOptions, declared_values
+from pyspark_upsert_kafka.core.options.names import FormatOptions, option_values
 from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import (
     Limits,
@@ -43,7 +43,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     if mode == "append":
         check_no_primary_key(given)
     keyed = mode != "append" or "key.fields" in given
-    values = declared_values(given, formats, keyed=keyed)
+    values = option_values(given, formats, keyed=keyed)
     table = table_options(given, values, formats, keyed=keyed)
     end = _end(values, stream=stream)
     _check(values, table, mode, end, stream=stream)
@@ -82,8 +82,8 @@ def _check(
 ) -> None:
     check_buffer(values)
     check_position(values, table, "startup", values["scan.startup.mode"])
-    check_position(values, table, "bounded", end.kind)
-    if end.kind == "unbounded" and not stream:
+    check_position(values, table, "bounded", end.mode)
+    if end.mode == "unbounded" and not stream:
         raise OptionError(
             "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
         )

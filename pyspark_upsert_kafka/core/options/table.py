@@ -45,7 +45,7 @@ def table_options(
             given, group_start=values["scan.startup.mode"] == "group-offsets"
         ),
         client=values["kafka.client"],
-        declared=DDL_COLUMNS.read(given),
+        ddl_columns=DDL_COLUMNS.read(given),
     )
 
 

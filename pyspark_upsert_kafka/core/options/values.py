@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.secrets.masking import is_secret
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]
-PositionKind = Literal[
+PositionMode = Literal[
     "earliest-offset",
     "latest-offset",
     "group-offsets",
@@ -66,7 +66,7 @@ class TableOptions:
         value_format: Format of the value.
         properties: The client's properties.
         client: Which Kafka client.
-        declared: The columns that option ``ddl`` declares, with what else it says of them in their metadata;
+        ddl_columns: The columns that option ``ddl`` declares, with what else it says of them in their metadata;
             None = there is no ``ddl``.
     """
 
@@ -79,7 +79,7 @@ class TableOptions:
     value_format: FormatChoice
     properties: Properties
     client: str
-    declared: StructType | None = None
+    ddl_columns: StructType | None = None
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class Position:
     """A place in every partition, before the broker was asked where that is.
 
     Args:
-        kind: The mode's name.
+        mode: The value of ``scan.startup.mode`` or ``scan.bounded.mode``.
         timestamp_ms: For ``timestamp``.
         offsets: For ``specific-offsets``: (partition, offset) pairs.
         reset: For ``group-offsets``: what to do where nothing is committed.
     """
 
-    kind: PositionKind
+    mode: PositionMode
     timestamp_ms: int | None = None
     offsets: tuple[tuple[int, int], ...] = ()
     reset: Literal["earliest", "latest", "none"] = "none"

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.delivery.guarantee import (
     DeliveryGuarantee,
-    confirmation,
-    weak_confirmation,
+    required_acks,
+    weak_acks,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.core.options.names import (
     FormatOptions,
     check_known,
     check_required,
-    declared_values,
+    option_values,
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import table_options
@@ -48,12 +48,12 @@ def write_options(
     """
     given = given_options(raw)
     _refuse_append(given)
-    values = declared_values(given, formats, keyed=True)
+    values = option_values(given, formats, keyed=True)
     table = table_options(given, values, formats, keyed=True)
     call = None if update_mode else CALL.read(given)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
     guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
-    confirmed = confirmation(table.properties.literal(), guarantee)
+    required = required_acks(table.properties.literal(), guarantee)
     return WriteOptions(
         table=table,
         buffer=_buffer(values),
@@ -63,7 +63,7 @@ def write_options(
         order=None if update_mode else FROM_UPSERT_SINK.read(given),
         transactional_id_prefix=values["sink.transactional-id-prefix"],
         call=call,
-        warnings=(*secret_warnings(raw), *weak_confirmation(confirmed, str(table.topics))),
+        warnings=(*secret_warnings(raw), *weak_acks(required, str(table.topics))),
     )
 
 

@@ -1,1 +1,1 @@
-"""Where reading stands and what is read next: offsets, ranges, bounds, and data that is gone.."""
+"""Where reading stands and what is read next: offsets, ranges, bounds, and data that is gone."""

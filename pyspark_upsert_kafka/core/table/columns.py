@@ -15,9 +15,9 @@ from pyspark.sql.types import AtomicType, StructField, StructType, TimestampNTZT
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
-from pyspark_upsert_kafka.core.table.declared import (
-    as_declared,
-    in_declared_order,
+from pyspark_upsert_kafka.core.table.ddl_columns import (
+    as_in_ddl,
+    in_ddl_order,
     local_times,
     without_virtual,
 )
@@ -42,7 +42,7 @@ class Table:
         metadata: Columns that show or set metadata of the message.
         key_prefix: What to strip from key columns for their names in the message key.
         is_keyed: Whether the key is a primary key; an append source reads columns of it at most.
-        declared: The columns that a DDL declares; None = there is none.
+        ddl_columns: The columns that a DDL declares; None = there is none.
         local_times: Columns without a zone in the messages that are TIMESTAMP in the schema, in the session's
             zone: Spark has no watermarks of others.
     """
@@ -54,7 +54,7 @@ class Table:
     metadata: tuple[MetadataColumn, ...]
     key_prefix: str = ""
     is_keyed: bool = True
-    declared: StructType | None = None
+    ddl_columns: StructType | None = None
     local_times: frozenset[str] = frozenset()
 
     @property
@@ -63,9 +63,9 @@ class Table:
         return tuple(field.name for field in self.key)
 
     @property
-    def declared_not_null(self) -> frozenset[str]:
+    def ddl_not_null(self) -> frozenset[str]:
         """Columns that a DDL declares NOT NULL."""
-        return frozenset(field.name for field in self.declared or () if not field.nullable)
+        return frozenset(field.name for field in self.ddl_columns or () if not field.nullable)
 
     @property
     def key_message(self) -> StructType:
@@ -95,7 +95,7 @@ class Table:
             return frozenset(field.name for field in columns if not field.nullable)
         if side == "key":
             return frozenset(self.key_message.names)
-        return self.declared_not_null.union(self.key_names)
+        return self.ddl_not_null.union(self.key_names)
 
     def metadata_column(self, key: str) -> MetadataColumn | None:
         """The first column for that metadata key."""
@@ -137,7 +137,7 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
         SchemaError: Columns, key or types do not fit.
         OptionError: An option contradicts the columns.
     """
-    table = _table(as_declared(schema, options.table), options.table, reading=False)
+    table = _table(as_in_ddl(schema, options.table), options.table, reading=False)
     topics = options.table.topics.names
     counts = Counter(column.key for column in table.metadata if METADATA[column.key].writable)
     if len(topics) == 1:
@@ -172,10 +172,10 @@ def _table(
     metadata = metadata_columns(schema, _named(schema, options), reading=reading)
     names = {column.name for column in metadata}
     physical = tuple(field for field in schema if field.name not in names)
-    if options.declared is not None and not reading:
-        metadata = without_virtual(metadata, options.declared)
-        physical = in_declared_order(physical, options)
-    local = local_times(physical, options.declared)
+    if options.ddl_columns is not None and not reading:
+        metadata = without_virtual(metadata, options.ddl_columns)
+        physical = in_ddl_order(physical, options)
+    local = local_times(physical, options.ddl_columns)
     physical = tuple(
         StructField(each.name, TimestampNTZType(), each.nullable) if each.name in local else each
         for each in physical
@@ -184,15 +184,15 @@ def _table(
     value = physical if options.value_holds_key else tuple(f for f in physical if f not in key)
     if not physical:
         raise SchemaError("The schema has no physical column, only metadata.")
-    prefix, declared = options.key_prefix, options.declared
-    return Table(schema, physical, key, value, metadata, prefix, is_keyed, declared, local)
+    prefix, in_ddl = options.key_prefix, options.ddl_columns
+    return Table(schema, physical, key, value, metadata, prefix, is_keyed, in_ddl, local)
 
 
 def _named(schema: StructType, options: TableOptions) -> tuple[tuple[str, str], ...]:
     """The options ``metadata.<column>``, but for those of a DDL whose column the schema leaves out."""
     names = {name.lower() for name in schema.names}
-    declared = {name.lower() for name in options.declared.names} if options.declared else set()
-    return tuple(each for each in options.metadata if each[0] in names or each[0] not in declared)
+    in_ddl = {name.lower() for name in options.ddl_columns.names} if options.ddl_columns else set()
+    return tuple(each for each in options.metadata if each[0] in names or each[0] not in in_ddl)
 
 
 def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> StructField:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, confirmation
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, required_acks
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
@@ -45,7 +45,7 @@ _QUEUE_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class OpenProducer:
-    """A producer, what it writes to, and how much of what it is given may be unconfirmed.
+    """A producer, what it writes to, and how much of what it is given may be unrequired.
 
     Args:
         producer: The producer.
@@ -134,15 +134,15 @@ def producer_config(properties: Properties, guarantee: DeliveryGuarantee) -> dic
         OptionError: The properties contradict the guarantee, or the library cannot give it.
     """
     given = client_config(properties, "writer", _CONFIG)
-    confirmed = confirmation(properties.resolved(), guarantee)
-    given["acks"] = confirmed.acks if confirmed.acks == "all" else int(confirmed.acks)
-    given["enable_idempotence"] = confirmed.idempotent
-    if confirmed.idempotent and not IS_KAFKA_PYTHON_3:
+    required = required_acks(properties.resolved(), guarantee)
+    given["acks"] = required.acks if required.acks == "all" else int(required.acks)
+    given["enable_idempotence"] = required.idempotent
+    if required.idempotent and not IS_KAFKA_PYTHON_3:
         raise needs_kafka_python_3(
             "cannot write idempotently, so that a lost answer may write a message twice",
             f"accept that with '{PREFIX}enable.idempotence' = 'false'",
         )
-    if not confirmed.idempotent:
+    if not required.idempotent:
         # Without idempotence a second request in flight could overtake the first one's retry.
         given.setdefault("max_in_flight_requests_per_connection", 1)
     delivery_ms = given["delivery_timeout_ms"]

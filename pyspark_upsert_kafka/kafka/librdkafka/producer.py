@@ -10,7 +10,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, confirmation
+from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, required_acks
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
@@ -159,7 +159,7 @@ def producer_config(
     Raises:
         OptionError: The properties contradict the guarantee.
     """
-    confirmed = confirmation(properties.resolved(), guarantee)
+    required = required_acks(properties.resolved(), guarantee)
     given = client_config(properties, "writer", {})
     wanted = min(max([_BATCH_BYTES, *limits]), _MOST_MESSAGE_BYTES)
     largest = given.get("message.max.bytes", wanted)
@@ -171,10 +171,10 @@ def producer_config(
         "message.max.bytes": largest,
         "queue.buffering.max.kbytes": _queue_kbytes(str(largest)),
         # Without idempotence a second request in flight could overtake the first one's retry.
-        **({} if confirmed.idempotent else {"max.in.flight.requests.per.connection": 1}),
+        **({} if required.idempotent else {"max.in.flight.requests.per.connection": 1}),
         **given,
-        "acks": confirmed.acks,
-        "enable.idempotence": confirmed.idempotent,
+        "acks": required.acks,
+        "enable.idempotence": required.idempotent,
     }
 
 

@@ -15,16 +15,16 @@ from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.source.bad_messages.error_handling import DETAILS
-from pyspark_upsert_kafka.source.bad_messages.letters import (
-    Letter,
-    Letters,
+from pyspark_upsert_kafka.source.bad_messages.originals import (
+    Original,
+    ReplayChoice,
     each_once,
     last_of_each_key,
-    letter,
+    original_of,
 )
 
 
-def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
+def what_to_replay(options: ReadOptions, *, tables: bool) -> ReplayChoice:
     """What is to be written back of the dead letters that a topic holds now. All of them are held in memory.
 
     Args:
@@ -40,7 +40,7 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
             cluster.topics(options.table.topics), read_committed=options.read_committed
         )
         found = [
-            letter(*message)
+            original_of(*message)
             for batch in _read(options, view, {})
             for message in zip(
                 batch.keys, batch.values, batch.headers, batch.timestamps, strict=True
@@ -51,50 +51,50 @@ def letters_to_replay(options: ReadOptions, *, tables: bool) -> Letters:
         there = [each for each in once if each.at.topic in existing]
         without_topic = tuple(each for each in once if each.at.topic not in existing)
         if not tables:
-            return Letters(tuple(there), without_topic=without_topic)
-        letters = replace(last_of_each_key(there), without_topic=without_topic)
-        return letters.without_outdated(
+            return ReplayChoice(tuple(there), without_topic=without_topic)
+        choice = replace(last_of_each_key(there), without_topic=without_topic)
+        return choice.without_outdated(
             batch
-            for topic in sorted({each.at.topic for each in letters.replayed})
-            for batch in _since(cluster, options, topic, letters.replayed)
+            for topic in sorted({each.at.topic for each in choice.replayed})
+            for batch in _since(cluster, options, topic, choice.replayed)
         )
 
 
-def replay(letters: Sequence[Letter], options: ReadOptions) -> None:
-    """Writes letters back as new messages, and returns when the brokers have confirmed all of them.
+def replay(originals: Sequence[Original], options: ReadOptions) -> None:
+    """Writes messages back as new messages, and returns when the brokers have confirmed all of them.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
         DeliveryError: The broker refused one of them.
     """
-    if not letters:
+    if not originals:
         return
     sender = load_sending_client(options.table.client, "writing dead letters back").sender(
         options.table.properties,
-        sorted({each.at.topic for each in letters}),
+        sorted({each.at.topic for each in originals}),
         DeliveryGuarantee.AT_LEAST_ONCE,
     )
     with closing(sender):
         sender.send(
             Messages(
-                [each.at.topic for each in letters],
-                octets(each.key for each in letters),
-                octets(each.value for each in letters),
-                headers=[each.headers for each in letters],
+                [each.at.topic for each in originals],
+                octets(each.key for each in originals),
+                octets(each.value for each in originals),
+                headers=[each.headers for each in originals],
             )
         )
         sender.flush()
 
 
 def _since(
-    cluster: Cluster, options: ReadOptions, topic: str, letters: Sequence[Letter]
+    cluster: Cluster, options: ReadOptions, topic: str, originals: Sequence[Original]
 ) -> Iterator[RawBatch]:
-    """The messages of a topic that may be newer than letters from there."""
+    """The messages of a topic that may be newer than originals from there."""
     view = cluster.view(
         cluster.topics(Topics(names=(topic,))), read_committed=options.read_committed
     )
-    from_there = [each for each in letters if each.at.topic == topic]
-    # What was written back is newer than the letter, though not than an original from ahead of the clock.
+    from_there = [each for each in originals if each.at.topic == topic]
+    # A copy that was written back is newer than the dead letter, but not than an original whose timestamp is in the future.
     first = min(min(each.timestamp, each.sent) for each in from_there)
     begins = cluster.positions(Position("timestamp", timestamp_ms=max(0, first)), view)
     for each in from_there:  # timestamps need not rise with offsets

@@ -54,7 +54,7 @@ class BatchReader(DataSourceReader):
         warn_once(*options.warnings)
         cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
         try:
-            ranges = plan(cluster, options)
+            ranges = ranges_of_batch(cluster, options)
         finally:
             cluster.close()
         # Without any partition Spark plans one of its own, with a value that depends on its version.
@@ -70,7 +70,7 @@ class BatchReader(DataSourceReader):
         return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 
 
-def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
+def ranges_of_batch(cluster: Cluster, options: ReadOptions) -> list[Range]:
     """The ranges of a batch read.
 
     Raises:
@@ -88,7 +88,7 @@ def plan(cluster: Cluster, options: ReadOptions) -> list[Range]:
     if options.mode != "snapshot":
         return split(not_empty(ranges), options.min_partitions)
     at_ms = options.end.timestamp_ms
-    if options.end.kind == "latest-offset" or (at_ms is not None and at_ms >= planned_ms):
+    if options.end.mode == "latest-offset" or (at_ms is not None and at_ms >= planned_ms):
         kept = _with_what_is_kept(cluster, not_empty(ranges), planned_ms, options)
         return shared(kept, options.min_partitions)
     # An offset that is the latest now is not when it is read.
@@ -110,10 +110,10 @@ def _with_what_is_kept(
 
 def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:
     """Warns about a table as of an earlier moment, from which compaction may have removed rows."""
-    kind, at_ms = options.end.kind, options.end.timestamp_ms
+    mode, at_ms = options.end.mode, options.end.timestamp_ms
     now_ms = int(time.time() * 1000)
     settings = _settings(cluster, topics, options)
-    option = f"'scan.bounded.mode' = '{kind}'"
+    option = f"'scan.bounded.mode' = '{mode}'"
     if at_ms is not None:
         option = f"'scan.bounded.timestamp-millis' = '{at_ms}'"
     warning = past_table_warning(settings, at_ms, now_ms, option)

@@ -47,7 +47,7 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
     """
     given = {name.lower(): value for name, value in raw.items()}
     if DDL.name in given:
-        return declared_schema(given_options(raw))
+        return ddl_schema(given_options(raw))
     name = OPTIONS["value.format"].read(given)
     if name not in FORMATS or format_named(name, "value").columns is None:
         raise SchemaError(_NO_SCHEMA)
@@ -62,7 +62,7 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
     return _as_read(columns, options)
 
 
-def declared_schema(given: Mapping[str, str]) -> StructType:
+def ddl_schema(given: Mapping[str, str]) -> StructType:
     """The columns of a table that a statement defines, as a reader shows them.
 
     Args:
@@ -74,13 +74,13 @@ def declared_schema(given: Mapping[str, str]) -> StructType:
     """
     stream = OPTIONS["read.mode"].read(given) != "snapshot"
     options = read_options(given, format_options, stream=stream)
-    declared = options.table.declared or StructType()
-    columns = metadata_columns(declared, options.table.metadata, reading=True)
+    in_ddl = options.table.ddl_columns or StructType()
+    columns = metadata_columns(in_ddl, options.table.metadata, reading=True)
     missing = {column.name for column in columns if METADATA[column.key].nullable}
     changes = any(column.key == CHANGE_TYPE for column in columns)
     fields = [
         StructField(field.name, _shown_type(field), field.nullable or field.name in missing)
-        for field in declared
+        for field in in_ddl
     ]
     return _as_read(fields, options, shows_changes=changes)
 

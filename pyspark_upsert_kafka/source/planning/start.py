@@ -33,7 +33,7 @@ def start_offset(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, 
     wanted = _start(cluster, view, options)
     view = recheck_until_certain(view, partial(unconfirmed_losses, wanted), current_view)
     start = checked_start(wanted, view, options)
-    if options.end.kind == "unbounded":
+    if options.end.mode == "unbounded":
         return start, view
     stop = cluster.positions(options.end, view)
     begins = {tp: at for tp, at in start.positions.items() if tp in stop}

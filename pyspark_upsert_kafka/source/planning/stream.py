@@ -198,13 +198,13 @@ class StreamReader(DataSourceStreamReader):
 
 
 def _warn_of_changed_end(before: StreamOffset, options: ReadOptions) -> None:
-    is_bounded, wants_end = before.stop is not None, options.end.kind != "unbounded"
+    is_bounded, wants_end = before.stop is not None, options.end.mode != "unbounded"
     if wants_end and not is_bounded:
         logger.warning(
             "'scan.bounded.mode' = %r is without effect: the checkpoint is that of a stream without an "
             "end, and an end is fixed when a query begins. To read up to an end, start with a new "
             "checkpoint.",
-            options.end.kind,
+            options.end.mode,
         )
     if is_bounded and not wants_end:
         logger.warning(

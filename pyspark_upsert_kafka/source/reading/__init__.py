@@ -1,1 +1,1 @@
-"""What a task does: a range's messages become rows.."""
+"""What a task does: a range's messages become rows."""

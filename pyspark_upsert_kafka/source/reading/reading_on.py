@@ -74,7 +74,7 @@ def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
         begin = end
 
 
-class RangeTable:
+class RangeSnapshot:
     """The table in a range: its rows as of the planned end, and those of keys that were found past it alone.
 
     A row that was found before the planned end may have been overwritten before that end, too, by a message that compaction

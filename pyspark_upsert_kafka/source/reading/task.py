@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.source.bad_messages.error_handling import (
     error_handler,
 )
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares
-from pyspark_upsert_kafka.source.reading.reading_on import RangeTable, batches_past, holds
+from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past, holds
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 
@@ -99,14 +99,16 @@ class ChangeReader:
                     self._handle_errors(batch, rows.bad)
                 yield batch, rows
 
-    def table_of(self, range_: Range, key_columns: tuple[str, ...]) -> RangeTable:
+    def snapshot_of(self, range_: Range, key_columns: tuple[str, ...]) -> RangeSnapshot:
         """The table of a range that is read, for its changes to be added.
 
         Args:
             range_: The range.
             key_columns: The names of the key's columns among those that are added.
         """
-        return RangeTable(range_, key_columns, self.options, partial(holds, self._reader, range_))
+        return RangeSnapshot(
+            range_, key_columns, self.options, partial(holds, self._reader, range_)
+        )
 
 
 class RangeDecoder:
@@ -185,7 +187,7 @@ def _last_rows(
 ) -> Iterator[Rows]:
     """The last change of each key, if it is not a delete."""
     schema = arrow_schema(reader.table.schema)
-    found = reader.table_of(range_, reader.table.key_names)
+    found = reader.snapshot_of(range_, reader.table.key_names)
     for batch, rows in changes:
         found.add(batch, nullable(rows, schema), rows)
     for each in found.rows():

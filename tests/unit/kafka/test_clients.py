@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import clients
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
-from pyspark_upsert_kafka.source.bad_messages.letters import Letter
+from pyspark_upsert_kafka.source.bad_messages.originals import Original
 from pyspark_upsert_kafka.source.bad_messages.replay import replay
 from pyspark_upsert_kafka.source.planning.batch import BatchReader
 from tests.table_options import table_options
@@ -29,7 +29,7 @@ from tests.unit.kafka import memory_client
 
 SCHEMA = StructType().add("id", StringType()).add("v", StringType())
 RAW = {"key.format": "raw", "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
-LETTER = Letter(TopicPartition("t", 0), 5, 0, b"1", b"?")
+ORIGINAL = Original(TopicPartition("t", 0), 5, 0, b"1", b"?")
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_client_that_only_reads_is_enough_to_read_a_table(memory):
         (lambda: open_sender(writing()), "writing a table"),
         (lambda: transactions(writing()), "'sink.delivery-guarantee' = 'exactly-once'"),
         (plan_with_dead_letters, "'error-handling.mode' = 'log'"),
-        (lambda: replay([LETTER], reading()), "writing dead letters back"),
+        (lambda: replay([ORIGINAL], reading()), "writing dead letters back"),
     ],
 )
 def test_it_is_refused_where_something_is_sent(memory, use: Callable[[], object], what: str):

@@ -228,7 +228,7 @@ def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
     prepare(CALL, kafka.open)
     prepare(CALL, kafka.open)
     assert not [record for record in caplog.records if "runs again" in record.getMessage()]
-    kafka.receipts[CALL.plan_id] = CALL.plan_receipt(time.time() - 3500)
+    kafka.receipts[CALL.driver_id] = CALL.driver_receipt(time.time() - 3500)
 
     prepare(CALL, kafka.open)
 

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.sink.foreach_batch import (
 )
 
 BATCH = RunningBatch("query", "run", 7, "[7]")
-CALL = SinkCall("p", "users as JSON", "localhost:9092", rows=1)
+CALL = SinkCall("p", "users as JSON", "localhost:9092", rows_hash=1)
 
 
 def numbered(numbers: CallNumbers, call: SinkCall, batch: RunningBatch = BATCH) -> Numbered:
@@ -42,9 +42,9 @@ def test_calls_are_numbered_within_a_batch():
     ("second", "is_known_by_it"),
     [
         (CALL, False),
-        (replace(CALL, rows=2), True),
-        (replace(CALL, sink="users as CSV", rows=2), False),
-        (replace(CALL, prefix="q", rows=2), False),
+        (replace(CALL, rows_hash=2), True),
+        (replace(CALL, sink="users as CSV", rows_hash=2), False),
+        (replace(CALL, prefix="q", rows_hash=2), False),
         (replace(CALL, sink="users as CSV", servers="elsewhere:9092"), True),
     ],
 )

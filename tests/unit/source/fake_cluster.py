@@ -151,9 +151,9 @@ class FakeCluster:
 
     def positions(self, position: Position, view: ClusterView) -> dict[TopicPartition, int]:
         """As `Cluster.positions`."""
-        if position.kind == "specific-offsets":
+        if position.mode == "specific-offsets":
             return {TopicPartition("t", number): at for number, at in position.offsets}
-        if position.kind == "earliest-offset":
+        if position.mode == "earliest-offset":
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
         return view.latest
 

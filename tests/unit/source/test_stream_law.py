@@ -154,7 +154,7 @@ class ExactlyOnce(RuleBasedStateMachine):
 
     def _note_beginning(self) -> None:
         bounds = {tp: self._bounds(tp) for tp in self.cluster.ends()}
-        latest = self.query.options.start.kind == "latest-offset"
+        latest = self.query.options.start.mode == "latest-offset"
         self.begins = {tp: b.latest if latest else b.earliest for tp, b in bounds.items()}
         self.stops = self.cluster.ends()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.delivery.guarantee import (
-    Confirmation,
     DeliveryGuarantee,
-    confirmation,
-    weak_confirmation,
+    RequiredAcks,
+    required_acks,
+    weak_acks,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
 
@@ -18,25 +18,25 @@ NONE, AT_LEAST_ONCE = DeliveryGuarantee.NONE, DeliveryGuarantee.AT_LEAST_ONCE
 @pytest.mark.parametrize(
     ("properties", "guarantee", "asked"),
     [
-        ({}, AT_LEAST_ONCE, Confirmation("all", idempotent=True)),
-        ({"acks": "-1"}, AT_LEAST_ONCE, Confirmation("all", idempotent=True)),
-        ({"acks": " ALL "}, AT_LEAST_ONCE, Confirmation("all", idempotent=True)),
-        ({"acks": "1"}, AT_LEAST_ONCE, Confirmation("1", idempotent=False)),
+        ({}, AT_LEAST_ONCE, RequiredAcks("all", idempotent=True)),
+        ({"acks": "-1"}, AT_LEAST_ONCE, RequiredAcks("all", idempotent=True)),
+        ({"acks": " ALL "}, AT_LEAST_ONCE, RequiredAcks("all", idempotent=True)),
+        ({"acks": "1"}, AT_LEAST_ONCE, RequiredAcks("1", idempotent=False)),
         (
             {"acks": "1", "enable.idempotence": "false"},
             AT_LEAST_ONCE,
-            Confirmation("1", idempotent=False),
+            RequiredAcks("1", idempotent=False),
         ),
-        ({"enable.idempotence": "false"}, AT_LEAST_ONCE, Confirmation("all", idempotent=False)),
-        ({}, NONE, Confirmation("0", idempotent=False)),
-        ({"acks": "0"}, NONE, Confirmation("0", idempotent=False)),
-        ({"acks": "1"}, NONE, Confirmation("1", idempotent=False)),
-        ({"enable.idempotence": "True"}, NONE, Confirmation("all", idempotent=True)),
+        ({"enable.idempotence": "false"}, AT_LEAST_ONCE, RequiredAcks("all", idempotent=False)),
+        ({}, NONE, RequiredAcks("0", idempotent=False)),
+        ({"acks": "0"}, NONE, RequiredAcks("0", idempotent=False)),
+        ({"acks": "1"}, NONE, RequiredAcks("1", idempotent=False)),
+        ({"enable.idempotence": "True"}, NONE, RequiredAcks("all", idempotent=True)),
     ],
 )
 def test_what_is_asked_of_the_brokers(properties, guarantee, asked):
     """All replicas and idempotence, unless the guarantee is none or the user asks for less."""
-    assert confirmation(properties, guarantee) == asked
+    assert required_acks(properties, guarantee) == asked
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_what_is_asked_of_the_brokers(properties, guarantee, asked):
 def test_what_contradicts_the_guarantee(properties, message):
     """It is told in our own words, not by the client in a task."""
     with pytest.raises(OptionError, match=message):
-        confirmation(properties, AT_LEAST_ONCE)
+        required_acks(properties, AT_LEAST_ONCE)
 
 
 def test_idempotence_without_confirmation_is_a_contradiction_under_every_guarantee():
     """Whether a message came twice cannot be known by who is told of none."""
     with pytest.raises(OptionError, match=r"needs 'properties\.acks' = 'all', which is '0'"):
-        confirmation({"acks": "0", "enable.idempotence": "true"}, NONE)
+        required_acks({"acks": "0", "enable.idempotence": "true"}, NONE)
 
 
 def test_a_confirmation_by_one_broker_is_told():
     """It is taken, and what it risks is said."""
-    (text,) = weak_confirmation(Confirmation("1", idempotent=False), "users")
+    (text,) = weak_acks(RequiredAcks("1", idempotent=False), "users")
     assert "'properties.acks' = '1' for topic users" in text
-    assert weak_confirmation(Confirmation("0", idempotent=False), "users") == []
+    assert weak_acks(RequiredAcks("0", idempotent=False), "users") == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.delivery.receipt_messages import old_plan
+from pyspark_upsert_kafka.core.delivery.receipt_messages import old_receipts
 from pyspark_upsert_kafka.core.delivery.receipts import (
     Call,
     GroupOffset,
@@ -32,7 +32,7 @@ def receipt(batch: int, tasks: int = 4, **more: object) -> GroupOffset:
 def test_ids_are_those_that_administrators_are_told():
     """``<prefix>-<query>-<call>-<task>``, and ``plan`` for the driver."""
     assert CALL.transactional_id(3) == f"sink-{QUERY}-0-3"
-    assert CALL.plan_id == f"sink-{QUERY}-0-plan"
+    assert CALL.driver_id == f"sink-{QUERY}-0-plan"
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_other_sinks_queries_and_calls_share_no_id(other):
     """Whatever differs in prefix, query or call has ids of its own."""
     theirs = replace(CALL, **other)
 
-    ours = {CALL.plan_id, *map(CALL.transactional_id, range(20))}
-    assert not ours & {theirs.plan_id, *map(theirs.transactional_id, range(20))}
+    ours = {CALL.driver_id, *map(CALL.transactional_id, range(20))}
+    assert not ours & {theirs.driver_id, *map(theirs.transactional_id, range(20))}
 
 
 def test_a_receipt_says_what_was_written():
@@ -58,13 +58,13 @@ def test_a_receipt_says_what_was_written():
 
 def test_a_plan_says_when_it_was_made_too():
     """In seconds since the epoch; it is the receipt of the call all the same."""
-    plan = CALL.plan_receipt(1_700_000_000.9)
+    plan = CALL.driver_receipt(1_700_000_000.9)
 
     assert json.loads(plan.metadata) == {
         **json.loads(CALL.receipt.metadata),
         "begun": 1_700_000_000,
     }
-    assert preparation(CALL, plan) == Preparation(commits_plan=False, begun=1_700_000_000)
+    assert preparation(CALL, plan) == Preparation(commits_receipt=False, begun=1_700_000_000)
     assert is_written(CALL, plan)
 
 
@@ -104,11 +104,11 @@ def test_a_task_writes_unless_its_receipt_is_of_the_same_batch(found, written):
 @pytest.mark.parametrize(
     ("found", "todo"),
     [
-        (receipt(11), Preparation(commits_plan=True)),
-        (receipt(3), Preparation(commits_plan=True)),
-        (receipt(11, tasks=2), Preparation(commits_plan=True)),
-        (receipt(11, tasks=7), Preparation(commits_plan=True, fenced=range(4, 7))),
-        (receipt(12), Preparation(commits_plan=False)),
+        (receipt(11), Preparation(commits_receipt=True)),
+        (receipt(3), Preparation(commits_receipt=True)),
+        (receipt(11, tasks=2), Preparation(commits_receipt=True)),
+        (receipt(11, tasks=7), Preparation(commits_receipt=True, fenced=range(4, 7))),
+        (receipt(12), Preparation(commits_receipt=False)),
     ],
 )
 def test_a_new_batch_is_planned_and_fences_off_tasks_that_it_does_not_have(found, todo):
@@ -118,11 +118,11 @@ def test_a_new_batch_is_planned_and_fences_off_tasks_that_it_does_not_have(found
 
 def test_no_receipt_is_no_question_for_the_first_batch_only():
     """A later batch without any receipt may be one whose receipts are gone: that is told, with what follows."""
-    assert preparation(replace(CALL, batch=0), None) == Preparation(commits_plan=True)
+    assert preparation(replace(CALL, batch=0), None) == Preparation(commits_receipt=True)
 
     todo = preparation(CALL, None)
 
-    assert todo.commits_plan
+    assert todo.commits_receipt
     (warning,) = todo.warnings
     for part in ("batch 12", "'t'", "'sink'", QUERY, "'offsets.retention.minutes'"):
         assert part in warning
@@ -182,7 +182,7 @@ def test_a_call_knows_its_own_receipt(batch, tasks, number, topics):
     call = Call("p", QUERY, number, batch, tasks, tuple(topics), "1f3b")
 
     assert is_written(call, call.receipt)
-    assert not preparation(call, call.receipt).commits_plan
+    assert not preparation(call, call.receipt).commits_receipt
     assert not is_written(replace(call, batch=batch + 1), call.receipt)
 
 
@@ -191,14 +191,14 @@ def test_a_receipt_of_an_earlier_version_is_read():
     found = GroupOffset("t", 0, 13, '{"tasks": 4, "call": 0, "content": "1f3b", "topic": "t"}')
 
     assert is_written(CALL, found)
-    assert preparation(CALL, found) == Preparation(commits_plan=False)
+    assert preparation(CALL, found) == Preparation(commits_receipt=False)
 
 
 def test_a_later_batch_may_be_written_by_a_changed_sink():
     """Between batches options and columns are free: everything before is written."""
     found = receipt(11, sink="another")
 
-    assert preparation(CALL, found).commits_plan
+    assert preparation(CALL, found).commits_receipt
     assert not is_written(CALL, found)
 
 
@@ -214,7 +214,7 @@ def test_a_call_that_nothing_tells_from_another_is_not_begun(found):
 
 def test_a_call_that_an_earlier_version_has_begun_is_finished():
     """Another prefix would write again what is written."""
-    assert not preparation(CALL, receipt(12, sink=""), may_begin=False).commits_plan
+    assert not preparation(CALL, receipt(12, sink=""), may_begin=False).commits_receipt
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_plans_of_other_queries_are_known_by_their_groups(group, query):
 )  # fmt: skip
 def test_what_brokers_may_have_forgotten_is_told(age_s, retention_s, is_told):
     """A task's receipt may go before the plan's, whose age says so before the first of them can be gone."""
-    warnings = old_plan(CALL, age_s, retention_s)
+    warnings = old_receipts(CALL, age_s, retention_s)
 
     assert bool(warnings) is is_told
     for warning in warnings:

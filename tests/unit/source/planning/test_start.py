@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading import rechecking
-from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, FakeTopic
 
@@ -59,7 +59,7 @@ def planned(partition: int, begin: int, end: int) -> Range:
 )  # fmt: skip
 def test_partitions_that_specific_offsets_do_not_name(cluster, given, ranges):
     """A start that is not named is the earliest offset; without an end nothing is read."""
-    assert plan(cluster, batch(**given)) == ranges
+    assert ranges_of_batch(cluster, batch(**given)) == ranges
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
@@ -69,14 +69,14 @@ def test_a_stale_answer_while_a_batch_is_planned_loses_nothing(cluster, fail, ca
     cluster.stale = [{"t": FakeTopic(now.id, [Bounds(0, 7, 7), now.partitions[1]])}] * 3
     given = specific("startup", "partition:0,offset:9;partition:1,offset:5")
 
-    assert plan(cluster, batch(failOnDataLoss=fail, **given)) == [planned(0, 9, 10)]
+    assert ranges_of_batch(cluster, batch(failOnDataLoss=fail, **given)) == [planned(0, 9, 10)]
     assert caplog.records == []
 
 
 def test_a_start_past_the_end_is_an_error(cluster):
     """After ten seconds of looking."""
     with pytest.raises(DataLossError, match="wanted offset 11, earliest available offset 0"):
-        plan(cluster, batch(**specific("startup", "partition:0,offset:11")))
+        ranges_of_batch(cluster, batch(**specific("startup", "partition:0,offset:11")))
 
 
 def test_a_topic_that_goes_between_two_looks_is_an_error(cluster):
@@ -92,7 +92,7 @@ def test_a_topic_that_goes_between_two_looks_is_an_error(cluster):
     for given in ({}, specific("startup", "partition:0,offset:1")):
         cluster.create("t", 2)
         with pytest.raises(BrokerError, match="'t' does not exist"):
-            plan(cluster, batch(**given))
+            ranges_of_batch(cluster, batch(**given))
 
 
 PAST, FUTURE = "1000", "9999999999999"
@@ -118,7 +118,7 @@ def test_a_snapshot_at_a_time_beyond_the_compaction_lag_is_told(
     cluster.topic_settings = settings
     given = {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": at}
 
-    plan(cluster, batch(**{**given, "read.mode": mode}))
+    ranges_of_batch(cluster, batch(**{**given, "read.mode": mode}))
 
     assert [told in each.getMessage() for each in caplog.records] == (
         [] if told is None else [True]
@@ -141,7 +141,7 @@ def test_a_snapshot_that_ends_at_a_named_offset_is_told(cluster, caplog, offset,
     cluster.topic_settings = settings
     given = {**specific("bounded", f"partition:0,offset:{offset}"), "read.mode": "snapshot"}
 
-    (range_,) = plan(cluster, batch(**given))
+    (range_,) = ranges_of_batch(cluster, batch(**given))
 
     assert (range_.end, range_.kept_until_ms) == (min(offset, 10), None)
     assert [told in each.getMessage() for each in caplog.records] == (
@@ -168,7 +168,7 @@ def test_a_range_of_a_snapshot_knows_until_when_it_is_whole(cluster, mode, setti
     cluster.topic_settings = settings
     before = int(time.time() * 1000)
 
-    ranges = plan(cluster, batch(**{"read.mode": mode, "minPartitions": "4"}))
+    ranges = ranges_of_batch(cluster, batch(**{"read.mode": mode, "minPartitions": "4"}))
 
     after = int(time.time() * 1000)
     kept = {range_.kept_until_ms for range_ in ranges}
@@ -185,21 +185,21 @@ def test_a_snapshot_that_ends_in_the_future_is_one_of_now(cluster):
     cluster.topic_settings = COMPACTED
     future = {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": FUTURE}
 
-    ranges = plan(cluster, batch(**{**future, "read.mode": "snapshot"}))
+    ranges = ranges_of_batch(cluster, batch(**{**future, "read.mode": "snapshot"}))
 
     assert {range_.kept_until_ms for range_ in ranges} == {0}
 
 
 def test_settings_are_asked_for_once_and_not_without_need(cluster):
     """By a snapshot that reads anything, for all of its topics."""
-    plan(cluster, batch())
+    ranges_of_batch(cluster, batch())
     assert cluster.asked_settings == 0
 
     cluster.create("u")
     cluster.produce("u")
-    plan(cluster, batch(**{"read.mode": "snapshot", "topic": "t;u"}))
+    ranges_of_batch(cluster, batch(**{"read.mode": "snapshot", "topic": "t;u"}))
     assert cluster.asked_settings == 1
 
     cluster.create("empty")
-    plan(cluster, batch(**{"read.mode": "snapshot", "topic": "empty"}))
+    ranges_of_batch(cluster, batch(**{"read.mode": "snapshot", "topic": "empty"}))
     assert cluster.asked_settings == 1

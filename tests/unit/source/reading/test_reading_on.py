@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.reading_on import RangeTable, batches_past, holds
+from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past, holds
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from tests.table_options import table_options
 
@@ -92,7 +92,7 @@ def options(**more: object) -> ReadOptions:
 
 def table(log: Log, range_: Range, **more: object) -> dict[int, int]:
     """The table that is read of a range."""
-    found = RangeTable(range_, ("k",), options(**more), partial(holds, log, range_))
+    found = RangeSnapshot(range_, ("k",), options(**more), partial(holds, log, range_))
     for source in (log.read(range_), batches_past(log, range_)):
         for batch in source:
             keys = pa.array([int(key or b"") for key in batch.keys], pa.int64())

@@ -1,4 +1,4 @@
-"""Dead letters as the messages that they were, and which of them are worth writing back."""
+"""The messages that dead letters were before, and which of them are written back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Identity = tuple[TopicPartition, int, int, bytes | None, bytes | None]
 
 
 @dataclass(frozen=True)
-class Letter:
+class Original:
     """A message as it was before it became a dead letter.
 
     Args:
@@ -46,8 +46,8 @@ class Letter:
         """What no other message has, not even one of a topic that was created again under the name."""
         return self.at, self.offset, self.timestamp, self.key, self.value
 
-    def is_before(self, other: Letter) -> bool:
-        """Whether another letter of the key came later."""
+    def is_before(self, other: Original) -> bool:
+        """Whether another original of the key came later."""
         if other.at != self.at:
             if self.is_copied(other.value, other.headers):
                 # The copy has the time at which it was written, and the original may be from ahead of the clock.
@@ -64,15 +64,15 @@ class Letter:
         return value == self.value and list(headers) == list(self.headers)
 
 
-def letter(
+def original_of(
     key: bytes | None, value: bytes | None, headers: Headers, sent: int = 0
-) -> Letter | None:
+) -> Original | None:
     """The message that a dead letter was; None = this is no dead letter, or none that the connector wrote.
 
     >>> added = [("topic", b"t"), ("partition", b"0"), ("offset", b"7"), ("timestamp", b"1000"),
     ...          ("stage", b"value"), ("message", b"no JSON")]
     >>> headers = [("trace", b"1"), *((f"__error.{name}", value) for name, value in added)]
-    >>> letter(b"k", b"{", headers).headers
+    >>> original_of(b"k", b"{", headers).headers
     [('trace', b'1')]
     """
     original, added = headers[: -len(ADDED)], headers[-len(ADDED) :]
@@ -84,7 +84,7 @@ def letter(
         place = _number(offset, 0, _MOST_OFFSET), _number(timestamp, _NO_TIMESTAMP, _MOST_OFFSET)
     except ValueError:
         return None
-    return Letter(at, *place, key, value, original, sent)
+    return Original(at, *place, key, value, original, sent)
 
 
 def _number(text: bytes, least: int, most: int) -> int:
@@ -95,8 +95,8 @@ def _number(text: bytes, least: int, most: int) -> int:
 
 
 @dataclass(frozen=True)
-class Letters:
-    """What becomes of dead letters.
+class ReplayChoice:
+    """Which messages are written back, and which are not.
 
     Args:
         replayed: These are written back, in offset order of each partition.
@@ -105,46 +105,47 @@ class Letters:
         without_topic: Their topics do not exist.
     """
 
-    replayed: tuple[Letter, ...] = ()
-    outdated: tuple[Letter, ...] = ()
-    keyless: tuple[Letter, ...] = ()
-    without_topic: tuple[Letter, ...] = ()
+    replayed: tuple[Original, ...] = ()
+    outdated: tuple[Original, ...] = ()
+    keyless: tuple[Original, ...] = ()
+    without_topic: tuple[Original, ...] = ()
 
-    def without_outdated(self, batches: Iterable[RawBatch]) -> Letters:
-        """The same, when these messages are in the topics too; those that are letters themselves are no rows."""
-        letters = {each.identity for each in (*self.replayed, *self.outdated)}
+    def without_outdated(self, batches: Iterable[RawBatch]) -> ReplayChoice:
+        """The same, when these messages are in the topics too; a message may be an original that is still there."""
+        originals = {each.identity for each in (*self.replayed, *self.outdated)}
         waiting = {(each.at.topic, each.key): _Waiting(each) for each in self.replayed}
-        places = {(each.letter.at, each.letter.offset): each for each in waiting.values()}
+        places = {(each.original.at, each.original.offset): each for each in waiting.values()}
         for batch in batches:
             at = TopicPartition(batch.topic, batch.partition)
             columns = batch.offsets, batch.timestamps, batch.keys, batch.values, batch.headers
             for *place, key, value, headers in zip(*columns, strict=True):
-                is_letter = (at, *place, key, value) in letters
+                is_original = (at, *place, key, value) in originals
                 found = places.get((at, place[0]))
                 if found is not None:
-                    found.is_there, found.is_replaced = is_letter, not is_letter
+                    found.is_there, found.is_replaced = is_original, not is_original
                 of_key = waiting.get((at.topic, key))
-                if of_key is not None and not is_letter:
+                if of_key is not None and not is_original:
                     of_key.meet(at, place[0], place[1], value, headers)
         return replace(
             self,
-            replayed=tuple(each.letter for each in waiting.values() if not each.is_outdated),
+            replayed=tuple(each.original for each in waiting.values() if not each.is_outdated),
             outdated=(
                 *self.outdated,
-                *(each.letter for each in waiting.values() if each.is_outdated),
+                *(each.original for each in waiting.values() if each.is_outdated),
             ),
         )
 
 
 @dataclass
 class _Waiting:
-    """What the messages of its topic say of a letter: whether they are newer by their places and by their times.
+    """What the messages of its topic say of an original: whether one of its key is newer, by offset and by time.
 
-    Offsets tell as long as the topic is the one that the letter came from. It was created again when another message
-    stands at the letter's place; where none does, compaction may have taken the letter's, and either order counts.
+    Offsets count as long as the topic is the one that the original came from. The topic was created again when another
+    message has the original's offset. When no message has it, compaction may have removed the original, and both orders
+    count.
     """
 
-    letter: Letter
+    original: Original
     is_there: bool = False
     is_replaced: bool = False
     by_place: bool = False
@@ -161,27 +162,27 @@ class _Waiting:
         self, at: TopicPartition, offset: int, timestamp: int, value: bytes | None, headers: Headers
     ) -> None:
         """Takes another message of the key into account."""
-        letter, is_copy = self.letter, self.letter.is_copied(value, headers)
-        if at == letter.at:
-            self.by_place |= offset > letter.offset
-            self.by_time |= timestamp >= letter.timestamp or is_copy
+        original, is_copy = self.original, self.original.is_copied(value, headers)
+        if at == original.at:
+            self.by_place |= offset > original.offset
+            self.by_time |= timestamp >= original.timestamp or is_copy
         else:  # between partitions only timestamps can tell
-            is_newer = timestamp > letter.timestamp or is_copy
+            is_newer = timestamp > original.timestamp or is_copy
             self.by_place |= is_newer
-            self.by_time |= is_newer or timestamp == letter.timestamp
+            self.by_time |= is_newer or timestamp == original.timestamp
 
 
-def each_once(letters: Iterable[Letter]) -> list[Letter]:
-    """Each message once, however many letters it became, in offset order of its partition."""
-    once = {each.identity: each for each in letters}
+def each_once(originals: Iterable[Original]) -> list[Original]:
+    """Each message once, however many dead letters it became, in offset order of its partition."""
+    once = {each.identity: each for each in originals}
     return sorted(once.values(), key=lambda each: (each.at, each.offset, each.timestamp))
 
 
-def last_of_each_key(letters: Sequence[Letter]) -> Letters:
-    """The last letter of each key of a table: the others, and those without a key, are not written back."""
-    last: dict[tuple[str, bytes], Letter] = {}
+def last_of_each_key(originals: Sequence[Original]) -> ReplayChoice:
+    """The last original of each key of a table: the others, and those without a key, are not written back."""
+    last: dict[tuple[str, bytes], Original] = {}
     outdated = []
-    for each in letters:
+    for each in originals:
         if each.key is None:
             continue
         key = each.at.topic, each.key
@@ -190,8 +191,8 @@ def last_of_each_key(letters: Sequence[Letter]) -> Letters:
         last[key] = each if is_newer else last[key]
         if before is not None:
             outdated.append(before if is_newer else each)
-    return Letters(
+    return ReplayChoice(
         tuple(each_once(last.values())),
         tuple(outdated),
-        tuple(each for each in letters if each.key is None),
+        tuple(each for each in originals if each.key is None),
     )

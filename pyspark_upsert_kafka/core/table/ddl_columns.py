@@ -27,25 +27,25 @@ _WIDENING: tuple[tuple[type[DataType], ...], ...] = (
 """Each type holds every value of those before it."""
 
 
-def as_declared(rows: StructType, options: TableOptions) -> StructType:
-    """The columns of rows under their declared names and in their declared types, in the order of the rows.
+def as_in_ddl(rows: StructType, options: TableOptions) -> StructType:
+    """The columns of rows under their in_ddl names and in their in_ddl types, in the order of the rows.
 
     Those that show or set metadata stay as they are, and without a DDL all do.
 
     Raises:
-        SchemaError: A column is not declared, or has a type whose values the declared one cannot hold.
+        SchemaError: A column is not in_ddl, or has a type whose values the in_ddl one cannot hold.
     """
-    declared = options.declared
-    if declared is None:
+    in_ddl = options.ddl_columns
+    if in_ddl is None:
         return rows
     metadata = _metadata_names(rows, options)
-    known = {field.name.lower(): field for field in declared}
+    known = {field.name.lower(): field for field in in_ddl}
     columns = []
     for field in rows:
         wanted = field if field.name.lower() in metadata else known.get(field.name.lower())
         if wanted is None:
             raise SchemaError(
-                f"Column {field.name!r} is not in the DDL, whose columns are: {', '.join(declared.names)}. Leave it "
+                f"Column {field.name!r} is not in the DDL, whose columns are: {', '.join(in_ddl.names)}. Leave it "
                 "out with drop."
             )
         if not (_holds(field.dataType, wanted.dataType) or _is_local_time(field, wanted)):
@@ -59,14 +59,14 @@ def as_declared(rows: StructType, options: TableOptions) -> StructType:
 
 
 def without_virtual(
-    metadata: tuple[MetadataColumn, ...], declared: StructType
+    metadata: tuple[MetadataColumn, ...], in_ddl: StructType
 ) -> tuple[MetadataColumn, ...]:
     """The metadata columns but for those that the DDL declares for reading only."""
-    virtual = {field.name.lower() for field in declared if field.metadata.get(VIRTUAL)}
+    virtual = {field.name.lower() for field in in_ddl if field.metadata.get(VIRTUAL)}
     return tuple(column for column in metadata if column.name.lower() not in virtual)
 
 
-def in_declared_order(
+def in_ddl_order(
     physical: tuple[StructField, ...], options: TableOptions
 ) -> tuple[StructField, ...]:
     """The physical columns in the order of the DDL; one that the rows have not is NULL in each of them.
@@ -74,10 +74,10 @@ def in_declared_order(
     Raises:
         SchemaError: A column is missing that is NOT NULL, or part of the key.
     """
-    declared = options.declared or StructType()
-    metadata = _metadata_names(declared, options)
+    in_ddl = options.ddl_columns or StructType()
+    metadata = _metadata_names(in_ddl, options)
     given = {field.name: field for field in physical}
-    columns = [field for field in declared if field.name.lower() not in metadata]
+    columns = [field for field in in_ddl if field.name.lower() not in metadata]
     key = {name.lower() for name in options.primary_key}
     for field in columns:
         if field.name not in given and (not field.nullable or field.name.lower() in key):
@@ -87,9 +87,9 @@ def in_declared_order(
     return tuple(given.get(field.name, field) for field in columns)
 
 
-def local_times(physical: tuple[StructField, ...], declared: StructType | None) -> frozenset[str]:
+def local_times(physical: tuple[StructField, ...], in_ddl: StructType | None) -> frozenset[str]:
     """The columns that are TIMESTAMP, and in the messages without a zone."""
-    known = {field.name.lower(): field for field in declared or ()}
+    known = {field.name.lower(): field for field in in_ddl or ()}
     return frozenset(
         field.name
         for field in physical
@@ -97,9 +97,9 @@ def local_times(physical: tuple[StructField, ...], declared: StructType | None) 
     )
 
 
-def _is_local_time(field: StructField, declared: StructField) -> bool:
+def _is_local_time(field: StructField, in_ddl: StructField) -> bool:
     return isinstance(field.dataType, TimestampType) and isinstance(
-        declared.dataType, TimestampNTZType
+        in_ddl.dataType, TimestampNTZType
     )
 
 

@@ -8,12 +8,12 @@ from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.bad_messages.error_handling import _letters as dead_letters
-from pyspark_upsert_kafka.source.bad_messages.letters import (
-    Letter,
-    Letters,
+from pyspark_upsert_kafka.source.bad_messages.originals import (
+    Original,
+    ReplayChoice,
     each_once,
     last_of_each_key,
-    letter,
+    original_of,
 )
 
 A, B, OTHER = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -30,9 +30,9 @@ ADDED = [
 
 def at(
     place: TopicPartition, offset: int, key: bytes | None = b"k", timestamp: int = 1000
-) -> Letter:
+) -> Original:
     """A letter from this place."""
-    return Letter(place, offset, timestamp, key, b"v")
+    return Original(place, offset, timestamp, key, b"v")
 
 
 def messages(
@@ -61,7 +61,7 @@ def messages(
 )
 def test_a_letter_is_the_message_that_it_was(headers):
     """Only what was added is taken away, whatever headers the message had."""
-    assert letter(b"k", None, [*headers, *ADDED]) == Letter(B, 7, 1000, b"k", None, headers)
+    assert original_of(b"k", None, [*headers, *ADDED]) == Original(B, 7, 1000, b"k", None, headers)
 
 
 def test_what_is_sent_is_understood():
@@ -78,9 +78,9 @@ def test_what_is_sent_is_understood():
     sent = dead_letters("letters", batch, [BadMessage(1, "key", "no JSON")])
 
     assert list(sent.topic_of_each()) == ["letters"]
-    assert [letter(key, value, headers or []) for _, key, value, _, headers in sent.rows()] == [
-        Letter(B, 7, 1000, b"k", None, [("trace", b"1")])
-    ]
+    assert [
+        original_of(key, value, headers or []) for _, key, value, _, headers in sent.rows()
+    ] == [Original(B, 7, 1000, b"k", None, [("trace", b"1")])]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_is_sent_is_understood():
 )
 def test_other_messages_are_no_letters(headers):
     """A dead letter ends in the six headers; what does not was not sent by the connector."""
-    assert letter(b"k", b"v", headers) is None
+    assert original_of(b"k", b"v", headers) is None
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def test_headers_that_the_connector_does_not_write(header: str, value: bytes | N
     """Anyone may write to the topic: what names no place of a message is no letter, and stops nothing."""
     headers = [(name, value if name == f"__error.{header}" else given) for name, given in ADDED]
 
-    assert letter(b"k", b"v", headers) is None
+    assert original_of(b"k", b"v", headers) is None
 
 
 def test_a_letter_of_a_message_without_a_timestamp():
     """Kafka's own number for that is -1."""
     headers = [*ADDED[:3], ("__error.timestamp", b"-1"), *ADDED[4:]]
 
-    assert letter(b"k", b"v", headers) == Letter(B, 7, -1, b"k", b"v", [])
+    assert original_of(b"k", b"v", headers) == Original(B, 7, -1, b"k", b"v", [])
 
 
 def test_each_message_once_and_in_order():
@@ -156,7 +156,7 @@ def test_letters_without_a_key():
     """They would be no row of a table, however often they are sent."""
     found = last_of_each_key([at(A, 1, None), at(A, 2, None), at(A, 3)])
 
-    assert found == Letters((at(A, 3),), (), (at(A, 1, None), at(A, 2, None)))
+    assert found == ReplayChoice((at(A, 3),), (), (at(A, 1, None), at(A, 2, None)))
 
 
 @pytest.mark.parametrize(
@@ -179,12 +179,12 @@ def test_letters_without_a_key():
 def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
     """To write it back would undo the newer one; that is so too when the newer one was itself written back."""
     own = messages(A, (b"k", 5), value=b"v")
-    found = Letters((at(A, 5), at(A, 9, b"m"))).without_outdated([own, there])
+    found = ReplayChoice((at(A, 5), at(A, 9, b"m"))).without_outdated([own, there])
     kept, left_out = (at(A, 5), at(A, 9, b"m")), ()
     if is_outdated:
         kept, left_out = (at(A, 9, b"m"),), (at(A, 5),)
 
-    assert found == Letters(kept, left_out)
+    assert found == ReplayChoice(kept, left_out)
 
 
 @pytest.mark.parametrize(
@@ -209,40 +209,42 @@ def test_a_newer_message_of_the_key_makes_a_letter_outdated(there, is_outdated):
 def test_a_letter_of_a_topic_that_was_created_again(there, is_outdated):
     """Its offset says nothing there, so its time is compared."""
     for batches in (there, there[::-1]):
-        found = Letters((at(A, 5),)).without_outdated(batches)
+        found = ReplayChoice((at(A, 5),)).without_outdated(batches)
 
-        assert found == (Letters((), (at(A, 5),)) if is_outdated else Letters((at(A, 5),)))
+        assert found == (
+            ReplayChoice((), (at(A, 5),)) if is_outdated else ReplayChoice((at(A, 5),))
+        )
 
 
 def test_letters_from_before_and_after_a_topic_was_created_again():
     """The later one counts, which was made and became a letter later, though its offset is smaller or the same."""
-    old = Letter(A, 5, 1000, b"k", b"v", (), sent=1100)
+    old = Original(A, 5, 1000, b"k", b"v", (), sent=1100)
     for offset in (2, 5):
-        new = Letter(A, offset, 5000, b"k", b"w", (), sent=5100)
+        new = Original(A, offset, 5000, b"k", b"w", (), sent=5100)
 
         for letters in ([old, new], [new, old]):
-            assert last_of_each_key(each_once(letters)) == Letters((new,), (old,))
-        assert Letters((new,), (old,)).without_outdated(
+            assert last_of_each_key(each_once(letters)) == ReplayChoice((new,), (old,))
+        assert ReplayChoice((new,), (old,)).without_outdated(
             [messages(A, (b"k", offset), timestamp=5000, value=b"w")]
-        ) == Letters((new,), (old,))
+        ) == ReplayChoice((new,), (old,))
 
 
 def test_headers_tell_a_message_written_back_from_another():
     """Key and value alone may be those of a message that was there before."""
-    found = Letters((Letter(A, 5, 1000, b"k", b"v", [("trace", b"1")]),))
+    found = ReplayChoice((Original(A, 5, 1000, b"k", b"v", [("trace", b"1")]),))
 
     assert found.without_outdated([messages(B, (b"k", 6), timestamp=500, value=b"v")]) == found
 
 
 def test_what_was_written_back_and_is_still_bad_is_written_back_again():
     """The copy is a letter too, and the last one, though its original is from ahead of the clock."""
-    original = Letter(A, 5, 9000, b"k", b"v", (), sent=100)
-    copy = Letter(B, 6, 200, b"k", b"v", (), sent=300)
+    original = Original(A, 5, 9000, b"k", b"v", (), sent=100)
+    copy = Original(B, 6, 200, b"k", b"v", (), sent=300)
     found = last_of_each_key([original, copy])
-    assert found == Letters((copy,), (original,))
+    assert found == ReplayChoice((copy,), (original,))
     for place, offset, timestamp in ((A, 5, 9000), (B, 6, 200)):
         there = messages(place, (b"k", offset), timestamp=timestamp, value=b"v")
         assert found.without_outdated([there]) == found
 
     again = messages(B, (b"k", 7), timestamp=400, value=b"v")
-    assert found.without_outdated([again]) == Letters((), (original, copy))
+    assert found.without_outdated([again]) == ReplayChoice((), (original, copy))
