@@ -20,8 +20,8 @@ Options are given by name: `.option("name", "value")` or `.options(**{...})` in 
 `WITH ('name' = 'value')` in SQL. The case of names does not matter. Names and meanings are Flink's
 wherever Flink's `upsert-kafka` has the option, so its `WITH` clause can be pasted.
 
-A table's options can be given to its reader and its writer alike: what only concerns the other side is
-checked and not used. An option that is unknown, malformed or missing, or that contradicts another, is an
+The same options can be given to the reader and to the writer of a table: an option for the other side is
+checked, and has no effect. An option that is unknown, malformed or missing, or that contradicts another, is an
 `OptionError` before anything is read or written.
 """
 
@@ -29,13 +29,13 @@ _PROPERTIES = """
 ## `properties.*`: the Kafka client
 
 Every other `properties.<name>` goes to the Kafka client (librdkafka, or [kafka-python](kafka-python.md)) as
-`<name>`. Both the Java client's names and librdkafka's are understood: see [security](security.md), and for timeouts
-[errors](errors.md#brokers-that-do-not-answer). What the connector sees to itself is
-refused: (de)serializers, `enable.auto.commit`, `enable.auto.offset.store`, `partitioner`, `partitioner.class`,
+`<name>`. Both the Java client's names and librdkafka's are accepted: see [security](security.md), and for timeouts
+[errors](errors.md#brokers-that-do-not-answer). Options that the connector manages are
+rejected: (de)serializers, `enable.auto.commit`, `enable.auto.offset.store`, `partitioner`, `partitioner.class`,
 `transactional.id`, `enable.partition.eof`, `interceptor.classes`.
 
-A value may be a reference, `${env:NAME}` or `${file:/path/to/file:key}`, which is looked up where it is
-used, so that a secret stands in no program and no plan.
+A value may be a reference, `${env:NAME}` or `${file:/path/to/file:key}`. It is replaced only where the value is
+used, so that no program and no query plan contains the secret.
 """
 
 _METADATA = """

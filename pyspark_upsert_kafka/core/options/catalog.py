@@ -43,16 +43,16 @@ class Section:
 
 DDL = Option(
     "ddl", any_text, None,
-    "a Flink `CREATE TABLE` statement: its columns, key and options are taken over, and an option given beside "
-    "it wins (see [DDL](ddl.md))",
+    "a Flink `CREATE TABLE` statement, which gives the columns, the key and the options; an option that is given "
+    "separately takes precedence (see [DDL](ddl.md))",
 )  # fmt: skip
-"""Read by `core.ddl`, and never as a value: it may hold secrets, and references that are not for it."""
+"""`core.ddl` reads it. Its text is no value of its own: it may hold secrets, and references that belong to its options."""
 
 VIRTUAL, EVENT_TIME = "virtual", "event-time"
-"""In the metadata of a declared column: it is for reading only; it is that of the watermark."""
+"""Names in the metadata of a DDL's column: it is for reading only; the watermark is on it."""
 
 METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
-"""Values of `metadata.<column>`; the last makes a reserved name an ordinary column."""
+"""Values of `metadata.<column>`; the last one makes a column with a reserved name an ordinary column."""
 
 METADATA_OF_COLUMN = OptionFamily(
     "metadata.<column>", one_of(*METADATA_KEYS), prefix="metadata.",
@@ -70,26 +70,26 @@ _TABLE = Section(
     (
         DDL,
         Option("connector", one_of("upsert-kafka"), None,
-               "accepted so that a Flink `WITH (...)` clause can be pasted"),
+               "only `upsert-kafka`; it has no effect, so that a Flink `WITH (...)` clause can be pasted"),
         Option("topic", topic_list, None,
                'one topic, or a list `a;b`; `load("t")`, `save("t")`, `start("t")` mean the same'),
         Option("topic-pattern", regular_expression, None,
                "reading: a regular expression over topic names"),
         Option("primary-key", column_list(","), None,
-               "comma-separated columns, in the order in which they stand in the message key"),
+               "columns of the key, separated by commas, in the order that they have in the message key"),
         Option("key.fields", column_list(";"), None,
-               "Flink's other spelling of `primary-key`, separated by `;`"),
+               "Flink's name for `primary-key`; the columns are separated by `;`"),
         Option("properties.bootstrap.servers", addresses, None, "addresses of the brokers; required"),
         Option("properties.allow.auto.create.topics", boolean, False,
-               "let the broker create a topic that does not exist, which is an error otherwise",
+               "whether the broker may create a topic that does not exist; otherwise that is an error",
                "`false`"),
-        Option("key.format", text, None, "format of the message key; required but for `append`"),
+        Option("key.format", text, None, "format of the message key; required, except with `read.mode` = `append`"),
         Option("value.format", text, None, "format of the message value; required"),
         Option("key.fields-prefix", any_text, "",
-               "prefix of key columns in the table, stripped in the message key; needs `EXCEPT_KEY`",
+               "prefix that key columns have in the table, but not in the message key; needs `value.fields-include` = `EXCEPT_KEY`",
                "none"),
         Option("value.fields-include", one_of("ALL", "EXCEPT_KEY"), "ALL",
-               "whether the value holds the key columns too: `ALL` or `EXCEPT_KEY`"),
+               "whether the message value contains the key columns too: `ALL` or `EXCEPT_KEY`"),
         Option("kafka.client", one_of("librdkafka", "kafka-python"), "librdkafka",
                "the Kafka client: `librdkafka`, or `kafka-python` (kafka-python-ng or kafka-python 3, "
                "whichever is installed)"),
@@ -105,7 +105,7 @@ _READING = Section(
                "`snapshot` = the table as of now (batch); `changelog` = every change; "
                "`append` = every message is a row, without a key",
                "batch: `snapshot`; stream: `changelog`"),
-        Option("scan.deletes", one_of("emit", "drop"), "emit", "changelog: show deletes, or drop them"),
+        Option("scan.deletes", one_of("emit", "drop"), "emit", "with `changelog`: deletes are rows (`emit`), or are left out (`drop`)"),
         Option("scan.startup.mode",
                one_of("earliest-offset", "latest-offset", "group-offsets", "timestamp",
                       "specific-offsets"),
@@ -118,16 +118,16 @@ _READING = Section(
                "start offsets: `partition:0,offset:42;partition:1,offset:300`",
                complaint=OFFSETS_COMPLAINT),
         Option("properties.auto.offset.reset", one_of("earliest", "latest", "none"), "none",
-               "with `group-offsets`: where a partition starts of which nothing is committed: "
-               "`earliest`, `latest`, `none` (an error)"),
+               "with `group-offsets`: where a partition starts for which the group has committed no offset: "
+               "`earliest`, `latest`, or `none` (an error)"),
         Option("scan.bounded.mode",
                one_of("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
                None,
-               "where reading ends (exclusive, fixed once): `unbounded` (streams), `latest-offset`, "
-               "`group-offsets`, `timestamp`, `specific-offsets`",
+               "where reading ends: `unbounded` (streams), `latest-offset`, `group-offsets`, `timestamp`, `specific-offsets`; "
+               "the end is exclusive, and is fixed when the query first starts",
                "stream: `unbounded`; batch: `latest-offset`"),
         Option("scan.bounded.timestamp-millis", whole_number(), None,
-               "end before the first message of at least this record timestamp"),
+               "end before the first message of at least this record timestamp (ms since the epoch)"),
         Option("scan.bounded.specific-offsets", specific_offsets, None,
                "end offsets: `partition:0,offset:42;partition:1,offset:300`",
                complaint=OFFSETS_COMPLAINT),
@@ -135,12 +135,12 @@ _READING = Section(
                "how often a running stream looks for new partitions and topics; `0` = never",
                "`5 min`"),
         Option("scan.outage.timeout", duration, 600.0,
-               "streams: how long a query that has run once waits for brokers that are all away, with a warning every 30 "
-               "seconds; the first planning of a run, and batches, wait `properties.default.api.timeout.ms` "
+               "streams: how long a running query waits while no broker answers; a warning is logged every 30 seconds. "
+               "When a query starts, and in batch reads, the limit is `properties.default.api.timeout.ms` "
                "(see [operating](operating.md#outages-and-restarts))",
                "`10 min`"),
         Option("properties.isolation.level", one_of("read_committed", "read_uncommitted"),
-               "read_committed", "whether messages of open and aborted transactions stay unseen"),
+               "read_committed", "`read_committed` = messages of open and aborted transactions are not read; `read_uncommitted` = they are"),
     ),
 )  # fmt: skip
 
@@ -148,23 +148,23 @@ _BATCHES = Section(
     "Reading: micro-batch limits and Spark partitions",
     (
         Option("minPartitions", whole_number(1), None,
-               "split Kafka partitions into at least this many Spark partitions; in a snapshot tasks then share the "
+               "split Kafka partitions into at least this many Spark partitions; in a snapshot, several tasks then share the "
                "keys of a Kafka partition"),
         Option("scan.snapshot.memory", memory_or_auto, None,
-               "how much memory one task of a snapshot may use (`512 mb`, `2 gb`); `auto` = half of what a Python worker "
-               "has. A larger table is an error that says how many `minPartitions` it takes", "`auto`"),
+               "how much memory one task of a snapshot may use (`512 mb`, `2 gb`); `auto` = half of the memory of a Python "
+               "worker. If a table needs more, the error says which value of `minPartitions` is enough", "`auto`"),
         Option("scan.parallelism", whole_number_or_auto(1), None,
                "at most this many Spark partitions: a task then reads several Kafka partitions, one "
                "after another; `auto` = one for each 10,000 offsets of a micro-batch or a batch read"),
         Option("maxOffsetsPerTrigger", whole_number(1), None,
-               "at most this many offsets per micro-batch, shared among partitions by backlog"),
+               "at most this many offsets per micro-batch, divided among partitions in proportion to their backlog"),
         Option("minOffsetsPerTrigger", whole_number(1), None,
-               "wait until this many offsets are there, or `maxTriggerDelay` has passed"),
+               "wait until this many new offsets are available, or `maxTriggerDelay` has passed"),
         Option("maxTriggerDelay", duration, 900.0,
-               "how long `minOffsetsPerTrigger` may hold a micro-batch back", "`15m`"),
+               "how long `minOffsetsPerTrigger` may delay a micro-batch", "`15m`"),
         Option("scan.watermark.alignment.max-drift", positive_duration, None,
-               "streams: no partition reads further than this, in record timestamps, past the slowest one that has "
-               "data: Flink's watermark alignment"),
+               "streams: how far a partition may be read ahead of the slowest partition that has data, measured in record "
+               "timestamps: Flink's watermark alignment"),
     ),
 )  # fmt: skip
 
@@ -172,15 +172,15 @@ _ERRORS = Section(
     "Reading: when something is wrong",
     (
         Option("failOnDataLoss", boolean, True,
-               "fail when offsets are gone; `false` = go on from what is there, with a warning",
+               "fail when offsets to be read no longer exist; `false` = log a warning, and continue at the next offset that exists",
                "`true`"),
         Option("error-handling.mode", one_of("fail", "ignore", "log", "column"), "fail",
-               "what a message gets that cannot be decoded or has a null key: `fail`, `ignore`, "
-               "`log` (to the dead-letter topic), `column` (a row with `_error`)"),
-        Option("error-handling.log.target", topic_name, None, "the dead-letter topic"),
+               "what happens to a message that cannot be decoded or has a null key: `fail` (an error), `ignore` (it is "
+               "skipped, and a warning is logged), `log` (it is sent to the dead-letter topic), `column` (a row with `_error`)"),
+        Option("error-handling.log.target", topic_name, None, "the dead-letter topic; required with `error-handling.mode` = `log`"),
         Option("properties.group.id", text, None,
-               "streams: offsets of finished batches are committed to this group, for Kafka's own "
-               "tools to show the lag; also the group that `group-offsets` asks for"),
+               "streams: offsets of finished batches are committed to this consumer group, so that Kafka's own "
+               "tools can show the lag; also the group whose offsets `group-offsets` reads"),
     ),
 )  # fmt: skip
 
@@ -188,19 +188,20 @@ _WRITING = Section(
     "Writing",
     (
         Option("sink.buffer-flush.max-rows", whole_number(), 0,
-               "keep only the last change per key and flush at this many distinct keys", "`0`"),
+               "keep only the last change of each key in a buffer, and flush it at this many distinct keys; `0` = no buffer", "`0`"),
         Option("sink.buffer-flush.interval", duration, 0.0,
-               "flush the buffer when this much time has passed", "`0s`"),
+               "flush the buffer after this time; needed with `sink.buffer-flush.max-rows`", "`0s`"),
         Option("sink.parallelism", whole_number(1), None,
-               "`upsert_sink` only: repartition by primary key to this many tasks first"),
+               "`upsert_sink` only: the number of tasks; rows are first repartitioned by primary key"),
         Option("sequence-by", text, None,
-               "`upsert_sink` only: column or expression that orders changes of one key in a batch; the "
-               "last one stands, NULL is the earliest; it must be deterministic"),
+               "`upsert_sink` only: column or deterministic expression that orders the changes of a key within a batch; NULL "
+               "comes first, and the last change is the one that remains"),
         Option("sink.delivery-guarantee", one_of(*(each.value for each in DeliveryGuarantee)),
                "at-least-once",
-               "`none`, `at-least-once`, or `exactly-once` (`upsert_sink` only)"),
+               "`none` (messages may be lost), `at-least-once`, or `exactly-once` (`upsert_sink` only)"),
         Option("sink.transactional-id-prefix", id_prefix, None,
-               "`exactly-once`: what the names of its transactions and receipts begin with; one for each sink"),
+               "with `exactly-once`: prefix of its transactional ids and of the consumer groups that hold its receipts; each "
+               "sink needs a prefix of its own"),
     ),
 )  # fmt: skip
 
@@ -210,32 +211,29 @@ OPTIONS = {option.name: option for section in SECTIONS for option in section.opt
 
 FROM_UPSERT_SINK = Option(
     "upsert-sink.order", one_of("in-task", "by-key", "unknown"), None,
-    "what `upsert_sink` tells the tasks of a batch: changes of a key follow one another in their order "
-    "(`by-key`), or among others (`in-task`), or may be in several tasks (`unknown`)",
+    "set by `upsert_sink` for the tasks of a batch: the changes of a key come in order, one after another (`by-key`), "
+    "or in order with changes of other keys between them (`in-task`), or may be in several tasks (`unknown`)",
 )  # fmt: skip
-"""An option that no user gives, and so is on no page."""
+"""An internal option: users do not set it, and no page names it. So are the next ones."""
 
 CALL = Option(
     "upsert-sink.call", call_of_text, None,
-    "what `upsert_sink` tells the tasks of an exactly-once batch: which call of it this is, as `Call.to_text` writes it",
+    "set by `upsert_sink` for the tasks of an exactly-once batch: the call, as `Call.to_text` writes it",
 )  # fmt: skip
-"""Another one."""
 
 NAMES = Option(
     "upsert-sink.names", json.loads, {},
-    "what `upsert_sink` tells the tasks of a batch: names of options as they were written, by their lower case, which is all "
-    "that Spark passes on; a JSON object",
+    "set by `upsert_sink` for the tasks of a batch, since Spark passes on names in lower case: names of options as they were "
+    "written, by their lower case, as a JSON object",
 )  # fmt: skip
-"""Another one."""
 
 DDL_COLUMNS = Option(
     "ddl.columns", lambda text: StructType.fromJson(json.loads(text)), None,
-    "what takes the place of `ddl` when it was read: the columns that it declares",
+    "set when `ddl` is read, in its place: its columns, as Spark's JSON of a schema",
 )  # fmt: skip
-"""Another one."""
 
 INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name, NAMES.name, DDL_COLUMNS.name})
-"""Names of the options that no user gives."""
+"""Names of the internal options."""
 
 PATHS = (
     Option("path", topic_list, (), '`load("t")`, `save("t")`, `start("t")`'),
