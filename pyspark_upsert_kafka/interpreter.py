@@ -45,7 +45,7 @@ def check_running_session() -> None:
         warn_once(
             f"The Spark session that runs already starts its Python workers with {python}, which has no {_PACKAGE}: "
             "Spark does not find the format upsert-kafka there (DATA_SOURCE_NOT_FOUND). spark.stop() does not change it. "
-            "Start this program anew (in a notebook: restart its kernel), and before the session is made: "
+            "Restart this program (in a notebook: its kernel), and before the session is created: "
             f"import os; os.environ['PYSPARK_PYTHON'] = '{sys.executable}'"
         )
 

@@ -21,7 +21,7 @@ _NESTED = (ArrayType, MapType, StructType, VariantType)
 _RESERVED = frozenset(each.column for each in METADATA.values() if each.column is not None)
 # What errors about a kind of change say to do.
 PUT_ASIDE = (
-    "Rows of bad messages have NULL there: put them aside first, with df.where('_error IS NULL')."
+    "Rows of bad messages have NULL there: leave them out first, with df.where('_error IS NULL')."
 )
 _MAY_BE_KEYS = {"_topic", "_partition"}
 

@@ -39,7 +39,7 @@ class Layout:
             CheckpointError: Naming the number of buckets, or the first column that is wrong.
         """
         old = json.loads(kept)
-        start_anew = "Go on as before, or start a new checkpoint."
+        start_anew = "Keep what the checkpoint has, or start with a new one."
         if old["version"] not in (1, _VERSION):
             raise CheckpointError(
                 f"normalize_changelog: the checkpoint was written by a later version of this package. {start_anew}"
@@ -47,7 +47,7 @@ class Layout:
         if old["buckets"] != self.buckets:
             raise CheckpointError(
                 f"normalize_changelog: the checkpoint has buckets={old['buckets']}, and this query has "
-                f"buckets={self.buckets}: each key would be looked for in another bucket. {start_anew}"
+                f"buckets={self.buckets}: a key would be in another bucket. {start_anew}"
             )
         if old["keys"] != list(self.keys):
             raise CheckpointError(
@@ -59,5 +59,5 @@ class Layout:
                 now = f"has the type {self.columns[name]}" if name in self.columns else "is gone"
                 raise CheckpointError(
                     f"normalize_changelog: column {name!r} has the type {kind} in the checkpoint, and now it {now}. "
-                    f"Columns may be added, and nothing else. {start_anew}"
+                    f"Columns may only be added. {start_anew}"
                 )

@@ -68,7 +68,7 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
 
 
 def _check_needs(df: DataFrame) -> None:
-    """Refuses what Spark would refuse later, and less clearly."""
+    """Rejects what Spark would reject later with a less clear error."""
     modules = {"pandas": "pandas", "protobuf": "google.protobuf"}
     for package in ("pandas", "protobuf") if df.isStreaming else ("pandas",):
         try:
@@ -83,7 +83,7 @@ def _check_needs(df: DataFrame) -> None:
     if not hasattr(GroupedData, "transformWithState"):
         raise OptionError(
             "normalize_changelog takes a stream on PySpark 4.1 or newer: before, Spark's state for Python is too slow. "
-            "A batch is possible."
+            "A batch can be normalized."
         )
     provider = str(df.sparkSession.conf.get(_PROVIDER, ""))
     if "RocksDB" not in provider:

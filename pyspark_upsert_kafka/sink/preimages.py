@@ -83,7 +83,7 @@ def preimages_in(order: PreimageOrder) -> Preimages:
 
 
 class RefusedPreimages:
-    """The changes of a key may be in other tasks too: a tombstone could come last, so there is none."""
+    """The changes of a key may be in other tasks too, where a tombstone could come last: preimages are rejected."""
 
     def settle(self, changes: Changes) -> Messages:
         """The messages as they are.
@@ -94,7 +94,7 @@ class RefusedPreimages:
         if changes.preimages is not None:
             raise OptionError(
                 "The batch has update_preimage (-U) rows, and the changes of a key may be in several tasks, "
-                "whose order nobody knows: the tombstone of a preimage could come last and delete a live "
+                "whose order is not known: the tombstone of a preimage could come last and delete a live "
                 "row. Give 'sequence-by', a column or an expression that orders the changes of a key, or "
                 "write rows of one partition without 'sink.parallelism'. Nothing of these rows was written."
             )
@@ -133,8 +133,8 @@ class SortedPreimages:
 class HeldPreimages:
     """Changes come in their order, keys in any: a preimage waits until its key changes again.
 
-    The tombstones of those that wait in vain are sent at the end, which is late for nothing, since no
-    change of their keys came after them.
+    The tombstones of those that no change has followed are sent at the end, which is soon enough: no change of their
+    keys came after them.
     """
 
     def __init__(self) -> None:

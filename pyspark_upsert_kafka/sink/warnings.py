@@ -28,11 +28,11 @@ def warn_unless_compacted(table: TableOptions) -> None:
     _asked.add((table.properties, topics))
     with closing(load_client(table.client).cluster(table.properties, "writer")) as cluster:
         try:
-            settings = cluster.topic_configs(topics, [POLICY])
+            configs = cluster.topic_configs(topics, [POLICY])
         except BrokerError as error:  # writing needs no ACL for the settings of topics
             logger.info("It is not known whether topics are compacted: %s", error)
             return
-    warn_once(*not_compacted(settings, table.properties.resolved()["bootstrap.servers"]))
+    warn_once(*not_compacted(configs, table.properties.resolved()["bootstrap.servers"]))
 
 
 def warn_of_speculation(task: TaskIdentity, options: WriteOptions) -> None:

@@ -236,7 +236,7 @@ def test_not_null(spark: SparkSession, broker: Broker) -> None:
     changelog = {**given, **CHANGELOG}
     text = refused(load(spark, f"{strict}, _change_type STRING", changelog).collect)
     assert "SchemaError: Column 'size' is NOT NULL" in text
-    assert "a delete has nothing" in text
+    assert "a delete has no other columns" in text
     keyed = load(spark, "id BIGINT NOT NULL, size BIGINT, _change_type STRING", changelog)
     assert rows(keyed) == [(1, 1, "upsert"), (2, None, "delete")]
     broker.produce(topic, ('{"id":3}', "{}"))

@@ -132,7 +132,7 @@ def test_a_task_that_fails_leaves_nothing_and_the_others_write_once(
         chosen = ["id", "name", bad] if broken[0] and batch == 1 else ["*"]
         sink(broker, topic)(rows.selectExpr(*chosen), batch)
 
-    assert "'no kind of change' is no kind of change" in refused(lambda: batches.run(write))
+    assert "'no kind of change' is not a kind of change" in refused(lambda: batches.run(write))
     before = messages(broker, topic)
     broken.clear()
     broken.append(False)
@@ -325,7 +325,7 @@ def test_keys_of_another_type_are_refused_in_a_batch_that_runs_again(
 
         batches.run(call)
 
-    assert "'no kind' is no kind of change" in refused(lambda: run("INT", bad))
+    assert "'no kind' is not a kind of change" in refused(lambda: run("INT", bad))
     before = messages(broker, topic)
     assert "was begun before as another one" in refused(lambda: run("BIGINT"))
     assert before == messages(broker, topic)

@@ -70,7 +70,7 @@ def test_what_compaction_takes_before_a_batch_runs_again_is_not_written_and_no_k
     )
     failed = in_the_last.collect()[0].id
     failing = f"IF(id = {failed}, 'no kind', _change_type) AS _change_type"
-    assert "'no kind' is no kind of change" in refused(lambda: run(failing))
+    assert "'no kind' is not a kind of change" in refused(lambda: run(failing))
     written = values(broker, target)
     broker.produce(source, *(message(key, None if key == 9 else "new") for key in range(20)))
 

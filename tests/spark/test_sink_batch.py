@@ -185,7 +185,7 @@ NULL_KEY = (
     "being written into it"
 )
 UNKNOWN_KIND = (
-    "EncodeError: Column '_change_type' cannot be written: 'replace' is no kind of change; known kinds: "
+    "EncodeError: Column '_change_type' cannot be written: 'replace' is not a kind of change; known kinds: "
     "insert, update_postimage, upsert, +I, +U, delete, -D, update_preimage, -U"
 )
 
@@ -197,7 +197,7 @@ def test_a_row_that_cannot_be_written(spark: SparkSession, broker: Broker) -> No
         "(CAST(NULL AS BIGINT), 'n', 'insert')": NULL_KEY,
         "(CAST(NULL AS BIGINT), 'n', 'delete')": NULL_KEY,
         "(2L, 'n', 'replace')": UNKNOWN_KIND,
-        "(2L, 'n', CAST(NULL AS STRING))": "NULL is no kind of change",
+        "(2L, 'n', CAST(NULL AS STRING))": "NULL is not a kind of change",
     }.items():
         frame = spark.sql(
             f"SELECT * FROM VALUES (1L, 'n', 'insert'), {row} AS t(id, name, _change_type)"

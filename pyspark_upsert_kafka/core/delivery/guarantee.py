@@ -1,4 +1,4 @@
-"""What a sink promises, and how a producer's messages are required: what the properties say, held against the guarantee."""
+"""``sink.delivery-guarantee``, and the acks and the idempotence that it needs of a producer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class DeliveryGuarantee(Enum):
     """The values of ``sink.delivery-guarantee``."""
 
     NONE = "none"
-    """A message may be lost: ``acks`` is 0 unless ``properties.acks`` says otherwise."""
+    """Messages may be lost: ``acks`` is 0 unless ``properties.acks`` says otherwise."""
     AT_LEAST_ONCE = "at-least-once"
     """Each message is confirmed; one may be written more than once."""
     EXACTLY_ONCE = "exactly-once"
@@ -66,8 +66,8 @@ def required_acks(properties: Mapping[str, str], guarantee: DeliveryGuarantee) -
     idempotent = _value(properties, "enable.idempotence", _BOOLEANS, "'true' or 'false'")
     if acks == "0" and guarantee.needs_confirmation:
         raise OptionError(
-            "Option 'properties.acks' = '0' (also spelt 'properties.request.required.acks') confirms "
-            "nothing: leave it out, or set 'sink.delivery-guarantee' to 'none'."
+            "Option 'properties.acks' = '0' (also spelt 'properties.request.required.acks') means that "
+            "no message is confirmed: leave it out, or set 'sink.delivery-guarantee' to 'none'."
         )
     if guarantee is DeliveryGuarantee.EXACTLY_ONCE and (acks == "1" or idempotent is False):
         raise OptionError(
@@ -86,7 +86,7 @@ def required_acks(properties: Mapping[str, str], guarantee: DeliveryGuarantee) -
 
 
 def weak_acks(required: RequiredAcks, topics: str) -> list[str]:
-    """The warning about a confirmation by one broker only; none about any other.
+    """The warning about ``acks`` = 1; none for other values.
 
     >>> weak_acks(RequiredAcks("all", True), "t")
     []
@@ -95,8 +95,8 @@ def weak_acks(required: RequiredAcks, topics: str) -> list[str]:
         return []
     text = (
         f"Option 'properties.acks' = '1' for topic {topics}: a message counts as delivered when one broker "
-        "has it, and is lost with that broker if no other has copied it yet. 'all', the default, waits for "
-        "every replica that is in sync."
+        "has it, and is lost if that broker fails before another one has copied it. 'all', the default, waits for "
+        "all replicas that are in sync."
     )
     return [text]
 

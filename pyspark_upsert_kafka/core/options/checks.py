@@ -1,6 +1,6 @@
-"""What contradicts what. Each check raises OptionError, with Flink's wording where Flink has the rule.
+"""Options that contradict each other. Each check raises OptionError, with Flink's wording where Flink has the rule.
 
-What contradicts itself is told on both sides, though only one of them makes use of it.
+A reader also checks what only a writer uses, and the other way round.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pyspark_upsert_kafka.core.options.values import TableOptions, Topics
 
 
 def check_no_primary_key(given: Mapping[str, str]) -> None:
-    """An append source has no primary key; it reads columns from keys where it is told which and how."""
+    """An append source has no primary key; it reads columns from keys if both options say which and how."""
     reads_key = {"key.fields", "key.format"} <= given.keys()
     for name in given:
         if name == "primary-key" or (name.startswith("key.") and not reads_key):
             raise OptionError(
-                "'read.mode' = 'append' reads every message as a row of its own and knows no key: "
+                "'read.mode' = 'append' reads every message as a row of its own and has no primary key: "
                 f"leave out '{name}'. (To read columns from the message key too, give 'key.format' and "
                 "'key.fields'.)"
             )
@@ -42,7 +42,7 @@ def check_position(values: Mapping[str, Any], table: TableOptions, which: str, m
             raise OptionError(f"'{option}' is required in '{mode}' {which} mode but missing.")
         if mode != needed and values[option] is not None:
             raise OptionError(
-                f"'{option}' has a meaning only with 'scan.{which}.mode' = '{needed}', which is '{mode}'."
+                f"'{option}' is for 'scan.{which}.mode' = '{needed}' only, but that is '{mode}'."
             )
     if mode == "specific-offsets" and len(table.topics.names) != 1:
         raise OptionError("Currently Kafka source only supports specific offset for single topic.")
@@ -51,12 +51,12 @@ def check_position(values: Mapping[str, Any], table: TableOptions, which: str, m
 
 
 def check_snapshot(values: Mapping[str, Any]) -> None:
-    """A snapshot begins at the beginning, and has no rows of errors."""
+    """A snapshot starts at the earliest offset, and has no rows of errors."""
     start = values["scan.startup.mode"]
     if start != "earliest-offset":
         raise OptionError(
             f"'scan.startup.mode' = '{start}' is not allowed with 'read.mode' = 'snapshot': the "
-            "table is what all changes since the earliest offset add up to. Use 'read.mode' = "
+            "table is the result of all changes since the earliest offset. Use 'read.mode' = "
             "'changelog' to read from elsewhere."
         )
     if values["error-handling.mode"] == "column":
@@ -64,7 +64,7 @@ def check_snapshot(values: Mapping[str, Any]) -> None:
 
 
 def check_limits(values: Mapping[str, Any]) -> None:
-    """A micro-batch may have as many offsets, and a read as many Spark partitions, as it must have."""
+    """No least number, of offsets in a micro-batch or of Spark partitions, is larger than the greatest one."""
     most, least = values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"]
     if most is not None and least is not None and least > most:
         raise OptionError(
@@ -80,12 +80,12 @@ def check_limits(values: Mapping[str, Any]) -> None:
     if most is not None and least is not None and least > most:
         raise OptionError(
             f"The value of 'minPartitions' ({least}) must not be larger than 'scan.parallelism' ({most}): "
-            "the first splits Kafka partitions among tasks, the second bounds the number of tasks."
+            "the first is the least number of tasks, the second the greatest."
         )
 
 
 def check_dead_letter_topic(values: Mapping[str, Any], topics: Topics) -> None:
-    """Where bad messages are sent to a topic, there is one, and it is not one that is read."""
+    """If bad messages are sent to a topic, that topic is given, and is not one that is read."""
     target = values["error-handling.log.target"]
     if values["error-handling.mode"] != "log":
         return
@@ -131,14 +131,14 @@ def check_from_upsert_sink(values: Mapping[str, Any]) -> None:
     """Only `upsert_sink` can write exactly once, and distribute rows."""
     if values["sink.delivery-guarantee"] == DeliveryGuarantee.EXACTLY_ONCE.value:
         raise OptionError(
-            "'sink.delivery-guarantee' = 'exactly-once' works with upsert_sink only, since Spark tells a "
-            "Python writer nothing of the number of tasks: use .foreachBatch(upsert_sink(options)) with "
+            "'sink.delivery-guarantee' = 'exactly-once' works with upsert_sink only, since Spark does not "
+            "tell a Python writer the number of tasks: use .foreachBatch(upsert_sink(options)) with "
             "'sink.parallelism' and 'sink.transactional-id-prefix'."
         )
     for name in ("sink.parallelism", "sequence-by"):
         if values[name] is not None:
             raise OptionError(
-                f"Option '{name}' works with upsert_sink only, since Spark gives a Python writer no say "
-                "in how rows are distributed: use .foreachBatch(upsert_sink(options)), or "
+                f"Option '{name}' works with upsert_sink only, since a Python writer cannot control "
+                "how Spark distributes rows: use .foreachBatch(upsert_sink(options)), or "
                 "df.repartition(n, key columns) first."
             )

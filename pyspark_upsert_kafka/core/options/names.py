@@ -1,4 +1,4 @@
-"""The names of the options that were given: which are unknown or missing, and what can be meant."""
+"""The names of the options that were given: which are unknown or missing, and what may be meant instead."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
 
 
 _NEAR, _LIKE, _LIKE_A_PREFIX = 0.9, 0.6, 0.75
-"""How much alike names are: a letter is wrong; a word is; what stands before a name free to choose."""
+"""How similar two names must be when one letter is wrong, when a word is wrong, and when the prefix of a family is wrong."""
 
 _RENAMED: dict[str, str | None] = {
     "assign": "topic",
@@ -136,8 +136,8 @@ _RENAMED: dict[str, str | None] = {
 
 _INSTEAD = {
     "includeheaders": "a column '_headers' in the schema shows them",
-    "groupidprefix": "no group is joined",
-    "startingoffsetsbytimestampstrategy": "a start behind the last message is the end",
+    "groupidprefix": "the connector joins no consumer group",
+    "startingoffsetsbytimestampstrategy": "a start after the last message is the end of the topic",
     "fetchoffset.retryintervalms": "attempts are 0.1 to 1 second apart",
     "maxrecordsperpartition": "'minPartitions' splits partitions",
 }

@@ -1,4 +1,4 @@
-"""Options ``properties.*``: what the connector manages itself, and values that stay secret."""
+"""Options ``properties.*``: those that the connector manages itself are rejected, and secret values are never shown."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MANAGED = {
     "value.deserializer": "'value.format' decides how values are read",
     "enable.auto.commit": "offsets are kept in Spark's checkpoint",
     "enable.auto.offset.store": "offsets are kept in Spark's checkpoint",
-    "partitioner": "keys are partitioned as the Java client does (murmur2)",
-    "partitioner.class": "keys are partitioned as the Java client does (murmur2)",
+    "partitioner": "the partition of a key is computed as by the Java client (murmur2)",
+    "partitioner.class": "the partition of a key is computed as by the Java client (murmur2)",
     "transactional.id": "'sink.transactional-id-prefix' names transactions",
-    "enable.partition.eof": "the end of a range is found by the connector",
+    "enable.partition.eof": "the connector itself finds the end of a range",
     "interceptor.classes": "there is no JVM to load a class in",
 }
 
@@ -41,7 +41,7 @@ SPELLINGS = {
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
     "socket.send.buffer.bytes": "send.buffer.bytes",
 }
-"""Librdkafka's other names of settings, and the Java client's, which stand for both from here on."""
+"""Librdkafka's other names of settings, and the Java client's names, which replace them here."""
 
 
 class Properties(Mapping[str, str]):
@@ -102,7 +102,7 @@ def one_spelling(given: Mapping[str, str]) -> dict[str, str]:
         name = PREFIX + SPELLINGS[bare] if is_alias else given_name
         if spelt.setdefault(name, value).strip() != value.strip():
             raise OptionError(
-                f"Options '{names[name]}' and '{given_name}' are two names of one setting, and have "
+                f"Options '{names[name]}' and '{given_name}' are two names of the same setting, and have "
                 "different values: leave one out."
             )
         names.setdefault(name, given_name)
@@ -120,7 +120,7 @@ def client_properties(given: Mapping[str, str], *, group_start: bool) -> Propert
         group_start: Whether the query starts at group offsets, where ``auto.offset.reset`` counts.
 
     Raises:
-        OptionError: The user has no say in a property.
+        OptionError: The connector manages a property itself.
     """
     properties = {
         name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)
@@ -130,7 +130,7 @@ def client_properties(given: Mapping[str, str], *, group_start: bool) -> Propert
             raise OptionError(f"Option '{PREFIX}{name}' cannot be set: {reason}.")
     if properties.pop(_RESET, None) is not None and not group_start:
         raise OptionError(
-            f"Option '{PREFIX}{_RESET}' has a meaning only with 'scan.startup.mode' = "
-            "'group-offsets'; otherwise 'scan.startup.mode' says where to start."
+            f"Option '{PREFIX}{_RESET}' is for 'scan.startup.mode' = "
+            "'group-offsets' only; otherwise 'scan.startup.mode' alone decides where to start."
         )
     return Properties(properties)

@@ -25,7 +25,8 @@ PositionMode = Literal[
 ]
 
 PreimageOrder = Literal["in-task", "by-key", "unknown"]
-"""In which order a task meets the changes of a key: among others, one after another, or not all of them."""
+"""How the changes of a key come in a task: in order, with changes of other keys between them (``in-task``); in order, one after
+another (``by-key``); or some of them may be in other tasks (``unknown``)."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class TableOptions:
     """What both sides know of the table.
 
     Args:
-        topics: Where its changes are.
+        topics: The topics that hold its changes.
         primary_key: Key columns in the order of the message key; of an append source those that are read from
             it, mostly none.
         key_prefix: Prefix of the key columns, stripped in the message key.
@@ -84,13 +85,13 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Position:
-    """A place in every partition, before the broker was asked where that is.
+    """A place in every partition, before the brokers are asked for its offsets.
 
     Args:
         mode: The value of ``scan.startup.mode`` or ``scan.bounded.mode``.
         timestamp_ms: For ``timestamp``.
         offsets: For ``specific-offsets``: (partition, offset) pairs.
-        reset: For ``group-offsets``: what to do where nothing is committed.
+        reset: For ``group-offsets``: where a partition starts without a committed offset.
     """
 
     mode: PositionMode
@@ -101,11 +102,11 @@ class Position:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a micro-batch may or must have.
+    """How many offsets a micro-batch reads.
 
     Args:
-        max_offsets: At most; None = no limit.
-        min_offsets: At least; None = no limit.
+        max_offsets: At most this many; None = no limit.
+        min_offsets: At least this many; None = no limit.
         max_delay_s: For how long a micro-batch may wait until it has ``min_offsets``.
         max_drift_s: No partition reads further than this past the slowest, in record timestamps; None = no limit.
     """
@@ -123,24 +124,24 @@ class Limits:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """A read, as planned.
+    """The options of a read.
 
     Args:
         table: What both sides know of the table.
         mode: What the rows are: the table, its changes, or the messages.
-        emit_deletes: Whether deletes are rows of a changelog.
-        start: Where it starts.
-        end: Where it ends.
+        emit_deletes: Whether a changelog shows deletes as rows.
+        start: Where reading starts.
+        end: Where reading ends.
         discovery_interval_s: How often new partitions and topics are looked for; 0 = never.
-        outage_timeout_s: How long a query that has run waits for brokers that are all away; 0 = as for any answer.
-        min_partitions: So many Spark partitions at least; None = one for each Kafka partition.
+        outage_timeout_s: How long a running query waits while no broker answers; 0 = as long as for any request.
+        min_partitions: At least this many Spark partitions; None = one for each Kafka partition.
         max_partitions: So many Spark partitions at most; ``auto`` = by the number of offsets; None = as many as there
             are ranges.
-        snapshot_bytes: So much memory one task of a snapshot may use; None = as the worker has it.
+        snapshot_bytes: How much memory one task of a snapshot may use; None = half of what the worker has.
         limits: How much a micro-batch reads.
         fail_on_data_loss: Whether lost offsets are an error.
-        error_mode: What becomes of a message that cannot be read.
-        dead_letter_topic: Where it is sent.
+        error_mode: What happens to a message that cannot be decoded.
+        dead_letter_topic: The topic that it is sent to; None = it is not sent.
         read_committed: Whether messages of open and aborted transactions are left out.
         warnings: What is logged when the read is planned.
     """
@@ -178,18 +179,18 @@ class BufferFlush:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """A write, as planned.
+    """The options of a write.
 
     Args:
-        table: What both sides know.
+        table: What both sides know of the table.
         buffer: When the keyed buffer is flushed; None = no buffer.
         guarantee: What is promised about each message.
         parallelism: `upsert_sink` only: number of tasks.
         sequence_by: `upsert_sink` only: what orders the changes of one key.
         transactional_id_prefix: ``exactly-once`` only: what the names of its transactions begin with.
         call: ``exactly-once`` only: the call of `upsert_sink` whose rows are written.
-        order: What `upsert_sink` knows of the order of changes; None = it is not `upsert_sink` that writes.
-        warnings: What is to be told when the write is planned.
+        order: How changes are ordered in a task of `upsert_sink`; None = `upsert_sink` is not used.
+        warnings: What is logged when the write is planned.
     """
 
     table: TableOptions

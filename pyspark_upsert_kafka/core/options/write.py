@@ -68,11 +68,11 @@ def write_options(
 
 
 def _refuse_append(given: Mapping[str, str]) -> None:
-    """Before anything is said of a key that is missing."""
+    """Checked first: otherwise the error would be about a missing key."""
     if OPTIONS["read.mode"].read(given) == "append":
         raise OptionError(
             "'read.mode' = 'append' is for reading; a sink needs a primary key. (In a DDL, 'connector' = 'kafka' "
-            "means it; a table to write has 'connector' = 'upsert-kafka'.)"
+            "means 'append': give 'connector' = 'upsert-kafka' for a table to write.)"
         )
 
 
@@ -103,10 +103,10 @@ _PLACEHOLDERS = {
 
 
 def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple[str, ...]:
-    """Checks the options of `upsert_sink` where they are given, and says what is to be told of them.
+    """Checks the options of `upsert_sink` where they are given, and returns the warnings about them.
 
-    That may be the client of a Spark Connect server, and a reference (``${env:NAME}``) may mean something on the
-    server only. So none is resolved: what an option refers to is checked where it is used, and all else here.
+    That may be the client of a Spark Connect server, and a reference (``${env:NAME}``) may have a value on the
+    server only. So references are not replaced here: their values are checked where they are used.
 
     Raises:
         OptionError: As `write_options` does.
@@ -117,7 +117,7 @@ def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple
     given.update({name: value for name, value in _PLACEHOLDERS.items() if name in later})
     if later <= _PLACEHOLDERS.keys():
         return write_options(given, formats, update_mode=True).warnings
-    # What contradicts something that is not known here is told later.
+    # Options whose values are not known here are compared with others later.
     _refuse_append(given)
     unknown_formats = {"key.format", "value.format"} & later
     check_known({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)

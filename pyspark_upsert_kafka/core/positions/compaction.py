@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 POLICY, LAG = "cleanup.policy", "min.compaction.lag.ms"
 
-Settings = Mapping[str, Mapping[str, str]]
+TopicConfigs = Mapping[str, Mapping[str, str]]
 """`POLICY` and `LAG` of each topic."""
 
 CLOCKS_DIFFER_MS = 300_000
-"""So much the clocks of a driver and its workers may differ; those of Kerberos may not either."""
+"""How much the clocks of a driver and its workers may differ: as much as Kerberos allows."""
 
 
-def kept_until_ms(settings: Settings | None, topic: str, planned_ms: int) -> int | None:
-    """Until when a topic surely keeps what was each key's newest message when a snapshot was planned; None = for ever.
+def kept_until_ms(configs: TopicConfigs | None, topic: str, planned_ms: int) -> int | None:
+    """Until when a topic certainly keeps the message that was a key's newest one when a snapshot was planned; None = for ever.
 
     Args:
-        settings: None = not known: then it may be compacted at any time.
+        configs: None = not known: then it may be compacted at any time.
         topic: The topic.
         planned_ms: When it was planned, in ms since the epoch, by the clock of the driver.
 
@@ -30,24 +30,24 @@ def kept_until_ms(settings: Settings | None, topic: str, planned_ms: int) -> int
     >>> kept_until_ms({"t": {**compacted, "min.compaction.lag.ms": "0"}}, "t", 1_000_000)
     0
     """
-    if settings is None:
+    if configs is None:
         return 0
-    lag = _lags(settings).get(topic)
+    lag = _lags(configs).get(topic)
     if lag is None:
         return None
     return planned_ms + lag - CLOCKS_DIFFER_MS if lag > CLOCKS_DIFFER_MS else 0
 
 
 def past_table_warning(
-    settings: Settings | None, at_ms: int | None, now_ms: int, option: str
+    configs: TopicConfigs | None, at_ms: int | None, now_ms: int, option: str
 ) -> str | None:
-    """What to say of a snapshot that ends in the past; None = nothing.
+    """The warning about a snapshot that ends in the past; None = there is none.
 
     Compaction may remove a message that was overwritten later as soon as it is older than
     ``min.compaction.lag.ms``: the table of an earlier moment lacks it then.
 
     Args:
-        settings: None = not known.
+        configs: None = not known.
         at_ms: The table's time, in ms since the epoch; None = not known, since the end is an offset.
         now_ms: The time now.
         option: The option that says where it ends, with its value, as errors show it.
@@ -56,52 +56,52 @@ def past_table_warning(
         return None
     age = "an earlier moment" if at_ms is None else f"{now_ms - at_ms} ms ago"
     table = f"The table as of {age} ({option})"
-    if settings is None:
+    if configs is None:
         return (
-            f"{table} may lack rows: it is right only if that time is younger than the topic's "
-            f"{LAG}, which the broker does not tell (the ACL operation DescribeConfigs on the topic is missing)."
+            f"{table} may lack rows: it is complete only if that moment is not longer ago than the topic's {LAG}, which "
+            "the broker does not tell (the ACL operation DescribeConfigs on the topic is missing)."
         )
-    lags = _lags(settings)
+    lags = _lags(configs)
     short = sorted(topic for topic, lag in lags.items() if now_ms - (at_ms or 0) > lag)
     if not short:
         return None
     shown = ", ".join(f"{topic!r} ({lags[topic]})" for topic in short)
     if at_ms is None:
         return (
-            f"{table} may lack rows: compaction keeps what was overwritten later only as long as {LAG} says: "
-            f"topic {shown}. It is right only if that moment is younger."
+            f"{table} may lack rows: compaction keeps messages that were overwritten only for {LAG}: "
+            f"topic {shown}. The table is complete only if that moment is not longer ago."
         )
     return (
-        f"{table} may lack rows: compaction keeps what was overwritten later only as long as {LAG} says, "
-        f"which is shorter for topic {shown}. Give the topic a longer one before the time that is "
-        "to be read."
+        f"{table} may lack rows: compaction keeps messages that were overwritten only for {LAG}, "
+        f"which is shorter for topic {shown}. Give the topic a longer one, before the moment whose table is to be "
+        "read."
     )
 
 
-def _lags(settings: Settings) -> dict[str, int]:
+def _lags(configs: TopicConfigs) -> dict[str, int]:
     """The lag of each topic that is compacted, in ms."""
     return {
         topic: int(each.get(LAG, 0))
-        for topic, each in settings.items()
+        for topic, each in configs.items()
         if "compact" in each.get(POLICY, "")
     }
 
 
-def not_compacted(settings: Settings, servers: str) -> list[str]:
+def not_compacted(configs: TopicConfigs, servers: str) -> list[str]:
     """The warnings about topics that hold a table and are not compacted.
 
     Args:
-        settings: `POLICY` of each topic.
+        configs: `POLICY` of each topic.
         servers: The bootstrap servers, for the command that puts it right.
 
     >>> not_compacted({"users": {"cleanup.policy": "compact,delete"}}, "localhost:9092")
     []
     """
     return [
-        f"Topic {topic!r} has {POLICY} = {policy!r}: Kafka deletes its messages by age or size, and with them "
-        "rows of the table that have not changed since. To have it compacted: "
+        f"Topic {topic!r} has {POLICY} = {policy!r}: Kafka deletes its messages by age or size, and so loses "
+        "rows of the table that have not changed for long. To compact it: "
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
         f"--add-config {POLICY}=compact"
-        for topic, policy in ((topic, each.get(POLICY)) for topic, each in sorted(settings.items()))
+        for topic, policy in ((topic, each.get(POLICY)) for topic, each in sorted(configs.items()))
         if policy is not None and "compact" not in policy
     ]

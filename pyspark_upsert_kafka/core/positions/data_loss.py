@@ -19,16 +19,16 @@ from pyspark_upsert_kafka.core.positions.planning import known_ids
 K = TypeVar("K", bound=Hashable)
 
 CERTAIN_AFTER_S = 10.0
-"""What every check over so many seconds misses is lost."""
+"""What all checks over this many seconds have not found is lost."""
 
 RECHECK_INTERVAL_S = 1.0
 """The pause between two checks for what is missing."""
 
-RETENTION = "retention or a deletion of records has taken the offsets away"
+RETENTION = "the offsets were removed by retention, or by a deletion of records"
 
 
 def missing_since(before: Mapping[K, float], missing: Iterable[K], now: float) -> dict[K, float]:
-    """Since when every check has missed each of these; what a check has found is dropped.
+    """Since when all checks have missed each of these; what a check has found is dropped.
 
     >>> missing_since({"a": 1.0, "b": 1.0}, ["b", "c"], now=5.0)
     {'b': 1.0, 'c': 5.0}

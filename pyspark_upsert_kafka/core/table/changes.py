@@ -36,7 +36,7 @@ SPELLINGS = "insert, update_postimage, upsert, +I, +U, delete, -D, update_preima
 
 
 def change_named(spelling: str | None) -> Change | None:
-    """The kind of change that a ``_change_type`` means, in any case; None = it means nothing.
+    """The kind of change that a ``_change_type`` means, in any case; None = it is not known.
 
     >>> change_named("+U"), change_named("DELETE"), change_named("gone")
     (<Change.UPSERT: 0>, <Change.DELETE: 1>, None)
@@ -45,11 +45,11 @@ def change_named(spelling: str | None) -> Change | None:
 
 
 def unknown_kind(spelling: str | None) -> str:
-    """What is said of a spelling that means no change; None = NULL.
+    """The error text about a spelling that is not known; None = NULL.
 
     >>> unknown_kind("delet").split(";")[0]
-    "'delet' is no kind of change (did you mean 'delete'?)"
+    "'delet' is not a kind of change (did you mean 'delete'?)"
     """
     near = get_close_matches((spelling or "").strip().lower(), _SPELLINGS, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
-    return f"{'NULL' if spelling is None else repr(spelling)} is no kind of change{hint}; known kinds: {SPELLINGS}"
+    return f"{'NULL' if spelling is None else repr(spelling)} is not a kind of change{hint}; known kinds: {SPELLINGS}"

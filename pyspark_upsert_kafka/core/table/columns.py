@@ -1,7 +1,6 @@
-"""The table: which columns are physical, which make the key, which the value, which are metadata.
+"""The columns of a table by their role: in the message key, in the message value, metadata; and which may be NOT NULL.
 
-The rules of prefix (``key.fields-prefix``), include (``value.fields-include``) and NOT NULL stand here
-and nowhere else. They are those of Flink's ``KafkaConnectorOptionsUtil`` and
+The rules of ``key.fields-prefix`` and ``value.fields-include`` are those of Flink's ``KafkaConnectorOptionsUtil`` and
 ``DynamicKafkaDeserializationSchema``.
 """
 
@@ -41,7 +40,7 @@ class Table:
         value: Columns of the message value, in its order.
         metadata: Columns that show or set metadata of the message.
         key_prefix: What to strip from key columns for their names in the message key.
-        is_keyed: Whether the key is a primary key; an append source reads columns of it at most.
+        is_keyed: Whether the key is a primary key; an append source has none, and may read columns from the message key.
         ddl_columns: The columns that a DDL declares; None = there is none.
         local_times: Columns without a zone in the messages that are TIMESTAMP in the schema, in the session's
             zone: Spark has no watermarks of others.
@@ -114,11 +113,11 @@ def table_to_read(schema: StructType, options: ReadOptions) -> Table:
     changes = table.metadata_column(CHANGE_TYPE)
     if options.mode == "append" and changes is not None:
         raise SchemaError(
-            f"'read.mode' = 'append' knows no changes: leave out the column {changes.name!r}."
+            f"'read.mode' = 'append' has no changes: leave out the column {changes.name!r}."
         )
     if options.mode == "changelog" and options.emit_deletes and changes is None:
         raise SchemaError(
-            "A changelog shows deletes by its change column, and the schema has none: add the column "
+            "A changelog shows deletes in its change column, which the schema does not have: add the column "
             "'_change_type STRING', or leave deletes out with 'scan.deletes' = 'drop'."
         )
     if options.error_mode == "column" and table.metadata_column(ERROR) is None:
@@ -152,8 +151,8 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
             raise SchemaError(f"The writable metadata is ambiguous: {count} columns set {key!r}.")
     if len(topics) > 1 and not counts["topic"]:
         raise SchemaError(
-            f"The topic of a row is not known: option 'topic' lists {', '.join(topics)}, so the column "
-            "'_topic STRING' must choose among them."
+            f"The topic of a row is not known: option 'topic' lists {', '.join(topics)}, so the rows need the column "
+            "'_topic STRING', which chooses one of them."
         )
     return table
 
@@ -217,17 +216,17 @@ def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> St
         )
     if field.name == prefix:
         raise OptionError(
-            f"Nothing is left of the name of column '{field.name}' without the prefix that option "
-            "'key.fields-prefix' strips in the message key."
+            f"Column '{field.name}' has no name in the message key: the prefix that option 'key.fields-prefix' removes "
+            "is all of its name."
         )
     return field
 
 
 def check_not_null(table: Table, options: ReadOptions) -> None:
-    """NOT NULL is a promise that Spark relies on; allow it only where it can be kept.
+    """Spark relies on NOT NULL, so it is allowed only where a reader never gives NULL.
 
     Raises:
-        SchemaError: A column promises what a reader cannot keep.
+        SchemaError: A column is NOT NULL, and a reader may give NULL in it.
     """
     metadata = {column.name: column.key for column in table.metadata}
     for field in table.schema:
@@ -241,7 +240,7 @@ def check_not_null(table: Table, options: ReadOptions) -> None:
         if options.mode == "changelog" and field.name not in table.key_names:
             raise SchemaError(
                 f"Column {field.name!r} is NOT NULL; in a changelog only primary-key columns may be, "
-                "since a delete has nothing else to show. Make it nullable."
+                "since a delete has no other columns. Make it nullable."
             )
         key = metadata.get(field.name)
         if key is not None and METADATA[key].nullable:

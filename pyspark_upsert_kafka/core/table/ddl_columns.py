@@ -1,4 +1,4 @@
-"""Rows that are written to a table with a DDL: under the names, in the types and in the order that it declares."""
+"""The columns that a DDL declares: rows that are written get its names, types and order; times without a zone are known by it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def without_virtual(
 def in_ddl_order(
     physical: tuple[StructField, ...], options: TableOptions
 ) -> tuple[StructField, ...]:
-    """The physical columns in the order of the DDL; one that the rows have not is NULL in each of them.
+    """The physical columns in the order of the DDL; one that the rows do not have is NULL in each of them.
 
     Raises:
         SchemaError: A column is missing that is NOT NULL, or part of the key.
@@ -82,7 +82,7 @@ def in_ddl_order(
     for field in columns:
         if field.name not in given and (not field.nullable or field.name.lower() in key):
             raise SchemaError(
-                f"Column {field.name!r} is NOT NULL in the DDL, or part of its key, and the rows have none."
+                f"Column {field.name!r} is NOT NULL in the DDL, or part of its key, and the rows do not have it."
             )
     return tuple(given.get(field.name, field) for field in columns)
 

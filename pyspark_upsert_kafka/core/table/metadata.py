@@ -42,7 +42,7 @@ PHYSICAL = "none"
 
 
 class Detail(Enum):
-    """What a client takes out of a message only when somebody wants it: it costs as much as the value."""
+    """What a client reads from a message only when it is needed, since it costs as much as the value."""
 
     TIMESTAMP = "timestamp"
     HEADERS = "headers"
@@ -59,10 +59,10 @@ class Metadata:
     Args:
         key: Its name.
         column: The reserved name of the column that shows it; None = none.
-        types: The types that hold it without loss, the usual one first; NOT NULL in them is true.
+        types: The types that hold it without loss, the usual one first; what is NOT NULL in them is never NULL.
         nullable: Whether some messages have none.
-        writable: Whether a sink takes it from the row; the rest it ignores.
-        detail: What a client must take out of the message for it; None = nothing more than always.
+        writable: Whether a sink sets it from the row; other metadata columns of rows are ignored.
+        detail: What a client must read from the message for it, beside what it always reads; None = nothing.
     """
 
     key: str
@@ -114,8 +114,8 @@ def metadata_columns(
     Args:
         schema: All columns of the table.
         named: Options ``metadata.<column>``: column in lower case and metadata key.
-        reading: Whether each of these columns must be in the schema, and NOT NULL in a type be true;
-            what is written need not have all columns, and may promise more.
+        reading: Whether the columns are read: then each column that is named must be in the schema, and NOT NULL in a type
+            is allowed only where a message always has a value. Rows that are written need not have all columns.
 
     Raises:
         SchemaError: An option names no column, or a column has a type that cannot hold its metadata.

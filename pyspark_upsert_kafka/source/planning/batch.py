@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.compaction import (
     LAG,
     POLICY,
-    Settings,
+    TopicConfigs,
     kept_until_ms,
     past_table_warning,
 )
@@ -101,9 +101,9 @@ def _with_what_is_kept(
 ) -> list[Range]:
     """The ranges with until when compaction surely takes nothing from them that the table needs."""
     topics = sorted({range_.topic for range_ in ranges})
-    settings = _settings(cluster, topics, options)
+    configs = _topic_configs(cluster, topics, options)
     return [
-        replace(each, kept_until_ms=kept_until_ms(settings, each.topic, planned_ms))
+        replace(each, kept_until_ms=kept_until_ms(configs, each.topic, planned_ms))
         for each in ranges
     ]
 
@@ -112,19 +112,21 @@ def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOp
     """Warns about a table as of an earlier moment, from which compaction may have removed rows."""
     mode, at_ms = options.end.mode, options.end.timestamp_ms
     now_ms = int(time.time() * 1000)
-    settings = _settings(cluster, topics, options)
+    configs = _topic_configs(cluster, topics, options)
     option = f"'scan.bounded.mode' = '{mode}'"
     if at_ms is not None:
         option = f"'scan.bounded.timestamp-millis' = '{at_ms}'"
-    warning = past_table_warning(settings, at_ms, now_ms, option)
+    warning = past_table_warning(configs, at_ms, now_ms, option)
     if warning is not None:
         logger.warning("%s", warning)
 
 
-def _settings(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> Settings | None:
+def _topic_configs(
+    cluster: Cluster, topics: Sequence[str], options: ReadOptions
+) -> TopicConfigs | None:
     """What the topics say of compaction; None = the broker does not tell."""
     try:
         return cluster.topic_configs(topics, (POLICY, LAG)) if topics else {}
     except BrokerError as error:
-        logger.info("The settings of %s cannot be read: %s", options.table.topics, error)
+        logger.info("The topic configs of %s cannot be read: %s", options.table.topics, error)
         return None

@@ -146,11 +146,11 @@ class RecordTimes:
             return
         self._checked |= new  # those found while the query runs are asked for then
         try:
-            settings = self._cluster.topic_configs(sorted(topic for topic, _ in new), [_TYPE])
+            configs = self._cluster.topic_configs(sorted(topic for topic, _ in new), [_TYPE])
         except BrokerError as error:  # reading needs no ACL for the settings of topics
             logger.info("It is not known whose timestamps the messages have: %s", error)
             return
-        for topic, each in sorted(settings.items()):
+        for topic, each in sorted(configs.items()):
             if each.get(_TYPE) == "LogAppendTime":
                 raise OptionError(
                     f"'scan.watermark.alignment.max-drift' compares the times at which messages were made, but topic "

@@ -201,14 +201,14 @@ def _warn_of_changed_end(before: StreamOffset, options: ReadOptions) -> None:
     is_bounded, wants_end = before.stop is not None, options.end.mode != "unbounded"
     if wants_end and not is_bounded:
         logger.warning(
-            "'scan.bounded.mode' = %r is without effect: the checkpoint is that of a stream without an "
-            "end, and an end is fixed when a query begins. To read up to an end, start with a new "
+            "'scan.bounded.mode' = %r has no effect: the checkpoint is that of a stream without an end, and "
+            "the end is fixed when a query first starts. To read up to an end, start with a new "
             "checkpoint.",
             options.end.mode,
         )
     if is_bounded and not wants_end:
         logger.warning(
-            "The stream still ends where it was to end when it began: the checkpoint is that of a stream "
-            "with 'scan.bounded.mode', which the options no longer give. To read on, start with a new "
+            "The stream ends where it was planned to end when it first started: the checkpoint is that of a stream "
+            "with 'scan.bounded.mode', which the options no longer have. To read past that end, start with a new "
             "checkpoint."
         )

@@ -57,8 +57,8 @@ def refuse_other_keys(
     if at >= 0:
         batch, index = selection.batch, at if selection.indexes is None else selection.indexes[at]
         raise OptionError(
-            f"'minPartitions' shares the keys of a snapshot among tasks, but in topic {batch.topic!r}, partition "
-            f"{batch.partition}, offset {batch.offsets[index]} column {name!r} is another in the value than in the key. "
+            f"'minPartitions' divides the keys of a snapshot among tasks, but in topic {batch.topic!r}, partition "
+            f"{batch.partition}, offset {batch.offsets[index]} column {name!r} differs between value and key. "
             "Leave 'minPartitions' out, or read the key alone with 'value.fields-include' = 'EXCEPT_KEY' if "
             "the values have no key columns of their own."
         )

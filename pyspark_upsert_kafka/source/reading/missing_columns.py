@@ -21,10 +21,10 @@ _LONGEST = 40
 
 
 class MissingColumns:
-    """Says once which fields messages have, when no message of a batch has any of the columns.
+    """Logs a warning, once, when no message of a batch has any of the columns.
 
-    They are messages of another table, or have the columns within an envelope, or under other names. A column that
-    is there and NULL is none of that. Only a batch whose columns are all NULL costs a look, into a few messages.
+    Such messages belong to another table, or have the columns within an envelope, or under other names. A column that
+    is there and NULL is no reason. Only if all columns of a batch are NULL, a few of its messages are looked into.
 
     Args:
         value: The value's format and columns.
@@ -59,11 +59,11 @@ class MissingColumns:
 
 def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str]) -> str:
     return (
-        f"Topic {batch.topic!r}, partition {batch.partition}, offset {batch.offsets[at]} and what follows it: the values "
-        f"have none of the columns {_names(columns)}, so these are NULL, but for those of the key. The fields that are there: "
-        f"{_names(fields)}. Check the schema: a column has the name of its field, in upper and lower case. Where the "
-        "row stands within an envelope, as Debezium's, name the envelope's fields and take the row from them: "
-        "after STRUCT<...>."
+        f"Topic {batch.topic!r}, partition {batch.partition}, offset {batch.offsets[at]} and following messages: the values "
+        f"have none of the columns {_names(columns)}, so these columns are NULL, except those of the key. The values have the "
+        f"fields {_names(fields)}. Check the schema: a column must have the name of its field, with the same capital letters. "
+        "If the row is within an envelope, as in Debezium's messages, declare the envelope's fields as columns, such as "
+        "after STRUCT<...>, and take the row from them."
     )
 
 
@@ -97,7 +97,7 @@ class NullKeys:
     def _warn(self, batch: RawBatch, at: int, name: str) -> None:
         logger.warning(
             "Key column %r is NULL in the message at topic %r, partition %d, offset %d, whose key is %s. Messages "
-            "with equal keys are changes of one row. Has the column this name in the messages, where the case of "
-            "letters counts?",
+            "with equal keys are changes of one row. Check that the messages have a field of this name, with the same capital "
+            "letters.",
             name, batch.topic, batch.partition, batch.offsets[at], shown(batch.keys[at]),
         )  # fmt: skip

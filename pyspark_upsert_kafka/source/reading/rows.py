@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.source.reading.selection import Indexes, Selection, se
 
 _NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
 _NO_VALUE = (
-    "the value is null; in an append source every message is a row, and only a table knows deletes"
+    "the value is null; in an append source every message is a row, and only a table has deletes"
 )
 
 

@@ -119,7 +119,7 @@ def test_a_virtual_column_is_not_written() -> None:
         ([("id", TEXT)], "Column 'id' has the type STRING, and in the DDL BIGINT: cast it."),
         ([("id", LONG), ("score", LONG)], "Column 'score' has the type BIGINT, and in the DDL DOUBLE: cast it."),
         ([("id", LONG), ("tags", ArrayType(LONG))], "has the type ARRAY<BIGINT>, and in the DDL ARRAY<STRING>"),
-        ([("name", TEXT)], "Column 'id' is NOT NULL in the DDL, or part of its key, and the rows have none."),
+        ([("name", TEXT)], "Column 'id' is NOT NULL in the DDL, or part of its key, and the rows do not have it."),
         ([("id", LONG), ("_change_type", LONG)], "Column '_change_type' shows the metadata 'change-type'"),
     ],
 )  # fmt: skip

@@ -131,7 +131,7 @@ def test_kinds_that_say_what_was(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["gone", "", " insert", "+", "i", "d", "insert ", "+D", "None"])
 def test_any_other_kind_is_an_error_that_names_it(kind: str) -> None:
-    """What is no kind of change is an error that names the value and the kinds there are."""
+    """What is not a kind of change is an error that names the value and the kinds there are."""
     with pytest.raises(EncodeError) as error:
         encoded([ID, NAME, KIND], [(1, "a", "insert"), (2, "b", kind)])
     assert repr(kind) in str(error.value)
@@ -141,8 +141,8 @@ def test_any_other_kind_is_an_error_that_names_it(kind: str) -> None:
 
 @pytest.mark.parametrize("others", [[], ["delete"], ["insert", "-U"]])
 def test_a_null_kind_is_an_error(others: list[str]) -> None:
-    """NULL is no kind of change: not an upsert by default."""
-    with pytest.raises(EncodeError, match="NULL is no kind of change"):
+    """NULL is not a kind of change: not an upsert by default."""
+    with pytest.raises(EncodeError, match="NULL is not a kind of change"):
         encoded([ID, NAME, KIND], [(1, "a", kind) for kind in [*others, None]])
 
 

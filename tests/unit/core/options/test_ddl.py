@@ -206,7 +206,7 @@ def test_a_sink_needs_a_key() -> None:
     """A table of the connector `kafka` is for reading, and says so."""
     for update_mode in (False, True):
         with pytest.raises(
-            OptionError, match=r"a sink needs a primary key.*'connector' = 'kafka' means it"
+            OptionError, match=r"a sink needs a primary key.*'connector' = 'kafka' means 'append'"
         ):
             write_options({"ddl": append()}, format_options, update_mode=update_mode)
     with pytest.raises(OptionError, match="a sink needs a primary key"):

@@ -647,8 +647,8 @@ ANY = (batch, stream, write, sink)
         (
             {"properties.auto.offset.reset": "earliest"},
             (
-                "Option 'properties.auto.offset.reset' has a meaning only with 'scan.startup.mode' = "
-                "'group-offsets'; otherwise 'scan.startup.mode' says where to start."
+                "Option 'properties.auto.offset.reset' is for 'scan.startup.mode' = "
+                "'group-offsets' only; otherwise 'scan.startup.mode' alone decides where to start."
             ),
         ),
         (
@@ -684,8 +684,8 @@ ANY = (batch, stream, write, sink)
         (
             {"scan.startup.timestamp-millis": "1"},
             (
-                "'scan.startup.timestamp-millis' has a meaning only with 'scan.startup.mode' = "
-                "'timestamp', which is 'earliest-offset'."
+                "'scan.startup.timestamp-millis' is for 'scan.startup.mode' = "
+                "'timestamp' only, but that is 'earliest-offset'."
             ),
         ),
         (
@@ -826,8 +826,8 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
             stream,
             {"scan.bounded.specific-offsets": "partition:0,offset:1"},
             (
-                "'scan.bounded.specific-offsets' has a meaning only with 'scan.bounded.mode' = "
-                "'specific-offsets', which is 'unbounded'."
+                "'scan.bounded.specific-offsets' is for 'scan.bounded.mode' = "
+                "'specific-offsets' only, but that is 'unbounded'."
             ),
         ),
         (
@@ -864,8 +864,8 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
             write,
             {"sink.parallelism": "2"},
             (
-                "Option 'sink.parallelism' works with upsert_sink only, since Spark gives a Python "
-                "writer no say in how rows are distributed: use .foreachBatch(upsert_sink(options)), "
+                "Option 'sink.parallelism' works with upsert_sink only, since a Python writer "
+                "cannot control how Spark distributes rows: use .foreachBatch(upsert_sink(options)), "
                 "or df.repartition(n, key columns) first."
             ),
         ),
@@ -876,7 +876,7 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
                 given,
                 (
                     "'sink.delivery-guarantee' = 'exactly-once' works with upsert_sink only, since Spark "
-                    "tells a Python writer nothing of the number of tasks: use "
+                    "does not tell a Python writer the number of tasks: use "
                     ".foreachBatch(upsert_sink(options)) with 'sink.parallelism' and "
                     "'sink.transactional-id-prefix'."
                 ),
@@ -936,7 +936,7 @@ def test_a_task_of_upsert_sink_knows_its_call():
 def test_an_append_source_refuses_a_key(planned, given):
     """`append` names the option about a key that has no place in it."""
     with pytest.raises(
-        OptionError, match=f"'append'.* knows no key: leave out '{next(iter(given))}'"
+        OptionError, match=f"'append'.* has no primary key: leave out '{next(iter(given))}'"
     ):
         planned(APPEND, **given)
 
@@ -966,7 +966,9 @@ def test_a_snapshot_starts_at_the_beginning(start):
 def test_no_confirmation_contradicts_the_guarantee(planned, name):
     """`acks` = 0 under each of its names is refused when planned, unless the guarantee is none."""
     given = {f"properties.{name}": "0", "properties.enable.idempotence": "false"}
-    with pytest.raises(OptionError, match=r"'properties\.acks' = '0'.*confirms nothing"):
+    with pytest.raises(
+        OptionError, match=r"'properties\.acks' = '0'.*means that no message is confirmed"
+    ):
         planned(**given)
     planned = planned(**given, **{"sink.delivery-guarantee": "none"})
     assert planned.guarantee is DeliveryGuarantee.NONE
@@ -1020,7 +1022,7 @@ def test_a_sink_is_checked_where_references_mean_nothing(monkeypatch, given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"topic": "${env:NOT_SET}", "properties.acks": "0"}, "confirms nothing"),
+        ({"topic": "${env:NOT_SET}", "properties.acks": "0"}, "means that no message is confirmed"),
         ({"topic": "${env:NOT_SET}", "sink.buffer-flush.max-rows": "5"}, "together"),
         ({"topic": "${env:NOT_SET}", "topic-pattern": "t.*"}, "shouldn't be set together"),
         ({"sink.parallelism": "${env:NOT_SET}", "topik": "t"}, "(Did you mean 'topic'?)"),

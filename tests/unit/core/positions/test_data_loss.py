@@ -35,7 +35,7 @@ LOSSES = [
         offset({T0: 5, T1: 5}),
         view(t0=bounds(6, 9), t1=bounds(0, 9)),
         DataLossError(
-            "t", 0, 5, 6, "retention or a deletion of records has taken the offsets away"
+            "t", 0, 5, 6, "the offsets were removed by retention, or by a deletion of records"
         ),
         offset({T0: 6, T1: 5}, begins={T0: 6}),
     ),
@@ -44,7 +44,7 @@ LOSSES = [
         offset({T0: 5}),
         view(t0=bounds(9, 9)),
         DataLossError(
-            "t", 0, 5, 9, "retention or a deletion of records has taken the offsets away"
+            "t", 0, 5, 9, "the offsets were removed by retention, or by a deletion of records"
         ),
         offset({T0: 9}, begins={T0: 9}),
     ),
@@ -74,7 +74,7 @@ LOSSES = [
         offset({T0: 4}, stop={T0: 5}),
         view(t0=bounds(6, 9)),
         DataLossError(
-            "t", 0, 4, 6, "retention or a deletion of records has taken the offsets away"
+            "t", 0, 4, 6, "the offsets were removed by retention, or by a deletion of records"
         ),
         offset({T0: 6}, begins={T0: 6}, stop={T0: 5}),
     ),
@@ -177,7 +177,7 @@ def test_a_topic_is_known_by_its_id(known, seen, other):
 def test_only_retention_is_believed_at_once(wanted, there, loss, going_on):
     """A broker with stale metadata, or one that lags, may say all else; an earliest offset only rises."""
     lost = set() if loss is None else {TopicPartition(loss.topic, loss.partition)}
-    by_retention = loss is not None and loss.reason.startswith("retention")
+    by_retention = loss is not None and "retention" in loss.reason
 
     assert {tp for tp, _ in unconfirmed_losses(wanted, there)} == (set() if by_retention else lost)
 

@@ -35,11 +35,11 @@ def test_anything_else_means_nothing(spelling):
 @pytest.mark.parametrize(
     ("spelling", "said"),
     [
-        ("delet", "'delet' is no kind of change (did you mean 'delete'?)"),
-        ("UPDATE_PREIMAGES", "'UPDATE_PREIMAGES' is no kind of change (did you mean 'update_preimage'?)"),
-        (" insert", "' insert' is no kind of change (did you mean 'insert'?)"),
-        ("gone", "'gone' is no kind of change"),
-        (None, "NULL is no kind of change"),
+        ("delet", "'delet' is not a kind of change (did you mean 'delete'?)"),
+        ("UPDATE_PREIMAGES", "'UPDATE_PREIMAGES' is not a kind of change (did you mean 'update_preimage'?)"),
+        (" insert", "' insert' is not a kind of change (did you mean 'insert'?)"),
+        ("gone", "'gone' is not a kind of change"),
+        (None, "NULL is not a kind of change"),
     ],
 )  # fmt: skip
 def test_a_misspelt_kind_is_told_with_the_nearest(spelling, said):

@@ -102,7 +102,12 @@ COMPACTED = {"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"}
 @pytest.mark.parametrize(
     ("at", "mode", "settings", "told"),
     [
-        (PAST, "snapshot", COMPACTED, "min.compaction.lag.ms says, which is shorter for topic 't'"),
+        (
+            PAST,
+            "snapshot",
+            COMPACTED,
+            "only for min.compaction.lag.ms, which is shorter for topic 't'",
+        ),
         (PAST, "snapshot", None, "which the broker does not tell"),
         (PAST, "snapshot", {**COMPACTED, "min.compaction.lag.ms": str(2**62)}, None),
         (PAST, "snapshot", {**COMPACTED, "cleanup.policy": "delete"}, None),
@@ -128,12 +133,12 @@ def test_a_snapshot_at_a_time_beyond_the_compaction_lag_is_told(
 @pytest.mark.parametrize(
     ("offset", "settings", "told"),
     [
-        (9, COMPACTED, "(60000). It is right only if that moment is younger."),
+        (9, COMPACTED, "(60000). The table is complete only if that moment is not longer ago."),
         (9, None, "which the broker does not tell"),
         (9, {**COMPACTED, "min.compaction.lag.ms": str(2**62)}, None),
         (9, {**COMPACTED, "cleanup.policy": "delete"}, None),
-        (10, COMPACTED, "(60000). It is right only if that moment is younger."),
-        (99, COMPACTED, "(60000). It is right only if that moment is younger."),
+        (10, COMPACTED, "(60000). The table is complete only if that moment is not longer ago."),
+        (99, COMPACTED, "(60000). The table is complete only if that moment is not longer ago."),
     ],
 )
 def test_a_snapshot_that_ends_at_a_named_offset_is_told(cluster, caplog, offset, settings, told):

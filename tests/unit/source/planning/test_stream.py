@@ -600,7 +600,7 @@ def test_an_end_added_to_a_checkpoint_is_told_once(there, protocol, caplog):
 
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2, "once for each start"
-    assert "'scan.bounded.mode' = 'latest-offset' is without effect" in told[0]
+    assert "'scan.bounded.mode' = 'latest-offset' has no effect" in told[0]
 
 
 def test_an_end_taken_from_a_checkpoint_is_told_once(there, protocol, caplog):
@@ -615,7 +615,7 @@ def test_an_end_taken_from_a_checkpoint_is_told_once(there, protocol, caplog):
         assert not query.trigger()
 
     (told,) = caplog.records
-    assert "with 'scan.bounded.mode', which the options no longer give" in told.getMessage()
+    assert "with 'scan.bounded.mode', which the options no longer have" in told.getMessage()
 
 
 @pytest.mark.parametrize("end", ["unbounded", "latest-offset"])

@@ -161,7 +161,7 @@ def test_a_key_that_only_the_value_has_is_refused(
 
     (whole,) = snapshot(monkeypatch, raw, 1, id_type=type_)
     assert [row["v"] for row in whole] == [2]
-    with pytest.raises(OptionError, match="offset 10 column 'id' is another in the value"):
+    with pytest.raises(OptionError, match="offset 10 column 'id' differs between value and key"):
         snapshot(monkeypatch, raw, 2, id_type=type_)
 
 

@@ -40,8 +40,8 @@ def test_an_envelope_that_is_read_with_a_flat_schema(
         rows.decode(batch(None, ENVELOPE, ENVELOPE))
 
     (said,) = caplog.messages
-    assert "Topic 'orders', partition 3, offset 1 and what follows it" in said
-    assert "The fields that are there: 'before', 'after', 'source', 'op', 'ts_ms'." in said
+    assert "Topic 'orders', partition 3, offset 1 and following messages" in said
+    assert "The values have the fields 'before', 'after', 'source', 'op', 'ts_ms'." in said
     assert "after STRUCT<...>" in said
     assert "secret" not in said
 
@@ -77,7 +77,7 @@ def test_names_that_are_spelt_otherwise(caplog: pytest.LogCaptureFixture) -> Non
     decoder().decode(batch(b'{"ID":1,"NAME":"a"}'))
 
     assert "none of the columns 'id', 'name'" in caplog.text
-    assert "The fields that are there: 'ID', 'NAME'." in caplog.text
+    assert "The values have the fields 'ID', 'NAME'." in caplog.text
 
 
 def test_many_fields_with_long_names(caplog: pytest.LogCaptureFixture) -> None:
