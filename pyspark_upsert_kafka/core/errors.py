@@ -165,7 +165,7 @@ class UnknownTopicError(BrokerError):
 
 
 def printable(text: str) -> str:
-    r"""The text with what a terminal would obey, as an escape, spelt out.
+    r"""The text with control characters, which a terminal would execute, written as escapes.
 
     >>> printable("a" + chr(27) + "[2J")
     'a\\x1b[2J'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
-"""What a task gathers in one place is bounded by so many bytes: rows that are decoded together, rows to encode, a buffer."""
+"""How many bytes a task may gather in one place: rows that are decoded together, rows to encode, a buffer."""
 
 MAX_ROW_BYTES = 2 * MAX_HELD_BYTES
-"""What the row of one message may take beside its texts and binaries, which are no longer than the message."""
+"""How many bytes the row of one message may take, without its texts and binaries, which are no longer than the message."""

@@ -25,7 +25,7 @@ class LastChanges:
     def __init__(self, max_keys: int) -> None:
         self._max_keys = max_keys
         self._last: dict[tuple[str, bytes | None], Row] = {}
-        # At most so many: what was overwritten is counted until all are counted anew.
+        # At least as many as it holds: changes that were overwritten are included until all are counted again.
         self._bytes = 0
 
     def add(self, messages: Messages) -> Iterator[Messages]:
@@ -85,7 +85,7 @@ def _size_of_headers(headers: Headers | None) -> int:
 
 
 _SOON_S = 1.0
-"""For the clock to finish what it sends, before that is cancelled."""
+"""How long the clock may take to finish sending, before that is cancelled."""
 
 
 class KeyedBuffer:
@@ -125,8 +125,8 @@ class KeyedBuffer:
     def close(self) -> None:
         """Stops the clock and closes the sender; what is still in the buffer is not sent.
 
-        A clock that is just sending may wait for a broker that does not answer: it is not waited for, nor left to
-        send later, when another attempt may have written newer changes.
+        The clock may be sending to a broker that does not answer: that is cancelled, since it must not send later,
+        when another attempt may have written newer changes.
         """
         self._closed.set()
         if not self._lock.acquire(timeout=_SOON_S):

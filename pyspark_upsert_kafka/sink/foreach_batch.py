@@ -121,7 +121,7 @@ class Numbered:
 
     Args:
         number: From 0.
-        is_known_by_it: Whether the number is all that tells the call from one before it.
+        is_known_by_it: Whether only the number distinguishes the call from one before it.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""The rows of a micro-batch as its tasks are to get them: distributed by key, sorted within each task."""
+"""How `upsert_sink` arranges the rows of a micro-batch: distributed by key, and sorted within each task."""
 
 from __future__ import annotations
 

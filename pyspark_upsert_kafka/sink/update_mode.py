@@ -1,4 +1,4 @@
-"""Update mode: Spark gives Python sinks none, so `upsert_sink` writes each micro-batch as a batch."""
+"""`upsert_sink`: writes each micro-batch as a batch, since Spark has no output mode ``update`` for Python sinks."""
 
 from __future__ import annotations
 

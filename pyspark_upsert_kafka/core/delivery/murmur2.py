@@ -1,4 +1,4 @@
-"""Which partition holds a key: the Java client's ``BuiltInPartitioner.partitionForKey``."""
+"""Which partition a key is sent to: the Java client's ``BuiltInPartitioner.partitionForKey``."""
 
 from __future__ import annotations
 

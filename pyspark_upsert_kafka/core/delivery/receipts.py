@@ -140,7 +140,7 @@ class Preparation:
     Args:
         commits_receipt: Whether the driver commits its receipt; it is there already when the batch runs again.
         fenced: Tasks of the batch before that this one does not have, whose late writers are to be fenced off.
-        warnings: What is to be told.
+        warnings: What is logged.
         begun: When a batch that runs again was begun, in seconds since the epoch; None = it is a new one, or that is
             not known.
     """
@@ -157,8 +157,8 @@ def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True
     Args:
         call: The call that is to be written.
         found: The receipt; None = there is none.
-        may_begin: Whether the call can be told from those before it in its batch. One that cannot is only
-            finished, if an earlier version has begun it.
+        may_begin: Whether the call can be told from those before it in its batch. A call that cannot is not begun; it is only
+            finished, if an earlier version of this package has begun it.
 
     Raises:
         CheckpointError: A newer batch was begun already, or this one with other rows.

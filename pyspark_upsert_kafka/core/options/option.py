@@ -104,6 +104,7 @@ class OptionFamily(Option):
 
     default: tuple[tuple[str, Any], ...] = ()
     help: str = ""
+    shown_default: str | None = ""
     prefix: str = ""
     keeps_references: bool = False
 

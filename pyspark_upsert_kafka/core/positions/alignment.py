@@ -25,13 +25,13 @@ FirstAfter = Callable[[int], Mapping[TopicPartition, int]]
 class Alignment:
     """Ends the micro-batches of a query at one time in all partitions.
 
-    The clock of a partition is the latest timestamp before its position, as for Flink, so that messages in
-    disorder hold up nobody for ever. A batch reads up to the earliest time at which any clock would move, and
+    The clock of a partition is the latest timestamp before its position, as for Flink, so that messages
+    out of order block no partition for ever. A batch reads up to the earliest time at which any clock would move, and
     ``max_drift_ms`` further.
 
     Args:
         max_drift_ms: How far a batch may read past the slowest partition that has data, in ms; at least 1.
-        near: A time to look near in the first batch (ms since the epoch); any will do.
+        near: Where the search for a time begins in the first batch (ms since the epoch); any time gives the same result.
     """
 
     def __init__(self, max_drift_ms: int, near: int) -> None:
@@ -44,7 +44,7 @@ class Alignment:
 
         Args:
             begin: Where reading is now.
-            reachable: Where it may end at most; a partition with nothing to read holds nobody back.
+            reachable: Where it may end at most; a partition with nothing to read delays no other one.
             first_after: Asks the brokers.
         """
         waiting = {tp: end for tp, end in reachable.items() if end > begin[tp]}
@@ -65,10 +65,10 @@ class Alignment:
 
 
 def last_without_progress(makes_progress: Callable[[int], bool], near: int, step: int) -> int:
-    """A time up to which nothing is to be read, while something is up to ``step`` later.
+    """A time up to which there is nothing to read, while there is something up to ``step`` later.
 
-    Brokers tell the first offset after a time, but not the time of an offset: so it is looked for in steps that
-    double, and then between two of them.
+    Brokers tell the first offset after a time, but not the time of an offset: so the time is searched for in
+    steps that double, and then between two of them.
 
     >>> last_without_progress(lambda time: time >= 1000, near=10, step=1)
     999

@@ -71,8 +71,8 @@ class Range:
         end: One past the last offset.
         topic_id: The id of the topic for which it was planned; empty text = not known.
         share: Which of the keys are kept; None = all messages.
-        kept_until_ms: Of a snapshot: until when (ms since the epoch) compaction takes no message from it that was the
-            newest of its key when it was planned; None = it never does, or nobody minds.
+        kept_until_ms: Of a snapshot: until when (ms since the epoch) compaction certainly removes no message that was the newest
+            of its key when the snapshot was planned; None = for ever, or it makes no difference.
         is_checked_after: Whether the topic's id is compared after the last message, too. Where one reader reads several
             ranges of a topic one after another, the last of them is enough.
     """

@@ -1,8 +1,8 @@
 """What Spark's progress of a streaming query says about our sources.
 
 Spark reports a query's progress as JSON (``StreamingQueryProgress.json``), the same in a classic session and over Spark
-Connect. Of a Python source it has three offsets, whose form is ours (`core.offsets`), and the number of rows. The latest
-offset is the only one that no checkpoint keeps, so it carries one word more: what becomes of bad messages.
+Connect. Of a Python source it has three offsets, which are ours (``core/positions/offsets.py``), and the number of rows. The latest
+offset is the only one that is in no checkpoint, so it also says what happens to bad messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
 )
 
 BadMessages = Literal["fail", "column", "skip"]
-"""What becomes of a bad message: the query fails, it is a row with ``_error``, or it is left out."""
+"""What happens to a bad message: the query fails, it is a row with ``_error``, or it is left out."""
 
 _BAD_MESSAGES = "bad_messages"
 """The name in the latest offset, and that of a metric which a query observes."""
@@ -29,7 +29,7 @@ _MS = 1000
 
 
 def bad_messages(options: ReadOptions) -> BadMessages:
-    """What becomes of bad messages, those that a format skips by ``ignore-parse-errors`` included."""
+    """What happens to bad messages, with those that a format skips by ``ignore-parse-errors`` included."""
     formats = (options.table.key_format, options.table.value_format)
     skips = any(each and dict(each.options).get("ignore-parse-errors") for each in formats)
     mode = options.error_mode

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.source.planning.start import start_offset
 _NEVER = float("-inf")
 
 _LONGEST_WAIT_S = 1.0
-"""Spark's question is not held longer, so that a query over very many partitions can be stopped."""
+"""How long one call by Spark waits at most, so that a query over very many partitions can be stopped."""
 
 WHOLE_VIEW_LIVES = 10
 """While nothing changes, every tenth request looks up the whole view, the others the latest offsets only."""

@@ -1,4 +1,4 @@
-"""What brokers say of the timestamps of messages, and where a partition gets later than a time: for the alignment of partitions."""
+"""The first offset of each partition that is later than a time, for the alignment of partitions."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ def record_times(cluster: Cluster, options: ReadOptions) -> RecordTimes:
 
 
 class RecordTimes:
-    """Where partitions get later than a time.
+    """Finds the first offset of each partition that is later than a time.
 
-    Brokers tell it by their time index, which costs no reading. But transactions leave markers in a partition, with the
-    time of the commit, and to a broker a marker is a message like any other (Kafka's ``FileRecords.searchForTimestamp``):
-    after the first one nothing is found at a time before that commit. So what is said to hold a partition back must be a
-    message that can be read. A partition where it is none is searched by reading from then on.
+    Brokers look it up in their time index, without reading messages. But transactions leave markers in a partition, with
+    the time of the commit, and a broker's answer may be the offset of a marker (Kafka's
+    ``FileRecords.searchForTimestamp``): for a time before that commit it never is a message after the marker. So an offset
+    that would keep a partition from being read is checked: it must be that of a message. Once it is not, the partition is
+    searched by reading its messages.
 
     Args:
         cluster: The connection.
@@ -60,7 +61,7 @@ class RecordTimes:
     def start_batch(
         self, view: ClusterView, begin: Positions, reachable: Positions
     ) -> dict[TopicPartition, int]:
-        """Where messages are left to be read: ``begin``, without the partitions that have nothing but markers left.
+        """``begin``, with the end of the partition where nothing but markers is left to read.
 
         Raises:
             OptionError: The broker sets the timestamps of a topic, so they say nothing of its events.
@@ -100,7 +101,7 @@ class RecordTimes:
             self._cluster.positions(position, ClusterView(view.topic_ids, asked)) if asked else {}
         )
         for tp, at in found.items():
-            # A marker further on ends the batch early, and is what reading has come to in the next one.
+            # A marker further on only ends this batch early: the next batch begins at it, and checks it.
             if at <= begin[tp] and not self._is_message(view, tp, at):
                 self._with_markers.add(tp)
         for tp in waiting & self._with_markers:

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.source.reading.selection import Mask, Selection
 class KeyShares:
     """Takes out of batches the messages whose keys are of a share: equal keys are in one, however they are spelt.
 
-    Of messages without a key that can be read the first share takes care.
+    Messages whose key cannot be read belong to the first share.
 
     Args:
         table: The table.

@@ -1,19 +1,21 @@
-"""Reading on past the planned end of a snapshot, for keys whose message compaction has taken before it was read.
+"""Reading past the planned end of a snapshot, for keys whose message compaction has removed before it was read.
 
-The end of a snapshot is fixed when it is planned. A key that is overwritten after that has a newer message past the end,
-and then compaction may take the one before the end: the range as it is read lacks the key. So the partition is read on to
-where it ends by then. Rows that were found before the planned end stay; of keys that have none, the newest row is added.
+The end of a snapshot is fixed when it is planned. If a key is overwritten after that, its new message is past the end, and
+compaction may remove the message before the end: then the key is missing in the range. So after the range the partition is
+read on, to its end at that moment. Rows that were found before the planned end are kept; keys without such a row get their
+newest row from the messages past the end.
 
-While that tail is read, compaction may take messages of it, too. It takes no key's newest message. So each key was
-seen if its newest message, at the moment when the partition's end was asked for, was still there when it was fetched:
+While those messages are read, compaction may remove some of them too, but never the newest message of a key. So all keys
+are found when one of these is true of the part that was read last:
 
-- Where the partition ends at what was read, there is no newer message: whatever was newest was there.
-- Where no offset is missing in the part up to the end, compaction has taken nothing from this part; and what lies
-  before the part and was newest, was newest already when the part before it was read.
+- The partition has no newer message by now. Then the newest message of each key has been read.
+- No offset is missing in the part. Then compaction has removed nothing from it; and a newest message before the part was
+  the newest one already when the part before it was read.
 
-Otherwise the end is asked for again. Somebody who writes transactions without a pause leaves an offset without a
-message in each part, so the parts are bounded in number. To be missed then, a key must have been overwritten, and its
-segment have been closed and cleaned, within each of these parts, of which all but the first take milliseconds.
+Otherwise the partition's end is asked for again, and the next part is read. Transactions leave an offset without a message
+at each commit, so a program that commits all the time would cause parts without end: their number is limited. A key can
+then be missed only if it was overwritten, and its segment closed and cleaned, during each of the parts, and all parts but
+the first take milliseconds.
 """
 
 from __future__ import annotations
@@ -46,10 +48,10 @@ from pyspark_upsert_kafka.source.reading.snapshot import (
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _MOST_PARTS = 10
-"""So many parts are read past the planned end at most."""
+"""At most this many parts are read past the planned end."""
 
 _MOST_WITNESSES = 30
-"""So many messages are looked up at most; of a million random ones about fourteen stand for all."""
+"""At most this many witnesses are looked up; of a million random messages about fourteen are witnesses."""
 
 
 def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
@@ -75,17 +77,18 @@ def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
 
 
 class RangeSnapshot:
-    """The table in a range: its rows as of the planned end, and those of keys that were found past it alone.
+    """The table in a range: its rows as of the planned end, and the rows of keys that were found only past it.
 
-    A row that was found before the planned end may have been overwritten before that end, too, by a message that compaction
-    took before it could be read. That can only be where the key has a message past the planned end. Whether it
-    has been is told by messages that were read: compaction goes from a partition's begin on, and takes what is overwritten before
-    the offset up to which it cleans. So where it took a message because of one past the planned end, it also took each
-    message that stood earlier and was overwritten no later. While the few of these that stand for all the others are
-    still there, all rows are as of the planned end; else those of keys that have a message past it are as of the end of reading.
+    A row that was found before the planned end may be out of date: a newer message before the end may have been removed by
+    compaction before it was read. This is possible only for a key with a message past the end. Messages that were read and
+    overwritten show whether it has happened. Compaction cleans a partition from its beginning up to some offset, and
+    removes messages that were overwritten before that offset. So if it has removed a message because of one past the planned
+    end, it has also removed each message that has a smaller offset and was overwritten no later. A few of the messages
+    that were read, the witnesses, stand for all of them. While the witnesses are still in the partition, all rows are as of
+    the planned end; otherwise the rows of keys with a message past the end are as of the end of reading.
 
-    To compaction two spellings of a key are two keys. So a message is told by only if what has overwritten it has the
-    same key, byte by byte.
+    For compaction two spellings of a key are two keys. So a message is a witness only if the message that has overwritten
+    it has the same key, byte by byte.
 
     Args:
         range_: What is read.
@@ -151,7 +154,7 @@ class RangeSnapshot:
             yield rows.filter(pc.and_not(mask, rows.columns[-1]) if is_late else mask)
 
     def _stand(self, found: Sequence[pa.RecordBatch], firsts: Sequence[pa.RecordBatch]) -> bool:
-        """Whether what was found was the newest of its key at the planned end."""
+        """Whether the rows that were found are those of the planned end."""
         count = sum(rows.num_rows for rows in found)
         keys = [rows.select(self._keys) for rows in (*found, *firsts)]
         if not keys:
@@ -201,11 +204,11 @@ class _Late:
 
 
 def witnesses(offsets: np.ndarray, overwritten: np.ndarray) -> list[tuple[int, int]]:
-    """Of messages, and what has overwritten them, those that stand for all: each other one stands later than one of these, and was overwritten later.
+    """The messages that stand for all: each other one has a larger offset than one of these, and was overwritten later.
 
     Args:
-        offsets: Where each stands.
-        overwritten: Where the message stands that has overwritten it.
+        offsets: The offset of each message.
+        overwritten: The offset of the message that has overwritten it.
 
     >>> witnesses(np.array([7, 5, 9]), np.array([20, 30, 25]))
     [(5, 30), (7, 20)]
