@@ -98,7 +98,7 @@ def _needed(fields: dict[str, StructField], name: str, function: str) -> StructF
             f"changelog that is read. The columns: {_names(fields)}."
         )
     field = fields[name]
-    if not isinstance(field.dataType, tuple(type(kind) for kind in metadata.types)):
+    if not isinstance(field.dataType, tuple(type(each) for each in metadata.types)):
         raise SchemaError(
             f"{function}: column {field.name!r} must be {_shown(metadata.types[0])}, but is {_shown(field.dataType)}."
         )

@@ -54,10 +54,10 @@ class Layout:
                 f"normalize_changelog: the checkpoint has the keys {', '.join(old['keys'])}, and this query "
                 f"has {', '.join(self.keys)}. {start_anew}"
             )
-        for name, kind in old["columns"].items():
-            if self.columns.get(name) != kind:
+        for name, type_ in old["columns"].items():
+            if self.columns.get(name) != type_:
                 now = f"has the type {self.columns[name]}" if name in self.columns else "is gone"
                 raise CheckpointError(
-                    f"normalize_changelog: column {name!r} has the type {kind} in the checkpoint, and now it {now}. "
+                    f"normalize_changelog: column {name!r} has the type {type_} in the checkpoint, and now it {now}. "
                     f"Columns may only be added. {start_anew}"
                 )

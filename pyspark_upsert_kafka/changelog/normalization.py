@@ -161,15 +161,15 @@ def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
     >>> equal_values(pa.array([0.0, None, 1.0]), pa.array([-0.0, None, 2.0])).tolist()
     [True, True, False]
     """
-    kind = left.type
-    if pa.types.is_struct(kind):
+    type_ = left.type
+    if pa.types.is_struct(type_):
         return _equal_structs(left, right)
-    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_map(type_) or pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _equal_lists(left, right)
-    if pa.types.is_null(kind):
+    if pa.types.is_null(type_):
         return np.ones(len(left), bool)
     equal = pc.fill_null(pc.equal(left, right), False)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(type_):
         both_nan = pc.and_(pc.is_nan(left), pc.is_nan(right))
         equal = pc.or_(equal, pc.fill_null(both_nan, False))
     return _bits(pc.or_(equal, pc.and_(left.is_null(), right.is_null())))

@@ -87,7 +87,7 @@ class RowEncoder:
         if rows.schema.equals(self._schema):
             return rows
         columns = zip(rows.columns, self._schema.types, strict=True)
-        conformed = [with_type(column, kind) for column, kind in columns]
+        conformed = [with_type(column, type_) for column, type_ in columns]
         return pa.RecordBatch.from_arrays(conformed, schema=self._schema)
 
     def _in_local_time(self, rows: pa.RecordBatch) -> pa.RecordBatch:

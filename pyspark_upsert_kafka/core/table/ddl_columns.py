@@ -53,8 +53,8 @@ def as_in_ddl(rows: StructType, options: TableOptions) -> StructType:
                 f"Column {field.name!r} has the type {_shown(field.dataType)}, and in the DDL "
                 f"{_shown(wanted.dataType)}: cast it."
             )
-        kind = field.dataType if _is_local_time(field, wanted) else wanted.dataType
-        columns.append(StructField(wanted.name, kind))
+        type_ = field.dataType if _is_local_time(field, wanted) else wanted.dataType
+        columns.append(StructField(wanted.name, type_))
     return StructType(columns)
 
 
@@ -109,18 +109,18 @@ def _metadata_names(schema: StructType, options: TableOptions) -> set[str]:
     return {column.name.lower() for column in columns}
 
 
-def _holds(kind: DataType, wanted: DataType) -> bool:
-    if _without_not_null(kind) == _without_not_null(wanted):
+def _holds(type_: DataType, wanted: DataType) -> bool:
+    if _without_not_null(type_) == _without_not_null(wanted):
         return True
     return any(
-        type(kind) in types and type(wanted) in types[types.index(type(kind)) :]
+        type(type_) in types and type(wanted) in types[types.index(type(type_)) :]
         for types in _WIDENING
     )
 
 
-def _without_not_null(kind: DataType) -> DataType:
-    return StructType([StructField("it", kind)]).toNullable()
+def _without_not_null(type_: DataType) -> DataType:
+    return StructType([StructField("it", type_)]).toNullable()
 
 
-def _shown(kind: DataType) -> str:
-    return kind.simpleString().upper()
+def _shown(type_: DataType) -> str:
+    return type_.simpleString().upper()

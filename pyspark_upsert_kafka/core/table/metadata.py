@@ -136,16 +136,16 @@ def metadata_columns(
 
 
 def _checked(field: StructField, key: str, *, reading: bool) -> MetadataColumn:
-    kinds, nullable = _parts(field.dataType)
+    shape, nullable = _parts(field.dataType)
     types = METADATA[key].types
     known = dict(map(_parts, types))
-    if kinds not in known:
+    if shape not in known:
         raise SchemaError(
             f"Column {field.name!r} shows the metadata {key!r}, which is "
             f"{' or '.join(map(_shown, types))}, but has the type {_shown(field.dataType)}. "
             f"Change its type, or make it an ordinary column with 'metadata.{field.name}' = 'none'."
         )
-    if reading and any(null and not may for null, may in zip(known[kinds], nullable, strict=True)):
+    if reading and any(null and not may for null, may in zip(known[shape], nullable, strict=True)):
         raise SchemaError(
             f"Column {field.name!r} shows the metadata {key!r} and has NOT NULL in its type where a "
             "message may have nothing. Make it nullable."
@@ -170,6 +170,6 @@ def _parts(type_: DataType, nullable: bool = True) -> tuple[tuple[Any, ...], tup
         inner = [(type_.keyType, False), (type_.valueType, type_.valueContainsNull)]
     parts = [_parts(*each) for each in inner]
     return (
-        (what, *(kind for kinds, _ in parts for kind in kinds)),
+        (what, *(part for shape, _ in parts for part in shape)),
         (nullable, *(null for _, nulls in parts for null in nulls)),
     )

@@ -50,8 +50,8 @@ def _leader_epoch(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:
 
 
 def _timestamp_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
-    kinds = pa.array(np.asarray(selection.batch.timestamp_types, np.int64))
-    return selection.take(_TIMESTAMP_TYPES.take(kinds))
+    types = pa.array(np.asarray(selection.batch.timestamp_types, np.int64))
+    return selection.take(_TIMESTAMP_TYPES.take(types))
 
 
 def _change_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
@@ -92,8 +92,8 @@ def _headers(selection: Selection) -> Sequence[Headers | None]:
 
 
 def _timestamps(batch: RawBatch, type_: pa.DataType, time_zone: str) -> pa.Array:
-    kinds, ms = (np.asarray(each, np.int64) for each in (batch.timestamp_types, batch.timestamps))
-    known = (kinds != 0) & (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
+    types, ms = (np.asarray(each, np.int64) for each in (batch.timestamp_types, batch.timestamps))
+    known = (types != 0) & (ms >= _MIN_MS) & (ms <= _MAX_MS) & (ms != -1)
     micros = np.where(known, ms, 0) * 1000
     utc = pa.array(micros, mask=~known).cast(pa.timestamp("us", "UTC"))
     return local_time(utc, time_zone) if type_.tz is None else utc.cast(type_)
