@@ -54,18 +54,18 @@ def running_batch(rows: DataFrame, batch_id: int) -> RunningBatch:
     if query is None or batch is None:
         raise OptionError(
             f"{_WHAT} writes the batches of streaming queries only, in the thread in which foreachBatch calls: "
-            "no query was found to run here. Write other rows 'at-least-once'."
+            "this thread runs no streaming query. Write other rows 'at-least-once'."
         )
     if int(batch) != batch_id:
         raise OptionError(
             f"upsert_sink was called with batch {batch_id} while batch {batch} runs: {_WHAT} needs the number "
-            "that foreachBatch hands over."
+            "that foreachBatch passes to its function."
         )
     execution = _execution(rows, query)
     if execution is None or not _calls_here(rows, execution):
         raise OptionError(
             f"upsert_sink was called for batch {batch_id} from another thread than the one in which foreachBatch calls, and "
-            f"{_WHAT} needs that one: in which order threads come is chance, and a batch that runs again could swap "
+            f"{_WHAT} needs that one: the order of threads is random, and a batch that runs again could swap "
             "what they write. Nothing of this call was written. Call the sinks one after the other in the function of "
             "foreachBatch; tasks run at the same time by 'sink.parallelism', and sinks in queries of their own."
         )

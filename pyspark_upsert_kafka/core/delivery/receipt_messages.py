@@ -1,4 +1,4 @@
-"""What is said of receipts: why a call of an exactly-once sink is refused, and what may be written again."""
+"""Errors and warnings about receipts: why a call of an exactly-once sink is rejected, and what may be written again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTHING_WRITTEN = (
 )
 
 _RETENTION_S = 7 * 24 * 3600.0
-"""For so long brokers keep the offsets of a group unless ``offsets.retention.minutes`` is set."""
+"""How long brokers keep the offsets of a group, unless ``offsets.retention.minutes`` is set."""
 
 _SURE = 0.9
 """The share of that time in which all receipts of a batch are certainly there: brokers look every ten minutes for what
@@ -22,7 +22,7 @@ has expired, each at another moment, and clocks differ."""
 
 
 def no_receipt_of_ours(call: Call, topic: str) -> str:
-    """The group of a receipt has an offset that is none."""
+    """The group of a receipt has an offset that is no receipt."""
     return (
         f"A consumer group that 'sink.transactional-id-prefix' = '{call.prefix}' names has committed an "
         f"offset on topic {topic!r} that is no receipt of this sink: another program uses the group. "
@@ -31,7 +31,7 @@ def no_receipt_of_ours(call: Call, topic: str) -> str:
 
 
 def other_topics(call: Call, topics: str) -> str:
-    """Calls before wrote to other topics."""
+    """Earlier calls wrote to other topics."""
     return (
         f"{_call(call)} wrote to topic '{topics}' before, and is to write to '{call.topics_text}' now, so its "
         "receipts say nothing about what is written there. Nothing of this call was written. Finish the batch as it "
@@ -44,16 +44,16 @@ def newer_batch(call: Call, topics: str, batch: int) -> str:
     """A newer batch was begun already."""
     return (
         f"Batch {batch} of query {call.query} was written to topic '{topics}' already, and batch "
-        f"{call.batch} is to be written now: the checkpoint was set back, or a newer run of the query "
-        f"goes on elsewhere. {_NOTHING_WRITTEN}"
+        f"{call.batch} is to be written now: the checkpoint was reset to an earlier state, or a newer run of the query "
+        f"continues elsewhere. {_NOTHING_WRITTEN}"
     )
 
 
 def another_batch(call: Call) -> str:
     """A batch of this number was begun with other rows, or with other keys."""
     return (
-        f"Batch {call.batch} of query {call.query} was begun before as another one: the checkpoint was set back, "
-        "so that Spark planned the batch anew, or 'primary-key' or the type of its columns was changed before "
+        f"Batch {call.batch} of query {call.query} was begun before as another one: the checkpoint was reset to an "
+        "earlier state, so that Spark planned the batch again, or 'primary-key' or the type of its columns was changed before "
         f"the batch was done, or sinks of prefix '{call.prefix}' changed places. {_NOTHING_WRITTEN}"
     )
 
@@ -80,7 +80,7 @@ def other_tasks(call: Call, tasks: int) -> str:
 
 
 def like_another_call(call: Call) -> str:
-    """Nothing in a receipt would tell the call from one before it in the same batch."""
+    """Nothing in a receipt distinguishes the call from one before it in the same batch."""
     return (
         f"{_call(call)} in batch {call.batch} has the options and columns of a call before it, but other rows, "
         "or it writes to other brokers: if the batch runs again with the calls in another order, nothing tells one "
@@ -95,7 +95,7 @@ def no_receipt(call: Call) -> str:
     return (
         f"Query {call.query} writes batch {call.batch} to topic '{call.topics_text}' exactly once, and no "
         f"receipt of an earlier batch is there under 'sink.transactional-id-prefix' = '{call.prefix}'. That is "
-        "so when this is the first batch written with this prefix, and when the query rested for longer than "
+        "so when this is the first batch written with this prefix, and when the query was stopped for longer than "
         "the brokers keep receipts ('offsets.retention.minutes', 7 days unless set). In the second case "
         "messages of this batch that an earlier run has written are written again."
     )
@@ -124,9 +124,9 @@ def another_query(call: Call, other: str) -> str:
     """The warning about a new query whose prefix another one has used for the same topic."""
     return (
         f"Query {call.query} is new, and query {other} has written to topic '{call.topics_text}' before, with the same "
-        f"'sink.transactional-id-prefix' = '{call.prefix}'. If this is that query begun anew, because its checkpoint "
-        "was deleted or is another one, all that it has written is written again: receipts belong to a checkpoint. If "
-        "these are two queries, all is well."
+        f"'sink.transactional-id-prefix' = '{call.prefix}'. If this is the same query with a new checkpoint, all that "
+        "it has written is written again: receipts belong to a checkpoint. If "
+        "these are two queries, nothing is wrong."
     )
 
 

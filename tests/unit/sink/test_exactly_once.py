@@ -252,4 +252,4 @@ def test_a_new_query_with_the_prefix_of_another_one_is_told_of(caplog, monkeypat
 
     (told,) = [record.getMessage() for record in caplog.records]
     assert f"query {one} has written to topic 't' before" in told
-    assert "checkpoint was deleted" in told
+    assert "with a new checkpoint" in told

@@ -88,8 +88,8 @@ class FakeFrame:
     ("frame", "part"),
     [
         (object(), "does not work over Spark Connect"),
-        (FakeFrame(), "no query was found"),
-        (FakeFrame(queryId="q"), "no query was found"),
+        (FakeFrame(), "this thread runs no streaming query"),
+        (FakeFrame(queryId="q"), "this thread runs no streaming query"),
         (FakeFrame(queryId="q", batchId="8"), "called with batch 7 while batch 8 runs"),
     ],
 )

@@ -132,7 +132,7 @@ def test_no_receipt_is_no_question_for_the_first_batch_only():
 @pytest.mark.parametrize(
     ("found", "error", "parts"),
     [
-        (receipt(13), CheckpointError, ["Batch 13", "batch 12", "set back"]),
+        (receipt(13), CheckpointError, ["Batch 13", "batch 12", "reset to an earlier state"]),
         (receipt(99, tasks=9), CheckpointError, ["Batch 99", "batch 12"]),
         (
             receipt(12, tasks=8),
@@ -142,7 +142,7 @@ def test_no_receipt_is_no_question_for_the_first_batch_only():
         (
             receipt(12, content="77"),
             CheckpointError,
-            ["Batch 12", "another one", "set back", "'primary-key'"],
+            ["Batch 12", "another one", "reset to an earlier state", "'primary-key'"],
         ),
         (receipt(12, content="77", tasks=8), CheckpointError, ["another one"]),
         (
