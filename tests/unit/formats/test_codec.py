@@ -21,8 +21,8 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.source.planning.sides import check_sides
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 from tests.table_options import table_options
 
@@ -98,7 +98,7 @@ def read(messages: list[tuple[bytes, bytes | None]], **more: str) -> RowDecoder:
     given = table_options(key__format="lists", value__format="lists", **more)
     options = read_options(given, format_options, stream=True)
     table = table_to_read(CHANGES, options)
-    check_sides(table, options)
+    check_read_sides(table, options)
     keys, values = zip(*messages, strict=True)
     batch = RawBatch("t", 0, list(keys), list(values), list(range(len(messages))))
     return RowDecoder(table, options, "UTC").decode(batch)
@@ -150,4 +150,4 @@ def test_what_it_cannot_carry_is_refused_while_the_query_is_planned() -> None:
     table = table_to_read(StructType(SCHEMA.fields).add("x", BooleanType()), options)
 
     with pytest.raises(SchemaError, match="no column 'x'"):
-        check_sides(table, options)
+        check_read_sides(table, options)
