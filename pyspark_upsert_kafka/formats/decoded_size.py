@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
@@ -93,7 +94,7 @@ class Measure:
 
 def items_by_bytes(for_each: float) -> Measure:
     """Items that take so many bytes for each byte of a message at most."""
-    return Measure((lambda messages: for_each * sum(map(len, messages))) if for_each else None)
+    return Measure((lambda messages: for_each * total_size(messages)) if for_each else None)
 
 
 class BoundedDecoder:

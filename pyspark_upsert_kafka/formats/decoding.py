@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.bytes_column import some_of, total_size
 from pyspark_upsert_kafka.formats.batches import batch_of, joined, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded
 
@@ -182,7 +183,7 @@ class SplittingDecoder:
 
     def _parts(self, messages: Sequence[bytes], start: int) -> Iterator[tuple[np.ndarray, Decoded]]:
         count = len(messages)
-        is_small = count < _MIN_VECTORISED and sum(map(len, messages)) < _MIN_VECTORISED_BYTES
+        is_small = count < _MIN_VECTORISED and total_size(messages) < _MIN_VECTORISED_BYTES
         rows = None if is_small else self.vectorised(messages)
         decoded = self._by_columns(messages) if rows is None else Decoded(rows)
         if decoded is None and count <= _SMALL:
@@ -213,5 +214,5 @@ def _with_fallback(
     places = np.flatnonzero(fallback)
     if not places.size:
         return Decoded(rows)
-    others = row_path.decode([messages[at] for at in places.tolist()])
+    others = row_path.decode(some_of(messages, places))
     return merge_by_position([(np.flatnonzero(~fallback), Decoded(rows)), (places, others)])

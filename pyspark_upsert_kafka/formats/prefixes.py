@@ -11,12 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, some_of
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 _BYTES = pa.large_binary()
+_LONGEST = 1 << 40
+"""No message has so many bytes."""
+
 _KEPT = 1_000
 """For how many prefixes a decoder is kept: a topic has few, but messages that do not belong there may begin with anything."""
 
@@ -53,8 +57,9 @@ class PrefixedDecoder:
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """All messages."""
-        start = self.length
-        return self.decoder.decode([message[start:] for message in messages])
+        return self.decoder.decode(
+            BytesColumn(pc.binary_slice(column_of(messages), self.length, _LONGEST))
+        )
 
 
 class DecoderByPrefix:
@@ -87,12 +92,13 @@ class DecoderByPrefix:
         """
         if not messages:
             return Decoded(self._no_rows)
-        prefix = self._prefix_of(min(messages))
-        if prefix == self._prefix_of(max(messages)):  # then so begin all that are between the two
+        ends = pc.min_max(column_of(messages))
+        prefix = self._prefix_of(ends["min"].as_py())
+        if prefix == self._prefix_of(ends["max"].as_py()):  # then so begin all between the two
             return self._decoder(prefix).decode(messages)
         budget, parts = Budget(len(messages)), []
         for prefix, places in self._places(messages).items():
-            decoded = self._decoder(prefix).decode([messages[at] for at in places])
+            decoded = self._decoder(prefix).decode(some_of(messages, places))
             budget.take(decoded.rows.nbytes)
             parts.append((np.array(places), decoded))
         return merge_by_position(parts)

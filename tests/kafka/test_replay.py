@@ -7,6 +7,7 @@ import time
 import pytest
 
 from pyspark_upsert_kafka.cli import main
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
@@ -37,7 +38,7 @@ def bury(broker: Broker, topic: str, letters: str) -> None:
     for each in broker.messages(topic):
         if each.value == BAD:
             batch = RawBatch(
-                topic, each.partition, [each.key], [each.value], [each.offset],
+                topic, each.partition, BytesColumn.of([each.key]), BytesColumn.of([each.value]), [each.offset],
                 timestamps=[each.timestamp], headers=[each.headers],
             )  # fmt: skip
             DeadLetters(given).send(batch, [BadMessage(0, "value", "no JSON")])

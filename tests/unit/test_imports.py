@@ -48,6 +48,7 @@ print([name for name in {heavy} if name in sys.modules])
 TASK = """
 import sys
 from pyspark.sql.types import LongType, StringType, StructType
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
@@ -59,7 +60,7 @@ given = table_options(key__format="{format}", value__format="{format}")
 options = read_options(given, format_options, stream=True)
 schema = StructType().add("id", LongType()).add("name", StringType()).add("_change_type", StringType())
 decoder = RangeDecoder(table_to_read(schema, options), options)
-messages = RawBatch("t", 0, [{key}] * 100, [{value}] * 100, list(range(100)))
+messages = RawBatch("t", 0, BytesColumn.of([{key}] * 100), BytesColumn.of([{value}] * 100), list(range(100)))
 ((_, rows),) = decoder.decode(messages, None)
 print([column[99].as_py() for column in rows.columns], "polars" in sys.modules)
 """

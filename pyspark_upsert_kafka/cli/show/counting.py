@@ -74,7 +74,7 @@ def counted(request: Request) -> Counts:
             for batch, rows in watched(reader.read(range_), range_, progress):
                 counts.messages += len(batch)
                 if is_keyed:
-                    counts.tombstones += batch.values.count(None)
+                    counts.tombstones += batch.values.nulls
                     keys.add(batch, rows)
             counts.live_keys += keys.count()
     return counts

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 MOST = 1 << 30
@@ -16,8 +17,8 @@ MOST = 1 << 30
 TOO_LONG = 1 << 40
 """Length of a varint that does not end or has more than 64 bits: past the end of any message."""
 
-_MARGIN = bytes(16)
-"""Before and behind the messages, so that sixteen bytes can be read anywhere."""
+_MARGIN = 16
+"""Bytes before and behind the messages, so that sixteen bytes can be read anywhere."""
 
 _U64 = np.uint64
 _ONE = _U64(1)
@@ -49,10 +50,16 @@ class MessageBuffer:
     @classmethod
     def of(cls, messages: Sequence[bytes]) -> MessageBuffer:
         """The bytes of some messages."""
-        joined = pa.array([_MARGIN, *messages, _MARGIN], pa.large_binary())
-        _, bounds, data = (np.frombuffer(buffer or b"", np.uint8) for buffer in joined.buffers())
+        column = column_of(messages)
+        offsets = offsets_of(column)
+        begin, size = offsets[0], offsets[-1] - offsets[0]
+        data = np.empty(size + 2 * _MARGIN, np.uint8)
+        data[:_MARGIN] = data[_MARGIN + size :] = 0
+        if size:
+            source = np.frombuffer(column.buffers()[2], np.uint8)
+            data[_MARGIN : _MARGIN + size] = source[begin : begin + size]
         words = np.ndarray((data.size - 7,), "<u8", data, 0, (1,))
-        return cls(data, words, bounds.view(np.int64)[1 : len(messages) + 2])
+        return cls(data, words, offsets + (_MARGIN - begin))
 
     def varints(self, at: Numbers) -> tuple[Numbers, Numbers]:
         """The unsigned numbers of variable length at these places, and how many bytes each takes."""

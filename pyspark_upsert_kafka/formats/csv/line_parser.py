@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
+from pyspark_upsert_kafka.core.bytes_column import column_of, lines_of
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.leaf_readers import FALSE, TRUE, check_no_hexadecimals
 from pyspark_upsert_kafka.formats.parsed_columns import one_chunk
@@ -90,12 +92,14 @@ def _joined(messages: Sequence[bytes], dialect: Dialect) -> bytes:
     """The messages as lines, once it is sure that the parser reads each as it should be read."""
     if messages[0][-1:] in (b"\n", b"\r"):
         messages = [message.removesuffix(b"\n").removesuffix(b"\r") for message in messages]
-    text = b"\n".join([*messages, b""])
+    text = lines_of(messages)
     if len(text) > _LARGEST_TEXT:
         raise ValueError("too much for one text")
     if text.count(b"\n") != len(messages) or b"\r" in text:
         raise ValueError("a message has a line break of its own")
-    if not all(messages) or text.startswith(_BYTE_ORDER_MARK):
+    if pc.min(pc.binary_length(column_of(messages))).as_py() == 0 or text.startswith(
+        _BYTE_ORDER_MARK
+    ):
         raise ValueError("a message is empty, or begins with what the parser takes away")
     if dialect.allow_comments and (text[:1] == b"#" or b"\n#" in text):
         raise ValueError("a message may be a comment")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DoubleType, StructField, StructType
 
+from pyspark_upsert_kafka.core.bytes_column import some_of
 from pyspark_upsert_kafka.formats.decoding import PartialPath
 from pyspark_upsert_kafka.formats.json.orjson_columns import (
     BuildColumn,
@@ -36,7 +37,7 @@ def compile_column_path(columns: StructType, target: pa.Schema, settings: Settin
     def read(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray]:
         rows, places = _documents(messages, names, all_names=settings.fail_on_missing_field)
         found: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        arrays = read_digits([messages[at] for at in places])
+        arrays = read_digits(some_of(messages, places))
         for at, array in zip(with_digits, arrays, strict=False):
             found[at] = array
         batch, bad = read_columns(readers, found, len(rows))

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats.decoded_size import Measure, item_bytes
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
@@ -42,7 +43,7 @@ def _at_most(
     values = max((width for width, is_struct in widths if not is_struct), default=0)
 
     def any_items(messages: Sequence[bytes]) -> float:
-        widest, size = max(values, structs), sum(map(len, messages))
+        widest, size = max(values, structs), total_size(messages)
         if widest * size / _VALUE <= MAX_HELD_BYTES:
             return widest * size / _VALUE
         text = b"".join(messages)
@@ -52,7 +53,7 @@ def _at_most(
         return any_items
 
     def items(messages: Sequence[bytes]) -> float:
-        size = sum(map(len, messages))
+        size = total_size(messages)
         of_values = values * size / _VALUE
         if of_values + structs * size / _OBJECT <= MAX_HELD_BYTES:
             return of_values + structs * size / _OBJECT

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
@@ -59,14 +60,14 @@ def _has_decimals(fields: Iterable[pa.Field]) -> bool:
 
 def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
     """The messages as lines, once it is sure that the parser reads each as it should be read."""
-    values = pa.array(messages, pa.binary())
-    if isinstance(values, pa.ChunkedArray) or values.nbytes > _LARGEST_TEXT:
+    values = column_of(messages)
+    if values.nbytes > _LARGEST_TEXT:
         raise ValueError("too much for one text")
     plain = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
     if not pc.all(plain).as_py():
         raise ValueError("a message is not plain")
     texts = values.cast(pa.string())  # refuses what is not UTF-8
-    joined = b"\n".join([*messages, b""])
+    joined = lines_of(messages)
     # A byte is found in the whole text at a fiftieth of what the pattern takes.
     if has_decimals or any(letter in joined for letter in _LETTERS_OF_NOT_FINITE):
         import polars as pl  # most tasks need none of it, and it takes long to import
@@ -75,8 +76,8 @@ def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
         if pl.Series(texts).str.contains(forbidden).any():
             raise ValueError("a number is one that the parser gets wrong")
     # What nests too deep has more than DEEPEST opening brackets and as many closing ones.
-    longest = pc.max(pc.binary_length(values)).as_py()
-    if longest > 2 * DEEPEST and any(too_deep(m) for m in messages if len(m) > 2 * DEEPEST):
+    long = pc.greater(pc.binary_length(values), 2 * DEEPEST)
+    if any(map(too_deep, BytesColumn(values.filter(long)))):
         raise ValueError("a message is nested too deep")
     return joined
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
@@ -73,7 +74,7 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         if len(messages) < _MIN_VECTORISED:
-            in_columns = items.in_columns(messages, sum(map(len, messages)))
+            in_columns = items.in_columns(messages, total_size(messages))
             if in_columns < _MANY_ITEMS_BYTES:
                 return None
         columnar = read(messages)

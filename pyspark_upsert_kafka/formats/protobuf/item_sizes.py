@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.decoded_size import item_bytes
 from pyspark_upsert_kafka.formats.protobuf.column_builders import default_of
@@ -126,7 +127,7 @@ class ItemSizes:
         """What the items of messages take at most: together in columns, and one by one while they are read."""
         if not self._values and not self._reading.widest:
             return 0
-        size = sum(map(len, messages))
+        size = total_size(messages)
         most = self._reading.widest * size / _LEAST
         if most > MAX_HELD_BYTES:
             enough = MAX_HELD_BYTES * _LEAST / self._reading.widest

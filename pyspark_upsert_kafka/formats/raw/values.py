@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     StringType,
 )
 
+from pyspark_upsert_kafka.core.bytes_column import column_of
 from pyspark_upsert_kafka.core.table.arrow import canonical_floats
 
 
@@ -151,9 +152,9 @@ def column_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> Valu
         fixed = FIXED[type(kind)]
         return partial(_numbers, fixed, fixed.order(big_endian=big_endian))
     if isinstance(kind, BinaryType):
-        return lambda messages: pa.array(messages, pa.binary())
+        return lambda messages: column_of(messages).cast(pa.binary())
     if charset == UTF_8:
-        return lambda messages: pa.array(messages, pa.binary()).cast(pa.string())
+        return lambda messages: column_of(messages).cast(pa.string())
     return lambda messages: pa.array(map(charset.text_of, messages), pa.string())
 
 
@@ -177,7 +178,7 @@ def _number(fixed: Fixed, order: np.dtype[Any], message: bytes) -> Any:
 
 def _numbers(fixed: Fixed, order: np.dtype[Any], messages: Sequence[bytes]) -> pa.Array:
     """Messages cannot run into each other: Arrow takes no other size than that of the type."""
-    sized = pa.array(messages, pa.binary(order.itemsize))
+    sized = column_of(messages).cast(pa.binary(order.itemsize))
     values = np.frombuffer(sized.buffers()[1], order, len(sized))
     if pa.types.is_boolean(fixed.kind):
         return pa.array(values != 0)

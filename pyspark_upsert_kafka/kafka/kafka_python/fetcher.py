@@ -13,6 +13,7 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
@@ -146,8 +147,8 @@ class KafkaPythonFetcher:
         return RawBatch(
             self._partition.topic,
             self._partition.partition,
-            [record.key for record in records],
-            [record.value for record in records],
+            BytesColumn.of(record.key for record in records),
+            BytesColumn.of(record.value for record in records),
             [record.offset for record in records],
             [kind for kind, _ in times],
             [ms for _, ms in times],

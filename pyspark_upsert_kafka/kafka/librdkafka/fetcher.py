@@ -1,4 +1,4 @@
-"""Fetches one partition with librdkafka."""
+"""Fetches one partition with confluent-kafka's consumer of librdkafka."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any, NamedTuple
 
 import confluent_kafka as ck
 import numpy as np
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -23,7 +25,7 @@ from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
-from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, header_bytes, key_bytes
+from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, header_bytes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
@@ -38,7 +40,7 @@ _BATCH_S = 0.05
 _CHUNK = 2_000
 """Messages taken at once: few enough to stay in the processor's cache until they are columns."""
 
-_CHUNK_S = 0.005
+CHUNK_S = 0.005
 """How long a chunk is waited for; one with gaps at its end never fills."""
 
 _GROUP_ERRORS = frozenset({
@@ -53,8 +55,17 @@ _GROUP_ERRORS = frozenset({
 class Connection:
     """A consumer, and the errors that it reports."""
 
-    consumer: ck.Consumer
+    consumer: Any
     errors: ReportedErrors
+
+
+class Event(NamedTuple):
+    """What a consumer gives in the place of a message: an error, or the end of a partition."""
+
+    error: ck.KafkaError
+    topic: str | None
+    partition: int
+    offset: int
 
 
 class LibrdkafkaFetcher:
@@ -75,7 +86,8 @@ class LibrdkafkaFetcher:
         *,
         details: frozenset[Detail],
     ) -> None:
-        self._consumer, self.errors = connection.consumer, connection.errors
+        self._consumer: Any = connection.consumer
+        self.errors = connection.errors
         self._admin, self._details = admin, details
         self._name, self._partition = range_.topic, range_.partition
         self._consumer.poll(0)  # errors of before are passed on now, and cleared
@@ -87,17 +99,23 @@ class LibrdkafkaFetcher:
 
     def poll(self, position: int, end: int) -> Fetched:
         """The messages that arrive within `_BATCH_S`."""
-        fetched = Fetched(_nothing_yet(self._name, self._partition), position)
+        fetched = Fetched(self._batch([]), position)
+        parts: list[RawBatch] = []
         deadline = time.monotonic() + _BATCH_S
         while (
-            len(fetched.batch) < _BATCH
+            sum(map(len, parts)) < _BATCH
             and fetched.size_bytes < BATCH_BYTES
             and fetched.position < end
             and fetched.may_grow
             and time.monotonic() < deadline
         ):
-            with _no_garbage_collection():
-                self._take_chunk(fetched, end)
+            part, events = self._take(end - fetched.position)
+            if len(part):
+                parts.append(self._before(end, part, fetched))
+            for event in events:
+                self._note_event(event, fetched)
+        if parts:
+            fetched.batch = RawBatch.joined(parts)
         return fetched
 
     def bounds(self) -> Bounds:
@@ -121,48 +139,52 @@ class LibrdkafkaFetcher:
         """Ends fetching, so that the consumer can be used for another range."""
         self._consumer.unassign()
 
-    def _take_chunk(self, fetched: Fetched, end: int) -> None:
-        received = self._consumer.consume(min(_CHUNK, end - fetched.position), _CHUNK_S)
-        messages = received
-        if any(map(ck.Message.error, received)):
-            messages = [message for message in received if message.error() is None]
-        if messages:
-            self.errors.note_progress()
-            fetched.position = messages[-1].offset() + 1
-            if fetched.position > end:
-                messages = messages[: bisect_left(messages, end, key=ck.Message.offset)]
-            self._append(messages, fetched)
-        if len(messages) < len(received):
-            for message in received:
-                if message.error() is not None:
-                    self._note_event(message, fetched)
+    def _take(self, count: int) -> tuple[RawBatch, list[Event]]:
+        """Takes so many messages at most, and what came between them."""
+        with _no_garbage_collection():
+            received = self._consumer.consume(min(_CHUNK, count), CHUNK_S)
+            messages, events = received, []
+            if any(map(ck.Message.error, received)):
+                messages = [each for each in received if each.error() is None]
+                events = [_event(each) for each in received if each.error() is not None]
+            return self._batch(messages), events
 
-    def _append(self, messages: list[ck.Message], fetched: Fetched) -> None:
-        batch = fetched.batch
-        begin = len(batch)
-        batch.keys.extend(map(ck.Message.key, messages))
-        fetched.size_bytes += key_bytes(batch.keys, begin) + sum(map(len, messages))
-        batch.values.extend(map(ck.Message.value, messages))
-        batch.offsets.extend(_offsets(messages))
+    def _before(self, end: int, part: RawBatch, fetched: Fetched) -> RawBatch:
+        """Notes the progress of some messages; those before the end."""
+        self.errors.note_progress()
+        fetched.position = part.offsets[-1] + 1
+        if fetched.position > end:
+            part = part.part(0, bisect_left(part.offsets, end))
+        fetched.size_bytes += part.keys.size + part.values.size + header_bytes(part.headers)
+        return part
+
+    def _batch(self, messages: list[ck.Message]) -> RawBatch:
+        batch = RawBatch(
+            self._name,
+            self._partition,
+            BytesColumn.of(map(ck.Message.key, messages)),
+            BytesColumn.of(map(ck.Message.value, messages)),
+            _offsets(messages),
+        )
         if Detail.TIMESTAMP in self._details:
             pairs = chain.from_iterable(map(ck.Message.timestamp, messages))
             types_and_ms = np.fromiter(pairs, np.int64, 2 * len(messages))
-            batch.timestamp_types.extend(_numbers(types_and_ms[::2]))
-            batch.timestamps.extend(_numbers(types_and_ms[1::2]))
+            batch.timestamp_types.extend(numbers(types_and_ms[::2]))
+            batch.timestamps.extend(numbers(types_and_ms[1::2]))
         if Detail.HEADERS in self._details:
             append_headers(messages, batch)
-            fetched.size_bytes += header_bytes(batch.headers, begin)
         if Detail.LEADER_EPOCH in self._details:
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
+        return batch
 
-    def _note_event(self, message: ck.Message, fetched: Fetched) -> None:
-        error = message.error()
+    def _note_event(self, event: Event, fetched: Fetched) -> None:
+        error = event.error
         code = error.code()
         if code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
             # The end of what the consumer read before would be taken for the end of this range.
-            if (message.topic(), message.partition()) == (self._name, self._partition):
+            if (event.topic, event.partition) == (self._name, self._partition):
                 self.errors.note_progress()
-                fetched.position = max(fetched.position, message.offset())
+                fetched.position = max(fetched.position, event.offset)
         elif code == ck.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             fetched.is_out_of_range = True
         elif code in _GROUP_ERRORS:
@@ -171,13 +193,12 @@ class LibrdkafkaFetcher:
             fetched.fatal_error = explained(code, error.str())
 
 
-def _nothing_yet(topic: str, partition: int) -> RawBatch:
-    """A batch whose numbers stand side by side in memory, where numpy and Arrow find them."""
-    offsets, types, ms = array("q"), array("q"), array("q")
-    return RawBatch(topic, partition, [], [], offsets, timestamp_types=types, timestamps=ms)
+def _event(message: ck.Message) -> Event:
+    return Event(message.error(), message.topic(), message.partition(), message.offset())
 
 
-def _numbers(found: np.ndarray) -> array[int]:
+def numbers(found: Any) -> array[int]:
+    """An array of NumPy's, of 64-bit integers, as one whose elements are Python's."""
     return array("q", found.tobytes())
 
 
@@ -187,7 +208,7 @@ def _offsets(messages: Sequence[ck.Message]) -> array[int]:
         return array("q")
     first, end = messages[0].offset(), messages[-1].offset() + 1
     if end - first == len(messages):
-        return _numbers(np.arange(first, end, dtype=np.int64))
+        return numbers(np.arange(first, end, dtype=np.int64))
     return array("q", map(ck.Message.offset, messages))
 
 

@@ -79,33 +79,15 @@ class Fetcher(Protocol):
         """Ends fetching, so that the client can be used for another range."""
 
 
-def key_bytes(keys: Sequence[bytes | None], begin: int = 0) -> int:
-    """About how many bytes the keys from ``begin`` on have; None has none.
+def header_bytes(headers: Sequence[Headers]) -> int:
+    """About how many bytes the names and values of messages' headers have.
 
-    >>> key_bytes([b"a", None, b"bcd"])
-    4
-    """
-    count, step = _count_and_step(keys, begin)
-    sample = keys[begin::step]
-    return sum(map(len, filter(None, sample))) * count // (len(sample) or 1)
-
-
-def header_bytes(headers: Sequence[Headers], begin: int = 0) -> int:
-    """About how many bytes the names and values of headers have, of the messages from ``begin`` on.
+    The step from one message that is counted to the next is odd: where messages alternate, an even one would meet one
+    of two kinds only.
 
     >>> header_bytes([[("a", b"bc"), ("d", None)], []])
     4
     """
-    count, step = _count_and_step(headers, begin)
-    sample = headers[begin::step]
+    sample = headers[:: len(headers) // _SAMPLE | 1]
     parts = chain.from_iterable(chain.from_iterable(sample))
-    return sum(map(len, filter(None, parts))) * count // (len(sample) or 1)
-
-
-def _count_and_step(column: Sequence[object], begin: int) -> tuple[int, int]:
-    """How many messages there are from ``begin`` on, and the step from one that is counted to the next.
-
-    The step is odd: in a column that alternates an even one would meet one of two kinds only.
-    """
-    count = len(column) - begin
-    return count, count // _SAMPLE | 1
+    return sum(map(len, filter(None, parts))) * len(headers) // (len(sample) or 1)

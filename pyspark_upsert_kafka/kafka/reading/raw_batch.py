@@ -5,9 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from functools import partial
+from itertools import accumulate, compress
 from typing import Any, TypeAlias
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 BAD_HEADERS = (
@@ -39,11 +41,11 @@ class RawBatch:
 
     topic: str
     partition: int
-    keys: list[bytes | None]
-    values: list[bytes | None]
+    keys: BytesColumn
+    values: BytesColumn
     offsets: Integers
-    timestamp_types: Integers = field(default_factory=list)
-    timestamps: Integers = field(default_factory=list)
+    timestamp_types: Integers = field(default_factory=partial(array, "q"))
+    timestamps: Integers = field(default_factory=partial(array, "q"))
     headers: list[Headers] = field(default_factory=list)
     leader_epochs: list[int | None] = field(default_factory=list)
     bad_headers: dict[int, str] = field(default_factory=dict)
@@ -60,7 +62,38 @@ class RawBatch:
         """The messages for which the mask is true, in their order."""
         places = {at: place for place, at in enumerate(compress(range(len(self)), mask))}
         bad = {places[at]: why for at, why in self.bad_headers.items() if at in places}
-        return self._of_each_column(lambda column: list(compress(column, mask)), bad)
+        return self._of_each_column(
+            lambda column: (
+                column.where(mask)
+                if isinstance(column, BytesColumn)
+                else list(compress(column, mask))
+            ),
+            bad,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[RawBatch]) -> RawBatch:
+        """The messages of all parts, one part after the other; there must be one at least."""
+        first, *others = parts
+        if not others:
+            return first
+        begins = accumulate(map(len, parts), initial=0)
+        return RawBatch(
+            first.topic,
+            first.partition,
+            BytesColumn.joined([part.keys for part in parts]),
+            BytesColumn.joined([part.values for part in parts]),
+            _one_after_another([part.offsets for part in parts]),
+            _one_after_another([part.timestamp_types for part in parts]),
+            _one_after_another([part.timestamps for part in parts]),
+            _one_after_another([part.headers for part in parts]),
+            _one_after_another([part.leader_epochs for part in parts]),
+            {
+                begin + at: why
+                for begin, part in zip(begins, parts, strict=False)
+                for at, why in part.bad_headers.items()
+            },
+        )
 
     def _of_each_column(
         self, chosen: Callable[[Any], Any], bad_headers: dict[int, str]
@@ -77,3 +110,11 @@ class RawBatch:
             chosen(self.leader_epochs),
             bad_headers,
         )
+
+
+def _one_after_another(columns: Sequence[Any]) -> Any:
+    """Lists or arrays of numbers as one, of the kind of the first."""
+    whole = columns[0][:]
+    for column in columns[1:]:
+        whole.extend(column)
+    return whole

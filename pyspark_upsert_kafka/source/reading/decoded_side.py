@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
-from operator import is_
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.codec import Decoder
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, Stage
 from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection
@@ -55,25 +53,23 @@ class DecodedSide:
         return replace(self, bad=sorted([*self.bad, *nulls], key=lambda message: message.index))
 
 
-def nulls_of(messages: Sequence[bytes | None]) -> Mask | None:
+def nulls_of(messages: BytesColumn) -> Mask | None:
     """For each message whether it is null; None = none is."""
-    if all(messages) or None not in messages:  # the first is quicker, but takes no empty message
-        return None
-    return np.fromiter(map(is_, messages, repeat(None)), dtype=bool, count=len(messages))
+    return messages.column.is_null().to_numpy(zero_copy_only=False) if messages.nulls else None
 
 
 def decode_side(
-    messages: Sequence[bytes | None], decoder: Decoder, side: Literal["key", "value"]
+    messages: BytesColumn, decoder: Decoder, side: Literal["key", "value"]
 ) -> DecodedSide:
     """Decodes one side; a null message has no row and is no error."""
     count = len(messages)
     nulls = nulls_of(messages)
     if nulls is None:
         indexes = np.arange(count)
-        present = cast("Sequence[bytes]", messages)
+        present = messages
     else:
         indexes = np.flatnonzero(~nulls)
-        present = [message for message in messages if message is not None]
+        present = BytesColumn(messages.column.drop_null())
     decoded = decoder.decode(present)
     bad = [
         BadMessage(int(indexes[at]), side, reason) for at, reason in sorted(decoded.errors.items())

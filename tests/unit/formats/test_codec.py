@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka import format_catalog
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options import Option, boolean, read_options, write_options
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
@@ -100,7 +101,9 @@ def read(messages: list[tuple[bytes, bytes | None]], **more: str) -> RowDecoder:
     table = table_to_read(CHANGES, options)
     check_read_sides(table, options)
     keys, values = zip(*messages, strict=True)
-    batch = RawBatch("t", 0, list(keys), list(values), list(range(len(messages))))
+    batch = RawBatch(
+        "t", 0, BytesColumn.of(keys), BytesColumn.of(values), list(range(len(messages)))
+    )
     return RowDecoder(table, options, "UTC").decode(batch)
 
 

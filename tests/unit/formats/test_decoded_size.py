@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats import decoded_size
 from pyspark_upsert_kafka.formats.avro.defaults import long
@@ -126,7 +127,13 @@ ATTACKS: dict[str, Attack] = {
 
 def parts(decoder: Decoder, messages: Sequence[bytes]) -> Iterator[tuple[int, Decoded]]:
     """What is decoded of messages as a task does it: how many messages a part has, and its rows."""
-    batch = RawBatch("t", 0, [None] * len(messages), [*messages], [*range(len(messages))])
+    batch = RawBatch(
+        "t",
+        0,
+        BytesColumn.of([None] * len(messages)),
+        BytesColumn.of(messages),
+        [*range(len(messages))],
+    )
     for part, decoded in in_parts(batch, lambda raw: decoder.decode(raw.values)):  # type: ignore[arg-type]
         yield len(part), decoded
 

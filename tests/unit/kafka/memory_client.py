@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
@@ -87,7 +88,9 @@ class MemoryFetcher:
         log = TOPICS[self._topic][self._partition]
         found = list(islice((at for at in sorted(log) if position <= at < end), 2))
         keys, values = [log[at][0] for at in found], [log[at][1] for at in found]
-        batch = RawBatch(self._topic, self._partition, keys, values, found)
+        batch = RawBatch(
+            self._topic, self._partition, BytesColumn.of(keys), BytesColumn.of(values), found
+        )
         return Fetched(batch, found[-1] + 1 if found else end)
 
     def bounds(self) -> Bounds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading.task import in_parts
@@ -26,5 +27,5 @@ def test_what_was_decoded_in_vain_is_released():
         assert not any(each() for each in held[:-1])
         return list(part.offsets)
 
-    batch = RawBatch("t", 0, [None] * 8, [b"v"] * 8, [*range(8)])
+    batch = RawBatch("t", 0, BytesColumn.of([None] * 8), BytesColumn.of([b"v"] * 8), [*range(8)])
     assert [rows for _, rows in in_parts(batch, decode)] == [[at] for at in range(8)]

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
@@ -347,7 +348,14 @@ def test_long_defaults_of_items_are_counted(shape):
 
 def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():
     """Each part has its own messages, and what is known of them."""
-    batch_ = RawBatch("t", 0, [None] * 5, [b"v"] * 5, [3, 4, 6, 7, 9], bad_headers={4: "bad"})
+    batch_ = RawBatch(
+        "t",
+        0,
+        BytesColumn.of([None] * 5),
+        BytesColumn.of([b"v"] * 5),
+        [3, 4, 6, 7, 9],
+        bad_headers={4: "bad"},
+    )
 
     class TwoAtOnce:
         def decode(self, part: RawBatch) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -131,7 +132,9 @@ def fetched(
 ) -> Fetched:
     """What a poll brings: messages whose value has one byte."""
     count = len(offsets)
-    batch = RawBatch("t", 0, [b"k"] * count, [b"v"] * count, offsets)
+    batch = RawBatch(
+        "t", 0, BytesColumn.of([b"k"] * count), BytesColumn.of([b"v"] * count), offsets
+    )
     return Fetched(batch, position, count, is_out_of_range, fatal_error)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
@@ -45,7 +46,13 @@ def messages(
     keys, offsets = [key for key, _ in found], [offset for _, offset in found]
     count = len(found)
     return RawBatch(
-        *place, keys, [value] * count, offsets, [1] * count, [timestamp] * count, [[]] * count
+        *place,
+        BytesColumn.of(keys),
+        BytesColumn.of([value] * count),
+        offsets,
+        [1] * count,
+        [timestamp] * count,
+        [[]] * count,
     )
 
 
@@ -69,8 +76,8 @@ def test_what_is_sent_is_understood():
     batch = RawBatch(
         "t",
         1,
-        [b"l", b"k"],
-        [b"v", None],
+        BytesColumn.of([b"l", b"k"]),
+        BytesColumn.of([b"v", None]),
         [6, 7],
         timestamps=[999, 1000],
         headers=[[], [("trace", b"1")]],

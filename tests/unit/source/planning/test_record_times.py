@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Position
 from pyspark_upsert_kafka.core.positions.alignment import Alignment
@@ -61,7 +62,7 @@ class Broker:
         assert not range_.is_checked_after, "tasks see whether the topic is still the same"
         log = self.logs[TopicPartition(range_.topic, range_.partition)]
         found = [at for at in range(range_.begin, range_.end) if log[at][1]]
-        nothing: list[bytes | None] = [None] * len(found)
+        nothing = BytesColumn.of([None] * len(found))
         times = [log[at][0] for at in found]
         yield RawBatch("t", range_.partition, nothing, nothing, found, timestamps=times)
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
@@ -45,7 +46,9 @@ def options(**more: object) -> ReadOptions:
 def batch(*messages: tuple[bytes | None, bytes | None]) -> RawBatch:
     """Messages from offset 10 on."""
     keys, values = map(list, zip(*messages, strict=True)) if messages else ([], [])
-    return RawBatch("t", 0, keys, values, [*range(10, 10 + len(messages))])
+    return RawBatch(
+        "t", 0, BytesColumn.of(keys), BytesColumn.of(values), [*range(10, 10 + len(messages))]
+    )
 
 
 class Reader:

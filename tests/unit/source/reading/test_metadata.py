@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.local_time import local_time, utc_timestamps
@@ -39,8 +40,8 @@ UTC = timezone.utc
 class FakeBatch:
     """Messages of one partition, without a broker."""
 
-    keys: list[bytes | None]
-    values: list[bytes | None]
+    keys: BytesColumn
+    values: BytesColumn
     offsets: list[int]
     timestamp_types: list[int]
     timestamps: list[int]
@@ -65,7 +66,8 @@ def fake_batch(*pairs: tuple[bytes | None, bytes | None], first: int = 0, **more
         "leader_epochs": [0] * count,
         **more,
     }
-    return FakeBatch([key for key, _ in pairs], [value for _, value in pairs], **columns)
+    keys, values = (BytesColumn.of(pair[side] for pair in pairs) for side in (0, 1))
+    return FakeBatch(keys, values, **columns)
 
 
 def arrow_type(type_: DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -80,9 +81,8 @@ class Log:
             begin = range_.end if offsets == found else offsets[-1] + 1
             keys = [str(self.messages[at][0]).encode() for at in offsets]
             values = [self.messages[at][1] for at in offsets]
-            yield RawBatch(
-                "t", 0, keys, [None if v is None else b"%d" % v for v in values], offsets
-            )
+            data = [None if v is None else b"%d" % v for v in values]
+            yield RawBatch("t", 0, BytesColumn.of(keys), BytesColumn.of(data), offsets)
 
 
 def options(**more: object) -> ReadOptions:

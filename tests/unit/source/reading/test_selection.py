@@ -6,11 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.reading.selection import select
 
-BATCH = RawBatch("t", 0, [b"k"] * 4, [b"v", None, b"v", None], [5, 6, 7, 8])
+BATCH = RawBatch(
+    "t", 0, BytesColumn.of([b"k"] * 4), BytesColumn.of([b"v", None, b"v", None]), [5, 6, 7, 8]
+)
 DELETES = np.array([False, True, False, True])
 BAD = [BadMessage(2, "value", "?"), BadMessage(3, "key", "?")]
 
