@@ -46,12 +46,14 @@ class Edge:
         servers: The bootstrap servers.
         properties: Further properties of the client.
         with_metadata: Whether messages to send may have timestamps and headers, unless a test says so itself.
+        details: What messages that are read have beside key, value and offset, unless a test says so itself.
     """
 
     client: str
     servers: str
     properties: tuple[tuple[str, str], ...] = ()
     with_metadata: bool = True
+    details: frozenset[Detail] = ALL_DETAILS
 
     @property
     def has_transactions(self) -> bool:
@@ -117,20 +119,21 @@ class Edge:
         *,
         committed: bool | None = None,
         fail_on_data_loss: bool = True,
-        details: frozenset[Detail] = ALL_DETAILS,
+        details: frozenset[Detail] | None = None,
     ) -> Iterator[RawBatch]:
         """The batches of a range."""
         read_committed = self.has_transactions if committed is None else committed
+        wanted = self.details if details is None else details
         settings = ReadSettings(
-            self.all_properties(), read_committed, fail_on_data_loss, details=details
+            self.all_properties(), read_committed, fail_on_data_loss, details=wanted
         )
         return load_client(self.client).reader(settings).read(range_)
 
-    def offsets(self, range_: Range, **how: bool) -> list[int]:
+    def offsets(self, range_: Range, **how: Any) -> list[int]:
         """The offsets that reading a range gives."""
         return [offset for batch in self.batches(range_, **how) for offset in batch.offsets]
 
-    def values(self, range_: Range, **how: bool) -> list[bytes | None]:
+    def values(self, range_: Range, **how: Any) -> list[bytes | None]:
         """The values that reading a range gives."""
         return [value for batch in self.batches(range_, **how) for value in batch.values]
 

@@ -13,11 +13,14 @@ from confluent_kafka import KafkaException, Producer
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.positions import data_loss
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.librdkafka import fetcher as librdkafka_fetcher
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
+    CLIENTS,
+    Edge,
     delete_before,
     eventually,
     no_more_than,
@@ -28,6 +31,14 @@ from tests.kafka.conftest import (
 )
 
 LARGE = b"x" * 100_000
+
+
+@pytest.fixture(params=[*CLIENTS, "librdkafka in batches"])
+def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
+    """The seam over each client, and over librdkafka without an object for each message."""
+    client, _, in_batches = request.param.partition(" ")
+    details = frozenset({Detail.TIMESTAMP}) if in_batches else ALL_DETAILS
+    return Edge(client, broker.servers, details=details)
 
 
 @pytest.fixture
@@ -88,7 +99,7 @@ def test_a_long_range_comes_in_bounded_batches(broker, edge):
     topic = broker.topic()
     broker.produce(topic, *numbered(50_000))
 
-    batches = list(edge.batches(Range(topic, 0, 0, 50_000), details=frozenset()))
+    batches = list(edge.batches(Range(topic, 0, 0, 50_000)))
 
     assert max(map(len, batches)) <= 20_000
     assert [offset for batch in batches for offset in batch.offsets] == list(range(50_000))
@@ -151,7 +162,7 @@ def test_headers_come_as_they_were_written(broker, edge):
     headers = [("a", b"1"), ("b", None), ("a", b"2"), ("ü", b"")]
     broker.produce(topic, ("k", "v", headers), ("k", "v"))
 
-    (batch,) = edge.batches(Range(topic, 0, 0, 2))
+    (batch,) = edge.batches(Range(topic, 0, 0, 2), details=ALL_DETAILS)
 
     assert [list(each) for each in batch.headers] == [headers, []]
 
@@ -189,7 +200,7 @@ def test_the_leader_epoch_is_known(broker, edge):
     topic = broker.topic()
     broker.produce(topic, *numbered(1))
 
-    (batch,) = edge.batches(Range(topic, 0, 0, 1))
+    (batch,) = edge.batches(Range(topic, 0, 0, 1), details=ALL_DETAILS)
 
     assert batch.leader_epochs == [0 if edge.has_leader_epochs else None]
 
@@ -294,9 +305,7 @@ def test_records_deleted_in_the_middle_of_a_read(broker, edge):
     for fail in (True, False):
         topic = broker.topic()
         broker.produce(topic, *[(b"k", b"x" * 1000)] * 60_000)
-        batches = edge.batches(
-            Range(topic, 0, 0, 60_000), fail_on_data_loss=fail, details=frozenset()
-        )
+        batches = edge.batches(Range(topic, 0, 0, 60_000), fail_on_data_loss=fail)
         offsets = list(next(batches).offsets)
         delete_before(broker, topic, 59_990)
         if fail:

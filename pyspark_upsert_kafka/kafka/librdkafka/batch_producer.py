@@ -4,9 +4,6 @@ It is there for speed only: confluent-kafka takes messages one by one, holds the
 and takes every delivery report into Python. Handing over a row so costs a task 1.1 µs, and this way 0.4.
 What the call cannot carry (timestamps, headers, transactions), or where the library's functions cannot be reached,
 confluent-kafka's own producer sends.
-
-What librdkafka reports is fetched as events and not by callbacks: whatever is raised in a callback, Ctrl-C too, ctypes
-drops, and a message that was not delivered would be taken for one that was.
 """
 
 from __future__ import annotations
@@ -15,7 +12,8 @@ import ctypes
 import os
 import weakref
 from collections.abc import Mapping
-from ctypes import c_char_p, c_int, c_void_p
+from ctypes import c_void_p
+from functools import partial
 from typing import Any
 
 import confluent_kafka as ck
@@ -24,30 +22,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
+from pyspark_upsert_kafka.kafka.librdkafka.event_queue import EventQueue
 from pyspark_upsert_kafka.kafka.librdkafka.library import (
-    DELIVERIES,
-    ERROR,
-    LOGGED,
-    TEXT_BYTES,
+    PRODUCER,
     Message,
-    destroy_producer,
+    destroy_client,
     library,
-    open_producer,
+    open_client,
 )
 
 _BY_KEY = -1
 _COPY = 2
 _QUEUED_AND_IN_FLIGHT = 3
-_LOG_LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # of logging, by syslog's
 
 _EMPTY = ctypes.create_string_buffer(1)
 """Where an empty column's values point to: an empty value is no null."""
-
-
-def takes(config: Mapping[str, Any]) -> bool:
-    """Whether librdkafka's functions can be reached, and the configuration is one of plain values, without callbacks."""
-    given = (value for name, value in config.items() if name != "logger")
-    return library() is not None and all(isinstance(value, bool | int | str) for value in given)
 
 
 class MessageBatch:
@@ -94,10 +83,15 @@ class BatchProducer:
     def __init__(self, config: Mapping[str, Any], reports: DeliveryReports) -> None:
         found: Any = library()
         given = dict(config)
-        self._logger, self._reports = given.pop("logger"), reports
-        self._library, self._handle = found, open_producer(found, given)
-        self._events = found.rd_kafka_queue_get_main(self._handle)
-        weakref.finalize(self, destroy_producer, found, self._handle, self._events, os.getpid())
+        logger = given.pop("logger")
+        self._library, self._handle = found, open_client(found, PRODUCER, given)
+        note = partial(
+            _note, found, reports
+        )  # no method: nobody but its users may hold on to a producer
+        self._events = EventQueue(found, self._handle, reports.errors, logger, note)
+        weakref.finalize(
+            self, destroy_client, found, self._handle, [self._events.handle], os.getpid()
+        )
 
     def __len__(self) -> int:
         return int(self._library.rd_kafka_outq_len(self._handle))
@@ -121,13 +115,7 @@ class BatchProducer:
 
     def poll(self, timeout_s: float) -> None:
         """Waits for reports and passes them on."""
-        timeout_ms = int(timeout_s * 1000)
-        while event := self._library.rd_kafka_queue_poll(self._events, timeout_ms):
-            timeout_ms = 0
-            try:
-                self._pass_on(event)
-            finally:
-                self._library.rd_kafka_event_destroy(event)
+        self._events.poll(timeout_s)
 
     def flush(self, timeout_s: float) -> int:
         """Waits until nothing is unsent, or something was not delivered; returns how many messages still are."""
@@ -152,37 +140,12 @@ class BatchProducer:
             raise ck.KafkaException(ck.KafkaError(code))
         self._library.rd_kafka_metadata_destroy(answer)
 
-    def _pass_on(self, event: int) -> None:
-        kind = self._library.rd_kafka_event_type(event)
-        if kind == DELIVERIES:
-            while message := self._library.rd_kafka_event_message_next(event):
-                self._note(message.contents)
-        elif kind == ERROR:
-            self._reports.errors.on_error(self._error(event))
-        elif kind == LOGGED:
-            self._log(event)
 
-    def _note(self, message: Message) -> None:
-        if message.err:  # whoever wants every report may set 'delivery.report.only.error'
-            topic = self._library.rd_kafka_topic_name(message.topic).decode()
-            key = ctypes.string_at(message.key, message.key_size) if message.key else None
-            self._reports.add(topic, message.partition, key, ck.KafkaError(message.err))
-
-    def _error(self, event: int) -> ck.KafkaError:
-        code = self._library.rd_kafka_event_error(event)
-        reason = self._library.rd_kafka_event_error_string(event)
-        if code == ck.KafkaError._FATAL:  # noqa: SLF001
-            text = ctypes.create_string_buffer(TEXT_BYTES)
-            code = self._library.rd_kafka_fatal_error(self._handle, text, TEXT_BYTES)
-            reason = text.value
-        return ck.KafkaError(code, reason.decode(errors="replace"))
-
-    def _log(self, event: int) -> None:
-        kind, text, level = c_char_p(), c_char_p(), c_int()
-        self._library.rd_kafka_event_log(event, kind, text, level)
-        parts = (kind.value, self._library.rd_kafka_name(self._handle), text.value)
-        shown = ((part or b"").decode(errors="replace") for part in parts)
-        self._logger.log(_LOG_LEVELS[level.value], "%s [%s] %s", *shown)
+def _note(found: ctypes.CDLL, reports: DeliveryReports, message: Message) -> None:
+    if message.err:  # whoever wants every report may set 'delivery.report.only.error'
+        topic = found.rd_kafka_topic_name(message.topic).decode()
+        key = ctypes.string_at(message.key, message.key_size) if message.key else None
+        reports.add(topic, message.partition, key, ck.KafkaError(message.err))
 
 
 def _places(column: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

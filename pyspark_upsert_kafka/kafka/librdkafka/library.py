@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_void_p
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,27 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rd_kafka_purge": (c_int, c_void_p, c_int),
     "rd_kafka_outq_len": (c_int, c_void_p),
     "rd_kafka_destroy": (None, c_void_p),
+    "rd_kafka_queue_get_consumer": (c_void_p, c_void_p),
+    "rd_kafka_consume_batch_queue": (c_ssize_t, c_void_p, c_int, c_void_p, c_size_t),
+    "rd_kafka_message_destroy": (None, c_void_p),
+    "rd_kafka_message_errstr": (c_char_p, c_void_p),
+    "rd_kafka_topic_partition_list_new": (c_void_p, c_int),
+    "rd_kafka_topic_partition_list_add": (c_void_p, c_void_p, c_char_p, c_int32),
+    "rd_kafka_topic_partition_list_set_offset": (c_int, c_void_p, c_char_p, c_int32, c_int64),
+    "rd_kafka_topic_partition_list_destroy": (None, c_void_p),
+    "rd_kafka_assign": (c_int, c_void_p, c_void_p),
+    "rd_kafka_query_watermark_offsets": (
+        c_int,
+        c_void_p,
+        c_char_p,
+        c_int32,
+        POINTER(c_int64),
+        POINTER(c_int64),
+        c_int,
+    ),
+    "rd_kafka_last_error": (c_int,),
+    "rd_kafka_mem_malloc": (c_void_p, c_void_p, c_size_t),
+    "rd_kafka_mem_free": (None, c_void_p, c_void_p),
 }
 """The type of each function's result, and those of its arguments."""
 
@@ -59,7 +80,8 @@ DELIVERIES, LOGGED, ERROR = 0x1, 0x4, 0x8
 TEXT_BYTES = 512
 """For the text of an error."""
 
-_PRODUCER = 0
+PRODUCER, CONSUMER = 0, 1
+"""The kinds of clients: RD_KAFKA_PRODUCER and RD_KAFKA_CONSUMER."""
 
 
 @cache
@@ -78,8 +100,14 @@ def library() -> ctypes.CDLL | None:
     return found
 
 
-def open_producer(found: ctypes.CDLL, config: Mapping[str, Any]) -> int:
-    """A producer that reports by events.
+def takes(config: Mapping[str, Any]) -> bool:
+    """Whether librdkafka's functions can be reached, and the configuration is one of plain values, without callbacks."""
+    given = (value for name, value in config.items() if name != "logger")
+    return library() is not None and all(isinstance(value, bool | int | str) for value in given)
+
+
+def open_client(found: ctypes.CDLL, kind: int, config: Mapping[str, Any]) -> int:
+    """A producer or a consumer that reports by events.
 
     Raises:
         KafkaException: The configuration is wrong.
@@ -92,7 +120,7 @@ def open_producer(found: ctypes.CDLL, config: Mapping[str, Any]) -> int:
             if found.rd_kafka_conf_set(conf, name.encode(), shown.encode(), text, TEXT_BYTES):
                 raise _refused(text)
         found.rd_kafka_conf_set_events(conf, DELIVERIES | LOGGED | ERROR)
-        handle: int | None = found.rd_kafka_new(_PRODUCER, conf, text, TEXT_BYTES)
+        handle: int | None = found.rd_kafka_new(kind, conf, text, TEXT_BYTES)
         if handle is None:
             raise _refused(text)
     except ck.KafkaException:
@@ -107,8 +135,9 @@ def _refused(text: ctypes.Array[ctypes.c_char]) -> ck.KafkaException:
     return ck.KafkaException(ck.KafkaError(ck.KafkaError._INVALID_ARG, reason))  # noqa: SLF001 - confluent-kafka's spelling
 
 
-def destroy_producer(found: ctypes.CDLL, handle: int, events: int, process: int) -> None:
-    """Ends a producer and its threads, and the queue of its events, in the process that has opened it."""
+def destroy_client(found: ctypes.CDLL, handle: int, queues: Sequence[int], process: int) -> None:
+    """Ends a client and its threads, and its queues that were asked for, in the process that has opened it."""
     if os.getpid() == process:  # a fork has no threads of it that could end
-        found.rd_kafka_queue_destroy(events)
+        for queue in queues:
+            found.rd_kafka_queue_destroy(queue)
         found.rd_kafka_destroy(handle)

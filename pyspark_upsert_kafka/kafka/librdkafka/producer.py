@@ -15,8 +15,9 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
-from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, takes
+from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
+from pyspark_upsert_kafka.kafka.librdkafka.library import takes
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.sending.partition_lookups import PartitionLookups
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import confluent_kafka as ck
@@ -11,8 +12,14 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
+from pyspark_upsert_kafka.kafka.librdkafka.batch_consumer import (
+    BatchConsumer,
+    BatchFetcher,
+    can_take,
+)
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import Connection, LibrdkafkaFetcher
+from pyspark_upsert_kafka.kafka.librdkafka.library import takes
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
@@ -46,12 +53,18 @@ _FETCHES: dict[int, dict[str, Any]] = {
 }
 
 POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
+"""Consumers of confluent-kafka."""
+
+BATCH_POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
+"""Instances of `BatchConsumer`, where that can be used."""
 
 
 class LibrdkafkaReader(PooledReader[Connection]):
     """Reads ranges, each with a consumer that nobody else uses meanwhile."""
 
-    _pool = POOL
+    @property
+    def _pool(self) -> Pool[Connection]:  # type: ignore[override]
+        return BATCH_POOL if can_take(self._settings.details) else POOL
 
     def _admin(self) -> AbstractContextManager[AdminRequests]:
         return pooled_admin(self._properties, "reader", self._settings.outage_s)
@@ -60,9 +73,14 @@ class LibrdkafkaReader(PooledReader[Connection]):
         ours = {**_CONFIG, "max.partition.fetch.bytes": fetch_bytes, **_FETCHES[fetch_bytes]}
         config = client_config(self._properties, "reader", ours)
         errors = ReportedErrors(config)
-        config["error_cb"] = errors.on_error
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
+        if can_take(self._settings.details) and takes(config):
+            opening = partial(BatchConsumer, errors=errors)
+            return Connection(open_client(opening, config), errors)
+        config["error_cb"] = errors.on_error
         return Connection(open_client(ck.Consumer, config), errors)
 
     def _fetcher(self, client: Connection, range_: Range) -> Fetcher:
-        return LibrdkafkaFetcher(client, self._admin, range_, details=self._settings.details)
+        in_batches = isinstance(client.consumer, BatchConsumer)
+        kind = BatchFetcher if in_batches else LibrdkafkaFetcher
+        return kind(client, self._admin, range_, details=self._settings.details)

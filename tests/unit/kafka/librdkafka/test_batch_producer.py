@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.kafka.librdkafka import batch_producer
-from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import (
-    BatchProducer,
-    MessageBatch,
-    library,
-    takes,
-)
+from pyspark_upsert_kafka.kafka.librdkafka import library as library_module
+from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
+from pyspark_upsert_kafka.kafka.librdkafka.library import library, takes
 from pyspark_upsert_kafka.kafka.sending.messages import octets
 
 values = st.lists(st.none() | st.binary(max_size=3), max_size=20)
@@ -57,7 +53,7 @@ def test_what_it_cannot_take_is_for_confluent_kafka(monkeypatch: pytest.MonkeyPa
 
     assert takes(config)
     assert not takes({**config, "oauth_cb": print})
-    monkeypatch.setattr(batch_producer, "library", lambda: None)
+    monkeypatch.setattr(library_module, "library", lambda: None)
     assert not takes(config)
 
 

@@ -1,0 +1,186 @@
+"""librdkafka's own call for many messages, through the library that confluent-kafka brings.
+
+It is there for speed only: confluent-kafka makes an object of each message. What the call cannot give cheaply (headers,
+leader epochs), or where the library's functions cannot be reached, confluent-kafka's own consumer reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
+from pyspark_upsert_kafka.kafka.librdkafka.event_queue import EventQueue
+from pyspark_upsert_kafka.kafka.librdkafka.fetcher import (
+    CHUNK_S,
+    Event,
+    LibrdkafkaFetcher,
+    numbers,
+)
+from pyspark_upsert_kafka.kafka.librdkafka.library import (
+    CONSUMER,
+    destroy_client,
+    library,
+    open_client,
+)
+from pyspark_upsert_kafka.kafka.librdkafka.message_pointers import (
+    MessagePointers,
+    bytes_at,
+    can_be_read,
+    fields_of,
+    timestamps_of,
+)
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+
+CHUNK = 5_000
+"""Messages taken at once at most."""
+
+
+def can_take(details: frozenset[Detail]) -> bool:
+    """Whether messages can be taken so, with these details."""
+    return details <= {Detail.TIMESTAMP} and can_be_read()
+
+
+class BatchConsumer:
+    """A consumer of librdkafka with what `LibrdkafkaFetcher` asks of confluent-kafka's, and `taken`.
+
+    Errors of its own are reported from within `poll`.
+
+    Args:
+        config: librdkafka's configuration, and a ``logger``.
+        errors: Where it reports to.
+
+    Raises:
+        KafkaException: The configuration is wrong.
+    """
+
+    def __init__(self, config: Mapping[str, Any], errors: ReportedErrors) -> None:
+        found: Any = library()
+        given = dict(config)
+        logger = given.pop("logger")
+        self._library, self._handle = found, open_client(found, CONSUMER, given)
+        self._events = EventQueue(found, self._handle, errors, logger)
+        self._queue = found.rd_kafka_queue_get_consumer(self._handle)
+        self._pointers = MessagePointers(CHUNK)
+        queues = [self._queue, self._events.handle]
+        ending = (found, self._handle, queues, self._pointers, os.getpid())
+        self.close = weakref.finalize(self, _close, *ending)
+
+    def poll(self, timeout_s: float) -> None:
+        """Waits for reports and passes them on."""
+        self._events.poll(timeout_s)
+
+    def assign(self, partitions: Sequence[ck.TopicPartition]) -> None:
+        """Fetches these partitions from their offsets on, and no others."""
+        found = self._library
+        wanted = found.rd_kafka_topic_partition_list_new(len(partitions))
+        try:
+            for each in partitions:
+                place = (wanted, each.topic.encode(), each.partition)
+                found.rd_kafka_topic_partition_list_add(*place)
+                found.rd_kafka_topic_partition_list_set_offset(*place, each.offset)
+            self._check(found.rd_kafka_assign(self._handle, wanted))
+        finally:
+            found.rd_kafka_topic_partition_list_destroy(wanted)
+
+    def unassign(self) -> None:
+        """Fetches nothing."""
+        self._check(self._library.rd_kafka_assign(self._handle, None))
+
+    @contextmanager
+    def taken(self, count: int, timeout_s: float) -> Iterator[Any]:
+        """Takes messages, waiting for so many: their places in memory, as long as it lasts.
+
+        Raises:
+            KafkaException: None can be taken.
+        """
+        try:
+            self._pointers.take(self._queue, min(count, CHUNK), timeout_s)
+            yield self._pointers.pointers
+        finally:
+            self._pointers.free()
+
+    def topic_of(self, message: Any) -> str | None:
+        """The topic of a message, given its fields; an error may be of none."""
+        topic = int(message["topic"])
+        return self._library.rd_kafka_topic_name(topic).decode() if topic else None
+
+    def error_of(self, message: Any, pointer: int) -> ck.KafkaError:
+        """The error that stands in the place of a message."""
+        reason = self._library.rd_kafka_message_errstr(pointer) or b""
+        return ck.KafkaError(int(message["err"]), reason.decode(errors="replace"))
+
+    def get_watermark_offsets(
+        self, partition: ck.TopicPartition, timeout: float
+    ) -> tuple[int, int]:
+        """The earliest and the high offset of a partition, as its leader tells them.
+
+        Raises:
+            KafkaException: It does not, or not in time (seconds).
+        """
+        earliest, high = ctypes.c_int64(), ctypes.c_int64()
+        place = self._handle, partition.topic.encode(), partition.partition
+        self._check(
+            self._library.rd_kafka_query_watermark_offsets(
+                *place, earliest, high, int(timeout * 1000)
+            )
+        )
+        return earliest.value, high.value
+
+    def _check(self, code: int) -> None:
+        if code:
+            raise ck.KafkaException(ck.KafkaError(code))
+
+
+class BatchFetcher(LibrdkafkaFetcher):
+    """Fetches the partition of a range with a `BatchConsumer`; the arguments are those of `LibrdkafkaFetcher`."""
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """The messages that arrive within `_BATCH_S`."""
+        self._consumer.poll(0)
+        return super().poll(position, end)
+
+    def _take(self, count: int) -> tuple[RawBatch, list[Event]]:
+        with self._consumer.taken(count, CHUNK_S) as pointers:
+            fields = fields_of(pointers)
+            if not fields["err"].any():
+                return self._columns(fields, pointers), []
+            is_event = fields["err"] != 0
+            found = zip(fields[is_event], pointers[is_event], strict=True)
+            events = [self._event(message, int(pointer)) for message, pointer in found]
+            return self._columns(fields[~is_event], pointers[~is_event]), events
+
+    def _columns(self, fields: Any, pointers: Any) -> RawBatch:
+        batch = RawBatch(
+            self._name,
+            self._partition,
+            bytes_at(fields["key"], fields["key_size"]),
+            bytes_at(fields["value"], fields["value_size"]),
+            numbers(fields["offset"]),
+        )
+        if Detail.TIMESTAMP in self._details:
+            found = timestamps_of(pointers)
+            batch.timestamp_types.extend(numbers(found.types))
+            batch.timestamps.extend(numbers(found.ms))
+        return batch
+
+    def _event(self, message: Any, pointer: int) -> Event:
+        consumer = self._consumer
+        place = int(message["partition"]), int(message["offset"])
+        return Event(consumer.error_of(message, pointer), consumer.topic_of(message), *place)
+
+
+def _close(
+    found: Any, handle: int, queues: Sequence[int], pointers: MessagePointers, process: int
+) -> None:
+    if os.getpid() == process:
+        pointers.free()  # librdkafka waits for them
+    destroy_client(found, handle, queues, process)

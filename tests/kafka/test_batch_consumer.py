@@ -1,0 +1,161 @@
+"""Reading without an object for each message: all that is taken is freed, or closing the consumer would wait for ever."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import psutil
+import pytest
+from confluent_kafka import TopicPartition
+
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.kafka.librdkafka import batch_consumer, message_pointers
+from pyspark_upsert_kafka.kafka.librdkafka.batch_consumer import BatchConsumer
+from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
+from pyspark_upsert_kafka.kafka.librdkafka.message_pointers import bytes_at, fields_of
+from tests.conftest import Broker
+from tests.kafka.conftest import Edge, numbered
+
+COUNT = 20_000
+TIMESTAMP = frozenset({Detail.TIMESTAMP})
+
+
+@pytest.fixture(scope="module")
+def topic(broker: Broker) -> str:
+    """A topic with many messages."""
+    name = broker.topic()
+    broker.produce(name, *numbered(COUNT))
+    return name
+
+
+@pytest.fixture
+def consumer(broker: Broker, topic: str) -> Iterator[BatchConsumer]:
+    """A consumer that fetches the topic from its begin on; it must end within seconds."""
+    config = {"bootstrap.servers": broker.servers, "group.id": "g", "logger": client_log}
+    opened = BatchConsumer(
+        {**config, "enable.partition.eof": True, "fetch.wait.max.ms": 20}, ReportedErrors()
+    )
+    opened.assign([TopicPartition(topic, 0, 0)])
+    yield opened
+    closing = threading.Thread(target=opened.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive(), "a message was not freed"
+
+
+def taken(consumer: BatchConsumer, timeout_s: float = 1.0) -> list[int]:
+    """The offsets of some messages."""
+    with consumer.taken(5_000, timeout_s) as pointers:
+        fields = fields_of(pointers)
+        return list(fields["offset"][fields["err"] == 0])
+
+
+def test_what_is_taken_is_freed_when_it_was_read(consumer):
+    """Also what came at the end of the partition: an event."""
+    found = []
+    while len(found) < COUNT:
+        found += taken(consumer)
+
+    assert found == [*range(COUNT)]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+def test_what_is_taken_is_freed_whatever_is_raised(consumer, error):
+    """Nothing of it is given again: whoever raises reads no further."""
+    for _ in range(3):
+        with pytest.raises(error):
+            fail(consumer, error)
+
+    assert taken(consumer)
+
+
+def fail(consumer: BatchConsumer, error: type[BaseException]) -> None:
+    """Raises while messages are taken."""
+    with consumer.taken(1_000, 10.0) as pointers:
+        assert len(pointers)
+        raise error
+
+
+@contextmanager
+def interrupted(every_s: float) -> Iterator[None]:
+    """Has Ctrl-C come again and again."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
+def test_ctrl_c_at_any_moment_loses_no_message_and_frees_none_twice(
+    consumer, topic, together, monkeypatch
+):
+    """Hundreds of times, wherever it happens to come."""
+    if not together:
+        monkeypatch.setattr(message_pointers, "_free_together", lambda: None)
+    times, until = 0, time.monotonic() + 5
+    while time.monotonic() < until:
+        try:
+            with interrupted(0.002):
+                if times % 50 == 0:
+                    consumer.assign([TopicPartition(topic, 0, 0)])
+                while time.monotonic() < until:
+                    taken(consumer, 0.001)
+        except KeyboardInterrupt:
+            times += 1
+
+    assert times > 100
+    consumer.assign([TopicPartition(topic, 0, 7)])
+    assert taken(consumer)
+
+
+def test_reading_leaks_nothing(consumer, topic):
+    """The same messages over and over take no more memory."""
+    sizes = []
+    for _ in range(8):
+        for _ in range(10):
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            count = 0
+            while count < COUNT:
+                with consumer.taken(5_000, 0.05) as pointers:
+                    fields = fields_of(pointers)
+                    count += len(bytes_at(fields["value"], fields["value_size"]))
+        sizes.append(psutil.Process().memory_info().rss)
+
+    assert sizes[-1] - sizes[2] < 20_000_000
+
+
+@pytest.mark.parametrize("lacking", ["the check", "the function that frees many"])
+def test_where_something_is_lacking_it_is_read_all_the_same(broker, topic, lacking, monkeypatch):
+    """An older library, or one with another layout."""
+    if lacking == "the check":
+        monkeypatch.setattr(batch_consumer, "can_be_read", lambda: False)
+    else:
+        monkeypatch.setattr(message_pointers, "_free_together", lambda: None)
+    edge = Edge("librdkafka", broker.servers, details=TIMESTAMP)
+
+    assert edge.offsets(Range(topic, 0, 5, COUNT)) == [*range(5, COUNT)]
+
+
+def test_both_ways_give_the_same(broker, topic):
+    """Keys, values, offsets and timestamps."""
+    found = []
+    for details in (TIMESTAMP, TIMESTAMP | {Detail.HEADERS}):
+        edge = Edge("librdkafka", broker.servers, details=details)
+        batches = list(edge.batches(Range(topic, 0, 0, COUNT)))
+        columns = ("keys", "values", "offsets", "timestamp_types", "timestamps")
+        found.append(
+            {name: [x for each in batches for x in getattr(each, name)] for name in columns}
+        )
+
+    assert found[0] == found[1]
+    assert np.all(np.array(found[0]["timestamps"]) > 0)
