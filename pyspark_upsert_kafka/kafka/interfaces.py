@@ -239,9 +239,20 @@ class Client(ReadingClient, Protocol):
         """
 
     def transactional_sender(
-        self, properties: Properties, topics: Sequence[str], transactional_id: str
+        self,
+        properties: Properties,
+        topics: Sequence[str],
+        transactional_id: str,
+        *,
+        with_metadata: bool = True,
     ) -> TransactionalSender:
         """The same for a transaction; fences off whatever had the transactional id before.
+
+        Args:
+            properties: The client's properties.
+            topics: The topics that it will send to.
+            transactional_id: The id.
+            with_metadata: As `sender` has it.
 
         Raises:
             BrokerError: No broker answers, a topic does not exist, or access is denied.

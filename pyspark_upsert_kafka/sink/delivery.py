@@ -111,14 +111,20 @@ def _delivery(task: TaskIdentity, options: WriteOptions, *, with_metadata: bool)
     if options.call is None:
         return PlainDelivery(lambda: open_sender(options, with_metadata=with_metadata))
     buffer = partial(buffered, options=options)
-    return ExactlyOnceDelivery(options.call, task.task, transactions(options), buffer)
+    opened = transactions(options, with_metadata=with_metadata)
+    return ExactlyOnceDelivery(options.call, task.task, opened, buffer)
 
 
-def transactions(options: WriteOptions) -> OpenTransaction:
+def transactions(options: WriteOptions, *, with_metadata: bool = True) -> OpenTransaction:
     """What opens a sender with a transactional id, as the options want it."""
     table = options.table
     client = load_sending_client(table.client, "'sink.delivery-guarantee' = 'exactly-once'")
-    return partial(client.transactional_sender, table.properties, table.topics.names)
+    return partial(
+        client.transactional_sender,
+        table.properties,
+        table.topics.names,
+        with_metadata=with_metadata,
+    )
 
 
 def open_sender(options: WriteOptions, *, with_metadata: bool = True) -> Sender:

@@ -26,8 +26,8 @@ from tests.kafka.conftest import eventually, hung, messages, numbered
 class Transactions:
     """Senders with transactional ids of their own, over the broker that tests share."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(self, broker: Broker, *, with_metadata: bool) -> None:
+        self.broker, self.with_metadata = broker, with_metadata
         self.id = f"sink-{uuid.uuid4()}-0-1"
 
     def open(self, topic: str, id_: str = "", **properties: str) -> TransactionalSender:
@@ -37,6 +37,7 @@ class Transactions:
             Properties({"bootstrap.servers": self.broker.servers, **given}),
             (topic,),
             id_ or self.id,
+            with_metadata=self.with_metadata,
         )
 
     def write(self, topic: str, count: int, start: int = 0) -> GroupOffset:
@@ -50,10 +51,16 @@ class Transactions:
         return offset
 
 
+@pytest.fixture(params=[True, False], ids=["one by one", "in batches"])
+def with_metadata(request: pytest.FixtureRequest) -> bool:
+    """Messages may have timestamps and headers, or go by the batch."""
+    return bool(request.param)
+
+
 @pytest.fixture
-def transactions(broker: Broker) -> Transactions:
+def transactions(broker: Broker, with_metadata: bool) -> Transactions:
     """Transactions of ids that no other test has."""
-    return Transactions(broker)
+    return Transactions(broker, with_metadata=with_metadata)
 
 
 def test_messages_and_receipt_are_committed_together(broker, transactions):
@@ -134,9 +141,12 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
 from tests.kafka.conftest import messages
 
-servers, topic, query = sys.argv[1:]
+servers, topic, query, with_metadata = sys.argv[1:]
 client = load_client("librdkafka")
-opened = partial(client.transactional_sender, Properties({"bootstrap.servers": servers}), (topic,))
+opened = partial(
+    client.transactional_sender, Properties({"bootstrap.servers": servers}), (topic,),
+    with_metadata=with_metadata == "True",
+)
 delivery = ExactlyOnceDelivery(Call("sink", query, 0, 7, 2, (topic,), "1f3b"), 1, opened)
 delivery.send(messages(topic, (b"late", b"1")))
 os.kill(os.getpid(), signal.SIGSTOP)
@@ -146,10 +156,10 @@ delivery.commit()
 """A task that sleeps in the middle of its batch, as on a machine that hangs."""
 
 
-def test_a_zombie_writes_nothing(broker):
+def test_a_zombie_writes_nothing(broker, with_metadata):
     """A task is stopped in the middle of a batch, another run writes the batch, and the first goes on."""
     topic, query = broker.topic(), str(uuid.uuid4())
-    program = [sys.executable, "-c", _ZOMBIE, broker.servers, topic, query]
+    program = [sys.executable, "-c", _ZOMBIE, broker.servers, topic, query, str(with_metadata)]
     zombie = psutil.Popen(program, stderr=subprocess.PIPE)
     assert eventually(lambda: zombie.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE))
     client = load_client("librdkafka")
@@ -267,7 +277,7 @@ def test_calls_of_a_sink_and_their_receipts(broker, transactions):
         assert plan.committed(topic) == call.receipt
 
 
-def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broker):
+def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broker, with_metadata):
     """Librdkafka would wait for as long as the broker hangs; whether it is committed the next attempt finds out."""
     topic, id_ = stoppable_broker.topic(), f"sink-{uuid.uuid4()}"
     times = {"request.timeout.ms": "1000", "default.api.timeout.ms": "2500"}
@@ -276,7 +286,8 @@ def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broke
     client = load_client("librdkafka")
     # A broker's first transaction takes its time.
     client.transactional_sender(patient, (topic,), id_).close()
-    sender = with_a_message_sent(client.transactional_sender(given, (topic,), id_), topic)
+    opened = client.transactional_sender(given, (topic,), id_, with_metadata=with_metadata)
+    sender = with_a_message_sent(opened, topic)
     with hung(stoppable):
         with pytest.raises(BrokerError, match=r"(?s)receipt|commit"):
             sender.commit(GroupOffset(topic, 0, 1, "{}"))

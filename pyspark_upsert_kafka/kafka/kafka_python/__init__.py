@@ -55,6 +55,8 @@ class KafkaPythonClient:
         properties: Properties,  # noqa: ARG002 - each client has it
         topics: Sequence[str],  # noqa: ARG002
         transactional_id: str,  # noqa: ARG002
+        *,
+        with_metadata: bool = True,  # noqa: ARG002
     ) -> TransactionalSender:
         """Refused.
 

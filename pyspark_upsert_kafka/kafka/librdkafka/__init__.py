@@ -50,12 +50,19 @@ class LibrdkafkaClient:
         )
 
     def transactional_sender(
-        self, properties: Properties, topics: Sequence[str], transactional_id: str
+        self,
+        properties: Properties,
+        topics: Sequence[str],
+        transactional_id: str,
+        *,
+        with_metadata: bool = True,
     ) -> TransactionalSender:
         """The same for a transaction; fences off whatever had the transactional id before."""
         from pyspark_upsert_kafka.kafka.librdkafka.transaction import open_transaction
 
-        return open_transaction(properties, tuple(topics), transactional_id)
+        return open_transaction(
+            properties, tuple(topics), transactional_id, with_metadata=with_metadata
+        )
 
 
 CLIENT = LibrdkafkaClient()

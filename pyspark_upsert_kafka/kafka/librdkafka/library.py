@@ -22,6 +22,15 @@ class Message(ctypes.Structure):
     )  # fmt: skip
 
 
+class PartitionOffset(ctypes.Structure):
+    """``rd_kafka_topic_partition_t`` of rdkafka.h, as far as it is set here."""
+
+    _fields_ = (
+        ("topic", c_size_t), ("partition", c_int32), ("offset", c_int64),
+        ("metadata", c_size_t), ("metadata_size", c_size_t),
+    )  # fmt: skip
+
+
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rd_kafka_conf_new": (c_void_p,),
     "rd_kafka_conf_destroy": (None, c_void_p),
@@ -69,6 +78,19 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
         c_int,
     ),
     "rd_kafka_last_error": (c_int,),
+    "rd_kafka_init_transactions": (c_void_p, c_void_p, c_int),
+    "rd_kafka_begin_transaction": (c_void_p, c_void_p),
+    "rd_kafka_send_offsets_to_transaction": (c_void_p, c_void_p, c_void_p, c_void_p, c_int),
+    "rd_kafka_commit_transaction": (c_void_p, c_void_p, c_int),
+    "rd_kafka_abort_transaction": (c_void_p, c_void_p, c_int),
+    "rd_kafka_consumer_group_metadata_new": (c_void_p, c_char_p),
+    "rd_kafka_consumer_group_metadata_destroy": (None, c_void_p),
+    "rd_kafka_error_code": (c_int, c_void_p),
+    "rd_kafka_error_string": (c_char_p, c_void_p),
+    "rd_kafka_error_is_fatal": (c_int, c_void_p),
+    "rd_kafka_error_is_retriable": (c_int, c_void_p),
+    "rd_kafka_error_txn_requires_abort": (c_int, c_void_p),
+    "rd_kafka_error_destroy": (None, c_void_p),
     "rd_kafka_mem_malloc": (c_void_p, c_void_p, c_size_t),
     "rd_kafka_mem_free": (None, c_void_p, c_void_p),
 }

@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer
+from pyspark_upsert_kafka.kafka.librdkafka.batch_transaction import TransactionalBatchProducer
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
 from pyspark_upsert_kafka.kafka.librdkafka.library import takes
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
@@ -131,7 +132,8 @@ def open_producer(
     reports, lookups = DeliveryReports(config), PartitionLookups(len(topics))
     another = partial(open_producer, config, topics, in_batches=in_batches)
     if in_batches:
-        opening = partial(BatchProducer, reports=reports)
+        kind = TransactionalBatchProducer if "transactional.id" in config else BatchProducer
+        opening = partial(kind, reports=reports)
         return OpenProducer(open_client(opening, dict(config)), reports, lookups, another)
     callbacks = {"on_delivery": reports.on_delivery, "error_cb": reports.errors.on_error}
     producer = open_client(ck.Producer, {**config, **callbacks})

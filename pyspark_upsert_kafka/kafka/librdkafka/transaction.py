@@ -24,12 +24,13 @@ from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import explained_in_transaction
+from pyspark_upsert_kafka.kafka.librdkafka.library import takes
 from pyspark_upsert_kafka.kafka.librdkafka.producer import (
     OpenProducer,
     open_producer,
     transaction_config,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
+from pyspark_upsert_kafka.kafka.librdkafka.sender import BatchSender, LibrdkafkaSender
 from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
     TransactionGroup,
     groups,
@@ -53,9 +54,19 @@ _FENCED_CODE = 90
 
 
 def open_transaction(
-    properties: Properties, topics: tuple[str, ...], transactional_id: str
+    properties: Properties,
+    topics: tuple[str, ...],
+    transactional_id: str,
+    *,
+    with_metadata: bool,
 ) -> LibrdkafkaTransactionalSender:
     """A sender for these topics, which are checked to exist; fences off whatever had the id before.
+
+    Args:
+        properties: As the user gave them.
+        topics: The topics.
+        transactional_id: The id.
+        with_metadata: Whether messages have timestamps or headers; without, they may be sent by the batch.
 
     Raises:
         BrokerError: No broker answers, a topic does not exist, or access is denied.
@@ -63,8 +74,11 @@ def open_transaction(
     """
     with pooled_admin(properties, "writer") as admin:
         limits = max_message_bytes(admin, topics)
-    opened = open_producer(transaction_config(properties, limits, transactional_id), topics)
-    sender = LibrdkafkaTransactionalSender(opened, properties, transactional_id)
+    config = transaction_config(properties, limits, transactional_id)
+    in_batches = not with_metadata and takes(config)
+    opened = open_producer(config, topics, in_batches=in_batches)
+    kind = BatchTransactionalSender if in_batches else LibrdkafkaTransactionalSender
+    sender = kind(opened, properties, transactional_id)
     try:
         sender.take_over()
     except BaseException:
@@ -130,7 +144,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         partition = ck.TopicPartition(
             offset.topic, offset.partition, offset.offset, offset.metadata
         )
-        group = self._group.metadata()
+        group = self._group_to_send()
 
         def send_offset(timeout: float) -> None:
             self._producer.send_offsets_to_transaction([partition], group, timeout)
@@ -153,6 +167,10 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
                 with suppress(ck.KafkaException):  # once more what was fatal, and is told already
                     self._producer.flush(0)
             del self._producer, self._lease  # librdkafka's threads end with the last reference
+
+    def _group_to_send(self) -> object:
+        """The group as the client takes it."""
+        return self._group.metadata()
 
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
         """Has the client report; what it raises then, `_explained` tells."""
@@ -246,6 +264,13 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             error: ck.KafkaError = exception.args[0]
             return None if error.code() == ck.KafkaError._STATE else error  # noqa: SLF001 - confluent-kafka's spelling
         return None
+
+
+class BatchTransactionalSender(LibrdkafkaTransactionalSender, BatchSender):
+    """The same with a `TransactionalBatchProducer`, for messages without timestamps and headers."""
+
+    def _group_to_send(self) -> object:
+        return self._id
 
 
 def _code(error: ck.KafkaError) -> int:
