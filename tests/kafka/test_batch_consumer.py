@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -159,3 +161,32 @@ def test_both_ways_give_the_same(broker, topic):
 
     assert found[0] == found[1]
     assert np.all(np.array(found[0]["timestamps"]) > 0)
+
+
+_READS_ON = """
+import sys, threading, time
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.metadata import Detail
+from tests.kafka.conftest import Edge
+
+servers, topic, count = sys.argv[1:]
+edge = Edge("librdkafka", servers, details=frozenset())
+edge.offsets(Range(topic, 0, 0, 10))
+
+def read():
+    while True:
+        edge.offsets(Range(topic, 0, 0, int(count)))
+
+threading.Thread(target=read, daemon=True).start()
+time.sleep(1)
+"""
+"""A program that ends while a thread of it reads."""
+
+
+def test_a_program_ends_while_a_thread_reads(broker, topic):
+    """The consumer that is used is left alone, and one that waits in the pool is ended."""
+    for _ in range(3):
+        command = [sys.executable, "-c", _READS_ON, broker.servers, topic, str(COUNT)]
+        ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
+
+        assert (ended.returncode, ended.stderr) == (0, b"")

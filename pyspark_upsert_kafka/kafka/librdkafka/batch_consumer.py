@@ -7,7 +7,6 @@ leader epochs), or where the library's functions cannot be reached, confluent-ka
 from __future__ import annotations
 
 import ctypes
-import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,9 +25,8 @@ from pyspark_upsert_kafka.kafka.librdkafka.fetcher import (
 )
 from pyspark_upsert_kafka.kafka.librdkafka.library import (
     CONSUMER,
-    destroy_client,
+    Handles,
     library,
-    open_client,
 )
 from pyspark_upsert_kafka.kafka.librdkafka.message_pointers import (
     MessagePointers,
@@ -66,13 +64,14 @@ class BatchConsumer:
         found: Any = library()
         given = dict(config)
         logger = given.pop("logger")
-        self._library, self._handle = found, open_client(found, CONSUMER, given)
-        self._events = EventQueue(found, self._handle, errors, logger)
-        self._queue = found.rd_kafka_queue_get_consumer(self._handle)
+        handles = Handles()
         self._pointers = MessagePointers(CHUNK)
-        queues = [self._queue, self._events.handle]
-        ending = (found, self._handle, queues, self._pointers, os.getpid())
-        self.close = weakref.finalize(self, _close, *ending)
+        self.close = weakref.finalize(self, _close, found, handles, self._pointers)
+        # Who still reads when Python ends, in a thread that nobody waits for, must not lose it; the pool ends the others.
+        self.close.atexit = False
+        self._library, self._handle = found, handles.open(found, CONSUMER, given)
+        self._events = EventQueue(found, handles, errors, logger)
+        self._queue = handles.queue(found.rd_kafka_queue_get_consumer)
 
     def poll(self, timeout_s: float) -> None:
         """Waits for reports and passes them on."""
@@ -178,9 +177,9 @@ class BatchFetcher(LibrdkafkaFetcher):
         return Event(consumer.error_of(message, pointer), consumer.topic_of(message), *place)
 
 
-def _close(
-    found: Any, handle: int, queues: Sequence[int], pointers: MessagePointers, process: int
-) -> None:
-    if os.getpid() == process:
-        pointers.free()  # librdkafka waits for them
-    destroy_client(found, handle, queues, process)
+def _close(found: Any, handles: Handles, pointers: MessagePointers) -> None:
+    try:
+        if handles.is_ours:
+            pointers.free()  # librdkafka waits for them
+    finally:
+        handles.end(found)

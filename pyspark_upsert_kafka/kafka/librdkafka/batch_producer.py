@@ -9,7 +9,6 @@ confluent-kafka's own producer sends.
 from __future__ import annotations
 
 import ctypes
-import os
 import weakref
 from collections.abc import Mapping
 from ctypes import c_void_p
@@ -25,10 +24,9 @@ from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryRepor
 from pyspark_upsert_kafka.kafka.librdkafka.event_queue import EventQueue
 from pyspark_upsert_kafka.kafka.librdkafka.library import (
     PRODUCER,
+    Handles,
     Message,
-    destroy_client,
     library,
-    open_client,
 )
 
 _BY_KEY = -1
@@ -86,14 +84,11 @@ class BatchProducer:
         found: Any = library()
         given = dict(config)
         logger = given.pop("logger")
-        self._library, self._handle = found, open_client(found, PRODUCER, given)
-        note = partial(
-            _note, found, reports
-        )  # no method: nobody but its users may hold on to a producer
-        self._events = EventQueue(found, self._handle, reports.errors, logger, note)
-        self._ending = weakref.finalize(
-            self, destroy_client, found, self._handle, [self._events.handle], os.getpid()
-        )
+        handles = Handles()
+        self._ending = weakref.finalize(self, handles.end, found)
+        self._library, self._handle = found, handles.open(found, PRODUCER, given)
+        note = partial(_note, found, reports)  # no method, which would hold on to the producer
+        self._events = EventQueue(found, handles, reports.errors, logger, note)
 
     def __len__(self) -> int:
         return int(self._library.rd_kafka_outq_len(self._handle))

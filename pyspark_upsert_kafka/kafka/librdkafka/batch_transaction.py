@@ -35,7 +35,7 @@ class TransactionalBatchProducer(BatchProducer):
 
     def __init__(self, config: Mapping[str, Any], reports: DeliveryReports) -> None:
         super().__init__(config, reports)
-        # A call that is stuck in another thread must not be waited for when Python ends.
+        # A call may be stuck in another thread when Python ends, and must not lose its producer.
         self._ending.atexit = False
 
     def init_transactions(self, timeout_s: float) -> None:

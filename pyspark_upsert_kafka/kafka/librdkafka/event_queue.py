@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.library import (
     ERROR,
     LOGGED,
     TEXT_BYTES,
+    Handles,
     Message,
 )
 
@@ -29,7 +30,7 @@ class EventQueue:
 
     Args:
         library: The library.
-        client: The client's handle.
+        handles: The client.
         errors: Where errors are reported to.
         logger: Where the log goes to.
         deliver: Called with each message of a delivery report.
@@ -38,19 +39,19 @@ class EventQueue:
     def __init__(
         self,
         library: CDLL,
-        client: int,
+        handles: Handles,
         errors: ReportedErrors,
         logger: logging.Logger,
         deliver: Callable[[Message], None] | None = None,
     ) -> None:
-        self._library, self._client = library, client
+        self._library, self._client = library, handles.client
         self._errors, self._logger, self._deliver = errors, logger, deliver
-        self.handle: int = library.rd_kafka_queue_get_main(client)
+        self._handle = handles.queue(library.rd_kafka_queue_get_main)
 
     def poll(self, timeout_s: float) -> None:
         """Waits for events and passes them on."""
         timeout_ms = int(timeout_s * 1000)
-        while event := self._library.rd_kafka_queue_poll(self.handle, timeout_ms):
+        while event := self._library.rd_kafka_queue_poll(self._handle, timeout_ms):
             timeout_ms = 0
             try:
                 self._pass_on(event)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_void_p
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import confluent_kafka as ck
@@ -128,38 +130,69 @@ def takes(config: Mapping[str, Any]) -> bool:
     return library() is not None and all(isinstance(value, bool | int | str) for value in given)
 
 
-def open_client(found: ctypes.CDLL, kind: int, config: Mapping[str, Any]) -> int:
-    """A producer or a consumer that reports by events.
+class Handles:
+    """A client of the library and its queues, which are ended together, once, in the process that has opened them.
 
-    Raises:
-        KafkaException: The configuration is wrong.
+    Each is noted in the same step of the interpreter that opens it: Ctrl-C comes between two steps, and a client that
+    nobody knows would keep its threads, and what they have fetched.
     """
-    text = ctypes.create_string_buffer(TEXT_BYTES)
-    conf = found.rd_kafka_conf_new()
-    try:
-        for name, value in {**config, "log.queue": True}.items():
-            shown = str(value).lower() if isinstance(value, bool) else str(value)
-            if found.rd_kafka_conf_set(conf, name.encode(), shown.encode(), text, TEXT_BYTES):
+
+    def __init__(self) -> None:
+        self._clients: list[int] = []
+        self._queues: list[int] = []
+        self._process = os.getpid()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has opened them: a fork has no threads of them that could end."""
+        return os.getpid() == self._process
+
+    @property
+    def client(self) -> int:
+        """The client."""
+        return self._clients[0]
+
+    def open(self, found: ctypes.CDLL, kind: int, config: Mapping[str, Any]) -> int:
+        """Opens a producer or a consumer that reports by events.
+
+        Raises:
+            KafkaException: The configuration is wrong.
+        """
+        text = ctypes.create_string_buffer(TEXT_BYTES)
+        conf = found.rd_kafka_conf_new()
+        try:
+            for name, value in {**config, "log.queue": True}.items():
+                shown = str(value).lower() if isinstance(value, bool) else str(value)
+                if found.rd_kafka_conf_set(conf, name.encode(), shown.encode(), text, TEXT_BYTES):
+                    raise _refused(text)
+            found.rd_kafka_conf_set_events(conf, DELIVERIES | LOGGED | ERROR)
+            opened = map(found.rd_kafka_new, (kind,), (conf,), (text,), (TEXT_BYTES,))
+            self._clients.extend(filter(None, opened))
+            if not self._clients:
                 raise _refused(text)
-        found.rd_kafka_conf_set_events(conf, DELIVERIES | LOGGED | ERROR)
-        handle: int | None = found.rd_kafka_new(kind, conf, text, TEXT_BYTES)
-        if handle is None:
-            raise _refused(text)
-    except ck.KafkaException:
-        found.rd_kafka_conf_destroy(conf)
-        raise
-    found.rd_kafka_set_log_queue(handle, None)
-    return handle
+        except ck.KafkaException:
+            found.rd_kafka_conf_destroy(conf)
+            raise
+        found.rd_kafka_set_log_queue(self.client, None)
+        return self.client
+
+    def queue(self, get: Any) -> int:
+        """A queue of the client, which this function of the library gets."""
+        self._queues.extend(map(get, (self.client,)))
+        return self._queues[-1]
+
+    def end(self, found: ctypes.CDLL) -> None:
+        """Ends what is open, and the client's threads."""
+        if not self.is_ours:
+            return
+        destroyed = (
+            map(found.rd_kafka_queue_destroy, self._queues),
+            map(found.rd_kafka_destroy, self._clients),
+        )
+        deque(chain(*destroyed), maxlen=0)
+        self._queues, self._clients = [], []
 
 
 def _refused(text: ctypes.Array[ctypes.c_char]) -> ck.KafkaException:
     reason = text.value.decode(errors="replace")
     return ck.KafkaException(ck.KafkaError(ck.KafkaError._INVALID_ARG, reason))  # noqa: SLF001 - confluent-kafka's spelling
-
-
-def destroy_client(found: ctypes.CDLL, handle: int, queues: Sequence[int], process: int) -> None:
-    """Ends a client and its threads, and its queues that were asked for, in the process that has opened it."""
-    if os.getpid() == process:  # a fork has no threads of it that could end
-        for queue in queues:
-            found.rd_kafka_queue_destroy(queue)
-        found.rd_kafka_destroy(handle)

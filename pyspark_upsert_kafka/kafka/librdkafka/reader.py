@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -57,6 +58,7 @@ POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
 
 BATCH_POOL: Pool[Connection] = Pool(lambda connection: connection.consumer.close())
 """Instances of `BatchConsumer`, where that can be used."""
+atexit.register(BATCH_POOL.close_idle)
 
 
 class LibrdkafkaReader(PooledReader[Connection]):
