@@ -116,7 +116,11 @@ def test_a_batch_of_large_messages_is_bounded_by_bytes(broker, edge, monkeypatch
     topic = broker.topic()
     broker.produce(topic, *[message] * 600)
 
-    sizes = [100_000 * len(batch) for batch in edge.batches(Range(topic, 0, 0, 600))]
+    # Headers that are not taken out take no room.
+    details = ALL_DETAILS if len(message) == 3 else None
+
+    batches = edge.batches(Range(topic, 0, 0, 600), details=details)
+    sizes = [100_000 * len(batch) for batch in batches]
 
     assert sum(sizes) == 60_000_000
     assert max(sizes) <= 2.5 * BATCH_BYTES, "what was taken, and a queue full on top"

@@ -90,6 +90,9 @@ class LibrdkafkaFetcher:
         self.errors = connection.errors
         self._admin, self._details = admin, details
         self._name, self._partition = range_.topic, range_.partition
+        self._message_bytes = (
+            1  # about, as far as messages were seen; librdkafka's queue counts values only
+        )
         self._consumer.poll(0)  # errors of before are passed on now, and cleared
         self.errors.clear()
 
@@ -109,7 +112,8 @@ class LibrdkafkaFetcher:
             and fetched.may_grow
             and time.monotonic() < deadline
         ):
-            part, events = self._take(end - fetched.position)
+            room = (BATCH_BYTES - fetched.size_bytes) // self._message_bytes
+            part, events = self._take(min(end - fetched.position, 1 + room))
             if len(part):
                 parts.append(self._before(end, part, fetched))
             for event in events:
@@ -155,7 +159,9 @@ class LibrdkafkaFetcher:
         fetched.position = part.offsets[-1] + 1
         if fetched.position > end:
             part = part.part(0, bisect_left(part.offsets, end))
-        fetched.size_bytes += part.keys.size + part.values.size + header_bytes(part.headers)
+        size = part.keys.size + part.values.size + header_bytes(part.headers)
+        self._message_bytes = 1 + size // (len(part) or 1)
+        fetched.size_bytes += size
         return part
 
     def _batch(self, messages: list[ck.Message]) -> RawBatch:
