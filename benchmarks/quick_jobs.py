@@ -42,7 +42,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.sink.buffer import LastChanges
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 from tools.local_topics import producer
 
@@ -158,7 +158,7 @@ def _reading(format_: str, options: dict[str, str], plain: Plain) -> Job:
         parsed = read_options(given, format_options, stream=False)
         schema = _CHANGES
         client = load_client(parsed.table.client)
-        ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
+        ranges = ranges_of_batch(client.cluster(parsed.table.properties, "driver"), parsed)
         reader = client.reader(ReadSettings.of(parsed, ALL_DETAILS))
         decoder = RowDecoder(table_to_read(schema, parsed), parsed, "UTC")
         batches = (decoder.decode(batch) for range_ in ranges for batch in reader.read(range_))

@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 
 
@@ -37,7 +37,7 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     parsed = read_options(options, format_options, stream=False)
     table = table_to_read(schema, parsed)
     client = load_client(parsed.table.client)
-    ranges = plan(client.cluster(parsed.table.properties, "driver"), parsed)
+    ranges = ranges_of_batch(client.cluster(parsed.table.properties, "driver"), parsed)
     reader = client.reader(ReadSettings.of(parsed, ALL_DETAILS))
     decoder = RowDecoder(table, parsed, "UTC")
 

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.source.planning.batch import plan
+from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
 from tools.histories.writer import Model, Writer
 from tools.local_topics import table
@@ -146,7 +146,7 @@ def snapshots(options: ReadOptions, columns: Table, random: Random) -> Iterator[
     """A snapshot that is planned once and read once or twice, slowly now and then."""
     client = load_client(options.table.client)
     with closing(client.cluster(options.table.properties, "driver")) as cluster:
-        ranges = plan(cluster, options)
+        ranges = ranges_of_batch(cluster, options)
         for _ in range(random.choice([1, 1, 2])):
             rows = []
             for range_ in ranges:
