@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 import pyspark_upsert_kafka
+from pyspark_upsert_kafka.kafka.clients import MODULES
 
 ROOT = Path(pyspark_upsert_kafka.__file__).parent
 NAME = "pyspark_upsert_kafka"
@@ -52,7 +54,8 @@ CLIENT_FOLDERS = {
     "kafka_python": {"kafka"},
     "local": {"confluent_kafka"},
 }
-"""The folders of ``kafka`` that may import a client, and which; ``local`` tries whether a broker answers."""
+"""The folders of ``kafka`` that may import a client, and which; ``local`` tries whether a broker answers. A new client has a
+line here, and its library one in ``CLIENTS``."""
 ENGINES = {"confluent_kafka", "kafka", "numpy", "pandas", "polars", "pyarrow", "orjson"}
 
 
@@ -95,6 +98,30 @@ def at_import(file: Path) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
+def is_there(name: str) -> bool:
+    """Whether a full name is that of a module of the package, or of something that a module has."""
+    path = ROOT.parent.joinpath(*name.split("."))
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    folder, file = path.parent / "__init__.py", path.parent.with_suffix(".py")
+    return any(each.is_file() and path.name in names_of(each) for each in (folder, file))
+
+
+@lru_cache
+def names_of(file: Path) -> set[str]:
+    """The names that a file defines or imports, anywhere in it."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    return {
+        *(node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))),
+        *(
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ),
+        *(node.asname or node.name for node in nodes if isinstance(node, ast.alias)),
+    }
+
+
 def shown(file: Path) -> str:
     """A file's name in a test's id."""
     return str(file.relative_to(ROOT))
@@ -132,6 +159,14 @@ def test_a_client_is_imported_in_its_folder_alone(file):
     assert clients <= CLIENT_FOLDERS.get(folder, set())
 
 
+def test_each_client_is_ruled():
+    """The folder of each client is named here with the library that it may import, and the library is one of CLIENTS."""
+    folders = {name.rpartition(".")[2] for name in MODULES.values()}
+
+    assert folders <= {*CLIENT_FOLDERS}
+    assert set().union(*CLIENT_FOLDERS.values()) == CLIENTS
+
+
 @pytest.mark.parametrize(
     "file",
     [file for file in modules() if file.relative_to(ROOT).parts[0] not in {"kafka", "registry"}],
@@ -146,6 +181,19 @@ def test_only_the_edges_know_the_network(file):
 def test_the_core_loads_no_engine(file):
     """Planning is plain Python: Arrow and its like are loaded by those who handle data."""
     assert {*at_import(file)}.isdisjoint(ENGINES)
+
+
+@pytest.mark.parametrize("folder", ["tests", "tools", "benchmarks", "examples"])
+def test_what_others_import_is_there(folder):
+    """Tests and tools that no one runs every day follow when a module moves or a name changes."""
+    wanted = {
+        name
+        for file in (ROOT.parent / folder).rglob("*.py")
+        for name in imports(file)
+        if name.startswith(f"{NAME}.")
+    }
+
+    assert [name for name in sorted(wanted) if not is_there(name)] == []
 
 
 def test_unit_tests_mirror_the_package():
