@@ -8,6 +8,14 @@ from dataclasses import dataclass
 
 from pyspark import TaskContext
 
+QUERY_ID = "sql.streaming.queryId"
+
+BATCH_ID = "streaming.sql.batchId"
+"""Local properties that Spark sets for the jobs of a micro-batch."""
+
+KEPT_CODECS = 8
+"""So many tables have their compiled decoders and encoders kept in a Python worker, for the tasks that come."""
+
 
 @dataclass(frozen=True)
 class TaskIdentity:
@@ -37,11 +45,6 @@ class TaskIdentity:
         return task if self.query is None else f"{task} of batch {self.batch} of query {self.query}"
 
 
-QUERY_ID = "sql.streaming.queryId"
-BATCH_ID = "streaming.sql.batchId"
-"""Local properties that Spark sets for the jobs of a micro-batch."""
-
-
 def current_task() -> TaskIdentity:
     """The task that runs here."""
     context = TaskContext.get()
@@ -61,10 +64,6 @@ def session_time_zone() -> str:
     context = TaskContext.get()
     zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
     return zone or "UTC"
-
-
-KEPT_CODECS = 8
-"""So many tables have their compiled decoders and encoders kept in a Python worker, for the tasks that come."""
 
 
 class _Frozen:

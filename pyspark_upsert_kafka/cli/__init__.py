@@ -30,6 +30,16 @@ _CLOSED_PIPE = 141
 """The exit code that shells use for a program that SIGPIPE ended."""
 
 
+# What Spark appends: SQLSTATE, the plan, the JVM's stack.
+_END = r"(?=\n+ ?SQLSTATE:|\n+\s+at |\n+JVM stacktrace|\n+=== |\n+== SQL|\Z)"
+
+_FROM_WORKER = re.compile(
+    rf"^(?:Caused by: )?{re.escape(errors.__name__)}\.\w+: (.+?){_END}", re.DOTALL | re.MULTILINE
+)
+
+_FROM_SPARK = re.compile(r"\s*(?:\[[\w.]+\] )?(.+?)(?= SQLSTATE:|\n\n|\Z)", re.DOTALL)
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the line breaks of descriptions and leaves room for long option names."""
 
@@ -104,14 +114,6 @@ def parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return root
-
-
-# What Spark appends: SQLSTATE, the plan, the JVM's stack.
-_END = r"(?=\n+ ?SQLSTATE:|\n+\s+at |\n+JVM stacktrace|\n+=== |\n+== SQL|\Z)"
-_FROM_WORKER = re.compile(
-    rf"^(?:Caused by: )?{re.escape(errors.__name__)}\.\w+: (.+?){_END}", re.DOTALL | re.MULTILINE
-)
-_FROM_SPARK = re.compile(r"\s*(?:\[[\w.]+\] )?(.+?)(?= SQLSTATE:|\n\n|\Z)", re.DOTALL)
 
 
 def user_message(error: Exception) -> str | None:

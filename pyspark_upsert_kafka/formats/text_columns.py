@@ -18,6 +18,9 @@ Joining costs the most, so it is done once, for the names, quotes and values of 
 """
 
 
+Written = TypeVar("Written")
+
+
 def joined(parts: TextParts, count: int) -> pl.Series:
     """One column of ``count`` texts; null where one of the columns is."""
     columns = [pl.lit(part) if isinstance(part, str) else part for part in parts]
@@ -51,9 +54,6 @@ def per_list(lists: pa.Array, texts: pl.Series) -> pl.Series:
 def quoted(texts: pl.Series, suffix: str = "") -> TextParts:
     """Texts in double quotes; none of them holds a character that needs an escape."""
     return ['"', texts, f'{suffix}"']
-
-
-Written = TypeVar("Written")
 
 
 def naming_column(path: str, write: Callable[[pa.Array], Written]) -> Callable[[pa.Array], Written]:

@@ -14,6 +14,9 @@ from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, Row
 
+_SOON_S = 1.0
+"""How long the clock may take to finish sending, before that is cancelled."""
+
 
 class LastChanges:
     """Keeps the last change per topic and key of the messages that it is given.
@@ -82,10 +85,6 @@ def _sizes(messages: Messages) -> Numbers:
 
 def _size_of_headers(headers: Headers | None) -> int:
     return sum(len(name) + len(content or b"") for name, content in headers or ())
-
-
-_SOON_S = 1.0
-"""How long the clock may take to finish sending, before that is cancelled."""
 
 
 class KeyedBuffer:

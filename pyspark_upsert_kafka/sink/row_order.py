@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 
+_RANDOM = re.compile(
+    r"\b(rand|random|randn|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id)\s*\(",
+    re.IGNORECASE,
+)
+
+
 def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, PreimageOrder]:
     """The rows as tasks are to get them, and in which order those find the changes of a key."""
     table = table_to_write(rows.schema, options)
@@ -85,12 +91,6 @@ def _expression(sequence_by: str, rows: DataFrame) -> Column:
 
     named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
     return rows[quoted(named[0])] if named else f.expr(sequence_by)
-
-
-_RANDOM = re.compile(
-    r"\b(rand|random|randn|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id)\s*\(",
-    re.IGNORECASE,
-)
 
 
 def partition_count(rows: DataFrame) -> int | None:

@@ -32,6 +32,28 @@ _IN_EACH_MATCH = r"(?s)(?:\\.|[^\\|()]|\((?!\?)|\(\?:|\)(?![?*{]))*"
 """Regular expressions of which each group is in each match: no choice, no group that may be left out."""
 
 
+_NOT_KNOWN = "the type of the first argument is not known, or not one that is taken here"
+
+_MILLISECONDS = {
+    "SECOND": 1000,
+    "MINUTE": 60_000,
+    "HOUR": 3_600_000,
+    "DAY": 86_400_000,
+}
+
+_OF_DAY = "day -> (CAST(unix_date(day) AS BIGINT) * 86400000)"
+
+_ADDED = {
+    "SECOND": "INTERVAL '1' SECOND", "MINUTE": "INTERVAL '1' MINUTE", "HOUR": "INTERVAL '1' HOUR", "DAY": "INTERVAL '1' DAY",
+    "WEEK": "INTERVAL '7' DAY", "MONTH": "INTERVAL '1' MONTH", "QUARTER": "INTERVAL '3' MONTH", "YEAR": "INTERVAL '1' YEAR",
+}  # fmt: skip
+
+_ADDED_TO_DAYS = {
+    "DAY": "date_add(day, number)", "WEEK": "date_add(day, number * 7)", "MONTH": "add_months(day, number)",
+    "QUARTER": "add_months(day, number * 3)", "YEAR": "add_months(day, number * 12)",
+}  # fmt: skip
+
+
 def groups(name: str, default: str) -> Check:
     """Accepts a group only if it takes part in each match: otherwise Flink gives NULL, and Spark an empty text."""
 
@@ -82,9 +104,6 @@ def type_in(*kinds: str) -> Kind:
         return type_of(arguments[0])
 
     return kind
-
-
-_NOT_KNOWN = "the type of the first argument is not known, or not one that is taken here"
 
 
 def type_of_rounded(arguments: Arguments) -> str | None:
@@ -171,15 +190,6 @@ def _unit(name: str, units: Collection[str], why: str) -> Check:
     return check
 
 
-_MILLISECONDS = {
-    "SECOND": 1000,
-    "MINUTE": 60_000,
-    "HOUR": 3_600_000,
-    "DAY": 86_400_000,
-}
-_OF_DAY = "day -> (CAST(unix_date(day) AS BIGINT) * 86400000)"
-
-
 def _difference(arguments: Arguments) -> exp.Expr:
     """The number of whole units between two times, truncated towards 0; a day has 24 hours."""
     sides = [
@@ -202,15 +212,6 @@ TIMESTAMPDIFF = Function(
     _difference,
     by_type=True,
 )
-
-_ADDED = {
-    "SECOND": "INTERVAL '1' SECOND", "MINUTE": "INTERVAL '1' MINUTE", "HOUR": "INTERVAL '1' HOUR", "DAY": "INTERVAL '1' DAY",
-    "WEEK": "INTERVAL '7' DAY", "MONTH": "INTERVAL '1' MONTH", "QUARTER": "INTERVAL '3' MONTH", "YEAR": "INTERVAL '1' YEAR",
-}  # fmt: skip
-_ADDED_TO_DAYS = {
-    "DAY": "date_add(day, number)", "WEEK": "date_add(day, number * 7)", "MONTH": "add_months(day, number)",
-    "QUARTER": "add_months(day, number * 3)", "YEAR": "add_months(day, number * 12)",
-}  # fmt: skip
 
 
 def _added(arguments: Arguments) -> exp.Expr:

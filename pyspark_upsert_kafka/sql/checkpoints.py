@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _UNUSUAL = re.compile(r"[^\w.-]")
 
 
+OWNER = "run-sql-statement"
+"""The file of a checkpoint that says whose it is."""
+
+_LOCK = "run-sql-lock"
+
+
 def names_of(jobs: Sequence[Job], taken: Sequence[str]) -> list[str]:
     """A name for each stream: its ``pipeline.name`` or its table, with a number if that name is used already.
 
@@ -102,12 +108,6 @@ def _identity(job: Job) -> str:
             "columns": [f"{c.name} {c.dataType.simpleString()}" for c in job.columns],
         }
     )
-
-
-OWNER = "run-sql-statement"
-"""The file of a checkpoint that says whose it is."""
-
-_LOCK = "run-sql-lock"
 
 
 @dataclass(frozen=True)

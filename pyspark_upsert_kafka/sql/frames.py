@@ -37,6 +37,23 @@ if TYPE_CHECKING:
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
 
 
+_WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
+
+_NUMBERS: tuple[type[DataType], ...] = (*_WHOLE, DecimalType, FloatType, DoubleType)
+
+_FROM: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ShortType: _WHOLE[:1],
+    IntegerType: _WHOLE[:2],
+    LongType: _WHOLE[:3],
+    DecimalType: _NUMBERS,
+    FloatType: (*_WHOLE, DecimalType),
+    DoubleType: _NUMBERS,
+    DateType: (TimestampNTZType, TimestampType),
+    TimestampNTZType: (TimestampType,),
+    TimestampType: (TimestampNTZType,),
+}
+
+
 def frame_of(spark: SparkSession, job: Job) -> DataFrame:
     """The rows of a statement, in the columns and types of the table that it writes.
 
@@ -105,22 +122,6 @@ def _shown(kind: DataType) -> str:
 def _first_line(error: Exception) -> str:
     text = str(error).split("SQLSTATE")[0].split("\n")[0].strip()
     return text if text.endswith((".", "?")) else f"{text}."
-
-
-_WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
-_NUMBERS: tuple[type[DataType], ...] = (*_WHOLE, DecimalType, FloatType, DoubleType)
-
-_FROM: dict[type[DataType], tuple[type[DataType], ...]] = {
-    ShortType: _WHOLE[:1],
-    IntegerType: _WHOLE[:2],
-    LongType: _WHOLE[:3],
-    DecimalType: _NUMBERS,
-    FloatType: (*_WHOLE, DecimalType),
-    DoubleType: _NUMBERS,
-    DateType: (TimestampNTZType, TimestampType),
-    TimestampNTZType: (TimestampType,),
-    TimestampType: (TimestampNTZType,),
-}
 
 
 def is_implicit_cast(source: DataType, target: DataType) -> bool:

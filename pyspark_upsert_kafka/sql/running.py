@@ -34,6 +34,9 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 _ROWS_SHOWN = 1000
 
 
+_POLL_S = 0.2
+
+
 @dataclass(frozen=True)
 class Ready:
     """A statement that is checked.
@@ -168,9 +171,6 @@ def _started(ready: Ready) -> StreamingQuery:
 
 def _show(rows: DataFrame, _batch: int) -> None:
     rows.show(_ROWS_SHOWN, truncate=False)
-
-
-_POLL_S = 0.2
 
 
 def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:

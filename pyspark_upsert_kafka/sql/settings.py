@@ -11,6 +11,20 @@ from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.options.parsers import one_of, positive_duration, text
 from pyspark_upsert_kafka.sql.statements import Set
 
+_NO_EFFECT = (
+    "parallelism.default", "table.exec.resource.default-parallelism", "table.dml-sync", "table.optimizer.",
+    "table.exec.mini-batch.", "table.exec.source.idle-timeout", "execution.checkpointing.", "execution.attached",
+    "sql-client.", "state.backend", "taskmanager.", "jobmanager.", "restart-strategy", "pipeline.",
+)  # fmt: skip
+"""Settings that change how Flink runs a statement, and not its result; or the beginnings of their names."""
+
+_INSTEAD = {
+    "table.exec.state.ttl": (
+        "in Spark a watermark alone lets state go, and never a group that may still change. Group by windows (TUMBLE, HOP) over a "
+        "column with a WATERMARK, and leave this setting out"
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -52,20 +66,6 @@ KNOWN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "table.local-time-zone": ("time_zone", _time_zone),
 }
 """Each setting that means something here: the field of `Settings`, and how its value is read."""
-
-_NO_EFFECT = (
-    "parallelism.default", "table.exec.resource.default-parallelism", "table.dml-sync", "table.optimizer.",
-    "table.exec.mini-batch.", "table.exec.source.idle-timeout", "execution.checkpointing.", "execution.attached",
-    "sql-client.", "state.backend", "taskmanager.", "jobmanager.", "restart-strategy", "pipeline.",
-)  # fmt: skip
-"""Settings that change how Flink runs a statement, and not its result; or the beginnings of their names."""
-
-_INSTEAD = {
-    "table.exec.state.ttl": (
-        "in Spark a watermark alone lets state go, and never a group that may still change. Group by windows (TUMBLE, HOP) over a "
-        "column with a WATERMARK, and leave this setting out"
-    ),
-}
 
 
 def with_setting(

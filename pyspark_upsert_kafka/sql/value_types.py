@@ -35,6 +35,10 @@ _DIGITS = {
 _UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
+_BY_TYPE = "by-type"
+"""Marks a call of Flink's that is made Spark's when the types of its arguments are known."""
+
+
 def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> exp.Expr:
     """Gives each value of a query the type that it has in Flink; the tree is changed.
 
@@ -76,10 +80,6 @@ def _in_order(tree: exp.Expr) -> list[list[exp.Expr]]:
 
     add(tree, 0)
     return found
-
-
-_BY_TYPE = "by-type"
-"""Marks a call of Flink's that is made Spark's when the types of its arguments are known."""
 
 
 def call_by_type(name: str, arguments: Arguments) -> exp.Expr:

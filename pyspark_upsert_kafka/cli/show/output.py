@@ -24,6 +24,9 @@ _LINES = 1_000
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
+NULL = "NULL"
+
+
 class Output(Protocol):
     """A form in which rows are written to standard output."""
 
@@ -139,9 +142,6 @@ def json_escaped(text: str, *, keep_printable: bool) -> str:
 
 def _has_all_letters(encoding: str) -> bool:
     return codecs.lookup(encoding).name.startswith("utf")
-
-
-NULL = "NULL"
 
 
 def text_table(names: Sequence[str], columns: Sequence[Sequence[str | None]]) -> Iterator[str]:

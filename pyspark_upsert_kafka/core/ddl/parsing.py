@@ -29,6 +29,11 @@ _CLAUSES = {
 }
 
 
+_UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
+
+_MILLISECONDS = 1000
+
+
 def read_create_table(tokens: Tokens) -> CreateTable:
     """Reads a statement, up to its end and without a semicolon.
 
@@ -184,10 +189,6 @@ def _name(tokens: Tokens, what: str) -> Name:
 
 def _name_of_text(token: Token) -> Name:
     return Name(token.text, token.place)
-
-
-_UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
-_MILLISECONDS = 1000
 
 
 def read_watermark(tokens: Tokens) -> Watermark:

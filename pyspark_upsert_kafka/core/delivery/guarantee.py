@@ -9,6 +9,12 @@ from typing import TypeVar
 
 from pyspark_upsert_kafka.core.errors import OptionError
 
+T = TypeVar("T")
+
+_ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
+
+_BOOLEANS = {"true": True, "false": False}
+
 
 class DeliveryGuarantee(Enum):
     """The values of ``sink.delivery-guarantee``."""
@@ -24,12 +30,6 @@ class DeliveryGuarantee(Enum):
     def needs_confirmation(self) -> bool:
         """Whether the brokers must confirm each message."""
         return self is not DeliveryGuarantee.NONE
-
-
-T = TypeVar("T")
-
-_ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
-_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)

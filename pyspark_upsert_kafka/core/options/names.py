@@ -19,6 +19,45 @@ FormatOptions = Callable[[str, str], tuple[Option, ...]]
 """Name of a format and side (``key``, ``value``) -> the options that the format declares."""
 
 
+_NEAR, _LIKE, _LIKE_A_PREFIX = 0.9, 0.6, 0.75
+"""How similar two names must be when one letter is wrong, when a word is wrong, and when the prefix of a family is wrong."""
+
+_RENAMED: dict[str, str | None] = {
+    "assign": "topic",
+    "subscribe": "topic",
+    "subscribepattern": "topic-pattern",
+    "startingoffsets": "scan.startup.mode",
+    "startingoffsetsbytimestamp": "scan.startup.timestamp-millis",
+    "startingtimestamp": "scan.startup.timestamp-millis",
+    "endingoffsets": "scan.bounded.mode",
+    "endingoffsetsbytimestamp": "scan.bounded.timestamp-millis",
+    "endingtimestamp": "scan.bounded.timestamp-millis",
+    "sink.partitioner": None,
+    "sink.transaction-naming-strategy": None,
+    "format": "value.format",
+    "kafkaconsumer.polltimeoutms": "properties.default.api.timeout.ms",
+    "fetchoffset.numretries": "properties.default.api.timeout.ms",
+}
+"""Names from Spark's and Flink's ``kafka`` connectors, and what means the same here; None = nothing."""
+
+_INSTEAD = {
+    "includeheaders": "a column '_headers' in the schema shows them",
+    "groupidprefix": "the connector joins no consumer group",
+    "startingoffsetsbytimestampstrategy": "a start after the last message is the end of the topic",
+    "fetchoffset.retryintervalms": "attempts are 0.1 to 1 second apart",
+    "maxrecordsperpartition": "'minPartitions' splits partitions",
+}
+"""Names from Spark's ``kafka`` connector without a name here, and what takes their place."""
+
+_FAMILIES = {
+    option.prefix: option for option in OPTIONS.values() if isinstance(option, OptionFamily)
+}
+
+_OF_CLIENTS = {*SPELLINGS, *SPELLINGS.values()}
+
+_PREFIXES_OF_CLIENTS = ("sasl.", "ssl.", "security.")
+
+
 def option_values(
     given: Mapping[str, str], formats: FormatOptions, *, keyed: bool
 ) -> dict[str, Any]:
@@ -110,45 +149,6 @@ def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
             + "\n".join(f"{name}{meant_by(name, given)}" for name in missing)
             + f"\n\nFor example: .option('{missing[0]}', '{examples[missing[0]]}')"
         )
-
-
-_NEAR, _LIKE, _LIKE_A_PREFIX = 0.9, 0.6, 0.75
-"""How similar two names must be when one letter is wrong, when a word is wrong, and when the prefix of a family is wrong."""
-
-_RENAMED: dict[str, str | None] = {
-    "assign": "topic",
-    "subscribe": "topic",
-    "subscribepattern": "topic-pattern",
-    "startingoffsets": "scan.startup.mode",
-    "startingoffsetsbytimestamp": "scan.startup.timestamp-millis",
-    "startingtimestamp": "scan.startup.timestamp-millis",
-    "endingoffsets": "scan.bounded.mode",
-    "endingoffsetsbytimestamp": "scan.bounded.timestamp-millis",
-    "endingtimestamp": "scan.bounded.timestamp-millis",
-    "sink.partitioner": None,
-    "sink.transaction-naming-strategy": None,
-    "format": "value.format",
-    "kafkaconsumer.polltimeoutms": "properties.default.api.timeout.ms",
-    "fetchoffset.numretries": "properties.default.api.timeout.ms",
-}
-"""Names from Spark's and Flink's ``kafka`` connectors, and what means the same here; None = nothing."""
-
-
-_INSTEAD = {
-    "includeheaders": "a column '_headers' in the schema shows them",
-    "groupidprefix": "the connector joins no consumer group",
-    "startingoffsetsbytimestampstrategy": "a start after the last message is the end of the topic",
-    "fetchoffset.retryintervalms": "attempts are 0.1 to 1 second apart",
-    "maxrecordsperpartition": "'minPartitions' splits partitions",
-}
-"""Names from Spark's ``kafka`` connector without a name here, and what takes their place."""
-
-_FAMILIES = {
-    option.prefix: option for option in OPTIONS.values() if isinstance(option, OptionFamily)
-}
-
-_OF_CLIENTS = {*SPELLINGS, *SPELLINGS.values()}
-_PREFIXES_OF_CLIENTS = ("sasl.", "ssl.", "security.")
 
 
 def hint(name: str, supported: Mapping[str, str]) -> str:

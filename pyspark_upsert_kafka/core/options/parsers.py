@@ -14,6 +14,12 @@ _LARGEST = 2**63 - 1
 _LONGEST_DAYS = 36_500
 
 
+_OFFSETS_FORM = "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
+
+OFFSETS_COMPLAINT = "Invalid properties '{name}' {expected}, but is {seen}."
+"""The wording of Flink's ``KafkaConnectorOptionsUtil``."""
+
+
 def text(value: str) -> str:
     """Any text but the empty one."""
     if not value:
@@ -170,11 +176,6 @@ def specific_offsets(value: str) -> tuple[tuple[int, int], ...]:
             raise ValueError(_OFFSETS_FORM)
         pairs[int(match[1])] = int(match[2])
     return tuple(sorted(pairs.items()))
-
-
-_OFFSETS_FORM = "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
-OFFSETS_COMPLAINT = "Invalid properties '{name}' {expected}, but is {seen}."
-"""The wording of Flink's ``KafkaConnectorOptionsUtil``."""
 
 
 def topic_name(value: str) -> str:

@@ -32,6 +32,10 @@ from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.secrets.masking import is_secret, literal_secrets, refers
 
+_PLACEHOLDERS = {
+    "topic": "a-topic", "primary-key": "a_column", "properties.bootstrap.servers": "a-server:9092",
+}  # fmt: skip
+
 
 def write_options(
     raw: Mapping[str, str], formats: FormatOptions, *, update_mode: bool = False
@@ -95,11 +99,6 @@ def _check(
 def _buffer(values: Mapping[str, Any]) -> BufferFlush | None:
     max_rows = values["sink.buffer-flush.max-rows"]
     return BufferFlush(max_rows, values["sink.buffer-flush.interval"]) if max_rows else None
-
-
-_PLACEHOLDERS = {
-    "topic": "a-topic", "primary-key": "a_column", "properties.bootstrap.servers": "a-server:9092",
-}  # fmt: skip
 
 
 def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple[str, ...]:

@@ -40,6 +40,10 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Union,
 )
 
+_LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
+
+Source = str | Mapping[str, Any] | list[Any]
+
 
 def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logical | None:
     """The logical type of a declaration; None = it has none, or one that is unknown or ill-formed.
@@ -69,10 +73,6 @@ def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logi
 def largest_precision(size: int) -> int:
     """How many decimal digits always fit into so many bytes of two's complement."""
     return math.floor((8 * size - 1) * math.log10(2)) if size else 0
-
-
-_LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
-Source = str | Mapping[str, Any] | list[Any]
 
 
 def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:

@@ -26,6 +26,14 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.bytes_column import column_of
 from pyspark_upsert_kafka.core.table.arrow import canonical_floats
 
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE),
+    "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE),
+}
+
+# Codecs of text that are no charsets: IDNA makes one text of two that differ in case only.
+_PYTHONS_OWN = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+
 
 @dataclass(frozen=True)
 class Charset:
@@ -68,20 +76,12 @@ class Charset:
 
 UTF_8 = Charset("utf-8")
 
-_MARKS = {
-    "utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE),
-    "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE),
-}
 # Without a byte order mark Java takes big-endian, Python what the machine has. Java writes a mark for
 # the first and none for the second.
 _JAVAS_OWN = {
     "utf-16": Charset("utf-16", "utf-16-be", codecs.BOM_UTF16_BE),
     "utf-32": Charset("utf-32", "utf-32-be"),
 }
-
-
-# Codecs of text that are no charsets: IDNA makes one text of two that differ in case only.
-_PYTHONS_OWN = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 
 
 def charset(name: str) -> Charset:

@@ -25,6 +25,12 @@ _CHUNK = 256
 _MANY = 10_000
 
 
+_FIRST_STEP = 256
+
+ReadFrom = Callable[[int], tuple[Sequence[int], Sequence[int]]]
+"""Offsets and timestamps of the next messages at or after an offset, of one at least; nothing when none is left."""
+
+
 def record_times(cluster: Cluster, options: ReadOptions) -> RecordTimes:
     """The `RecordTimes` of a query: it reads what the query would see. What is lost is for the tasks to say.
 
@@ -157,12 +163,6 @@ class RecordTimes:
                     f"'scan.watermark.alignment.max-drift' compares the times at which messages were made, but topic "
                     f"{topic!r} has {_TYPE} = LogAppendTime: its timestamps are those of the broker. Leave the option out."
                 )
-
-
-_FIRST_STEP = 256
-
-ReadFrom = Callable[[int], tuple[Sequence[int], Sequence[int]]]
-"""Offsets and timestamps of the next messages at or after an offset, of one at least; nothing when none is left."""
 
 
 def first_later(read_from: ReadFrom, begin: int, end: int, time_ms: int) -> int:
