@@ -14,7 +14,7 @@ BATCH_ID = "streaming.sql.batchId"
 """Local properties that Spark sets for the jobs of a micro-batch."""
 
 KEPT_CODECS = 8
-"""So many tables have their compiled decoders and encoders kept in a Python worker, for the tasks that come."""
+"""A Python worker keeps the compiled decoders and encoders of at most this many tables, for its next tasks."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _opener(access: Access) -> OpenerDirector:
 
 
 def tls_context(access: Access) -> ssl.SSLContext:
-    """Whom to trust, and who we are.
+    """The certificates that are trusted, and the client's own certificate and key.
 
     Raises:
         OptionError: A file is not there or is no store that is understood, or the password is wrong.

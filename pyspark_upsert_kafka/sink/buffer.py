@@ -47,7 +47,7 @@ class LastChanges:
             begin = end
 
     def drain(self) -> Iterator[Messages]:
-        """All that it holds, if there is anything, and then holds no more."""
+        """Gives all changes that it holds, if any; it is empty then."""
         if self._last:
             messages = Messages.from_rows(self._last.values())
             self._last, self._bytes = {}, 0

@@ -17,7 +17,7 @@ _OF_MESSAGES = {"timestamp", *HEADERS}
 
 
 def sets_metadata(table: Table) -> bool:
-    """Whether rows set timestamps or headers of their messages."""
+    """Whether messages may have timestamps or headers; if not, a sender is opened that takes none."""
     return any(column.key in _OF_MESSAGES for column in table.metadata)
 
 

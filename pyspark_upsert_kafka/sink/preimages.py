@@ -1,4 +1,4 @@
-"""``update_preimage``: nothing when a later change of its key follows in the task, else a tombstone.
+"""``update_preimage``: such a row becomes a tombstone, unless a later change of its key follows in the task.
 
 An update that keeps its key arrives as preimage and postimage: the preimage is dropped. One that changes the
 key leaves the old key with nothing after its preimage: that becomes a tombstone.

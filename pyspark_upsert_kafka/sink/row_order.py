@@ -109,7 +109,7 @@ def is_deterministic(rows: DataFrame, expression: Column, text: str) -> bool:
 
 
 def _partitions_of(plan: Any) -> int | None:
-    """Of a physical plan, without computing anything of it.
+    """How many partitions a physical plan gives, found without running any of it; None = not known.
 
     Most plans know how many partitions they give. One that does not, and has one child, gives as many as that;
     a scan, such as that of the rows that foreachBatch hands over, has an RDD that is made at once.

@@ -1,7 +1,7 @@
-"""Each function of Flink's SQL, and what it is in Spark; why others are rejected.
+"""Each function of Flink's SQL that is supported, and what it is in Spark.
 
-A function is taken by an entry of ``FUNCTIONS`` and by cases in ``tests/flink/function_cases.py``, which Flink and Spark both
-evaluate. ``make docs`` writes both tables into docs/sql.md.
+To add one: an entry in ``FUNCTIONS``, or in ``OVER_ROWS`` if it needs OVER, out of ``rejected_functions.py``; and cases in
+``tests/flink/function_cases.py``, which Flink and Spark both evaluate. ``make docs`` writes the table in docs/sql.md.
 """
 
 from __future__ import annotations
@@ -241,4 +241,4 @@ FUNCTIONS: dict[str, Function] = {
 """The functions that are read as a name with arguments."""
 
 OVER_ROWS = frozenset({"DENSE_RANK", "LAG", "LEAD", "RANK", "ROW_NUMBER"})
-"""Those that have an OVER, and are the same in both."""
+"""Functions that need OVER, and mean the same in Flink and in Spark."""

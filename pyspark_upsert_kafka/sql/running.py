@@ -35,6 +35,7 @@ _ROWS_SHOWN = 1000
 
 
 _POLL_S = 0.2
+"""How often it is checked whether streams still run."""
 
 
 @dataclass(frozen=True)

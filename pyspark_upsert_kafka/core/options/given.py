@@ -1,4 +1,4 @@
-"""The options that were given, each under one name; those of a DDL among them, unless one given beside it takes their place."""
+"""The options that were given, each under one name, together with those of a DDL; an option that is given separately wins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEYS = frozenset({"primary-key", "key.fields"})
 def given_options(raw: Mapping[str, str]) -> Given:
     """The options with their names in lower case, and each client property under one of its names.
 
-    What a statement in option ``ddl`` says stands among them in its place.
+    The option ``ddl`` is replaced by the options that its statement declares.
 
     Raises:
         OptionError: There are none, a property is given under two names with different values, or the

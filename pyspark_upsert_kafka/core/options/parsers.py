@@ -59,7 +59,7 @@ def whole_number(minimum: int = 0) -> Parser:
 
 
 def whole_number_or_auto(minimum: int = 0) -> Parser:
-    """The same, or ``auto``."""
+    """A whole number, as `whole_number` reads it, or ``auto``."""
     number = whole_number(minimum)
 
     def parse(value: str) -> int | Literal["auto"]:
@@ -152,7 +152,7 @@ def memory_size(value: str) -> int:
 
 
 def memory_or_auto(value: str) -> int | None:
-    """The same, or ``auto``, which is None."""
+    """An amount of memory, as `memory_size` reads it; ``auto`` = None."""
     try:
         return None if value.strip().lower() == "auto" else memory_size(value)
     except ValueError as error:

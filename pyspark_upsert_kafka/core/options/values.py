@@ -15,6 +15,8 @@ from pyspark_upsert_kafka.core.secrets.masking import is_secret
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]
+"""The values of ``error-handling.mode``; `error_handler` says what each does."""
+
 PositionMode = Literal[
     "earliest-offset",
     "latest-offset",

@@ -1,4 +1,4 @@
-"""Whether a table as of a past moment can still be read from a topic that is compacted, and for how long one of now."""
+"""What compaction may have removed: whether a table as of a past moment can still be read, and until when one of now can."""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ _MS = 1000
 
 
 def bad_messages(options: ReadOptions) -> BadMessages:
-    """What happens to bad messages, with those that a format skips by ``ignore-parse-errors`` included."""
+    """What happens to bad messages, with those that a format skips by ``ignore-parse-errors`` included.
+
+    A mode of ``error-handling.mode`` that is not named here counts as ``skip``.
+    """
     formats = (options.table.key_format, options.table.value_format)
     skips = any(each and dict(each.options).get("ignore-parse-errors") for each in formats)
     mode = options.error_mode

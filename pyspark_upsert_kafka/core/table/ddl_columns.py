@@ -1,4 +1,4 @@
-"""The columns that a DDL declares: rows that are written get its names, types and order; times without a zone are known by it."""
+"""Columns that a DDL declares: rows that are written get the names, types and order of the DDL; it also says which times have no zone."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _WIDENING: tuple[tuple[type[DataType], ...], ...] = (
 
 
 def as_in_ddl(rows: StructType, options: TableOptions) -> StructType:
-    """The columns of rows under their in_ddl names and in their in_ddl types, in the order of the rows.
+    """The columns of rows with the names and types that they have in the DDL, in the order of the rows.
 
     Those that show or set metadata stay as they are, and without a DDL all do.
 
     Raises:
-        SchemaError: A column is not in_ddl, or has a type whose values the in_ddl one cannot hold.
+        SchemaError: A column is not in the DDL, or the type that it has there cannot hold its values.
     """
     in_ddl = options.ddl_columns
     if in_ddl is None:

@@ -1,4 +1,4 @@
-"""TLS as Python has it, by the properties of a Kafka client.
+"""TLS by Python's module ``ssl``, as the properties of a Kafka client demand it.
 
 kafka-python is given such a context: its own ones ignore what is missing, and take a key from a file alone. For librdkafka
 one is opened to see what is wrong with a certificate.
@@ -71,7 +71,7 @@ def _words(error: ssl.SSLError, reason: str) -> str:
 
 
 def tls_context(given: Mapping[str, str], errors: ClientErrors) -> ssl.SSLContext:
-    """Whom to trust, and who we are.
+    """The certificates that are trusted, and the client's own certificate and key.
 
     Args:
         given: The properties, references replaced.

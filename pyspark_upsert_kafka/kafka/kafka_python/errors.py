@@ -19,7 +19,7 @@ _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",
     "SaslAuthenticationFailedError", "UnrecognizedBrokerVersion", "UnsupportedSaslMechanismError",
 })  # fmt: skip
-"""Names of errors about who we are; which of them exist differs between versions. A broker whose version is not
+"""Names of errors about logins and security protocols; which of them exist differs between versions. A broker whose version is not
 recognized has hung up when it was asked for that, as one does that expects another security protocol."""
 
 _RETRIABLE = frozenset({"UnknownBrokerIdError"})
@@ -28,7 +28,7 @@ _RETRIABLE = frozenset({"UnknownBrokerIdError"})
 _AWAY = frozenset({
     "KafkaConnectionError", "KafkaTimeoutError", "NoBrokersAvailable", "NodeNotReadyError", "RequestTimedOutError",
 })  # fmt: skip
-"""Names of errors by which the library says that it has no answer."""
+"""Names of errors that mean: no broker has answered."""
 
 _CODE_IN_TEXT = re.compile(r"\[Error (\d+)\]")
 

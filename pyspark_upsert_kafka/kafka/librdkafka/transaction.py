@@ -112,7 +112,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         return asked.committed(topic)
 
     def committed_anywhere(self) -> GroupOffset | None:
-        """The same on any topic."""
+        """What the group with the name of the id has committed on any topic; None = nothing."""
         return self._group.committed_anywhere()
 
     def groups(self, prefix: str) -> list[str]:

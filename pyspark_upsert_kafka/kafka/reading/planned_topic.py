@@ -46,7 +46,7 @@ class PlannedTopic:
         return self.loss_after()
 
     def loss_after(self) -> DataLossError | None:
-        """The same after the last message.
+        """The loss when the topic is gone, or is another, after the last message; brokers are always asked.
 
         Raises:
             BrokerError: No broker answers.

@@ -111,7 +111,7 @@ class ReplayChoice:
     without_topic: tuple[Original, ...] = ()
 
     def without_outdated(self, batches: Iterable[RawBatch]) -> ReplayChoice:
-        """The same, when these messages are in the topics too; a message may be an original that is still there."""
+        """The choice without originals that newer messages in the topics have replaced. A message may be an original itself."""
         originals = {each.identity for each in (*self.replayed, *self.outdated)}
         waiting = {(each.at.topic, each.key): _Waiting(each) for each in self.replayed}
         places = {(each.original.at, each.original.offset): each for each in waiting.values()}

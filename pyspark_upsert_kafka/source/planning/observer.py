@@ -122,7 +122,7 @@ class Observer:
         return recheck_until_certain(view, partial(unconfirmed_losses, wanted or offset), look)
 
     def discover(self, offset: StreamOffset) -> ClusterView:
-        """The same, with topics that have come to match the pattern."""
+        """A new view as `view` returns it, with topics that match the pattern by now."""
         self._discovered_at = time.monotonic()
         look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
         return recheck_until_certain(look(), partial(unconfirmed_losses, offset), look)

@@ -65,7 +65,7 @@ class StreamReader(DataSourceStreamReader):
         self._times: RecordTimes | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """The same for every query: the end of its first batch says where it really starts."""
+        """The same offset for every query: the end of the first batch says where the query really starts."""
         return INITIAL
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -107,7 +107,7 @@ class StreamReader(DataSourceStreamReader):
         return end
 
     def _end(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
-        """The same, of a view that may be a moment old."""
+        """What `next_offset` returns, taken from a view that may be a moment old."""
         if self._is_idle_at(start):
             return start
         warn_once(*self._options.warnings)

@@ -1,4 +1,4 @@
-"""Warnings about columns that messages lack: all of the table's, so that all that is read of them is NULL, or one of the key."""
+"""Warnings: about messages that have none of the table's columns, so that all columns are NULL; and about NULL in a key column."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _with(hashes: Words, words: Words) -> Words:
 
 
 def _mixed(hashes: Words) -> Words:
-    """The same with each bit depending on each other."""
+    """The hashes, mixed so that each bit depends on all bits."""
     mixed = (hashes ^ (hashes >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
     return mixed ^ (mixed >> np.uint64(31))

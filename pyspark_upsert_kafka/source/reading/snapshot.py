@@ -1,4 +1,4 @@
-"""The table as of now: of each key's changes in a partition the last, unless it is a delete."""
+"""The table as of now: the last change of each key in a partition, without the keys whose last change is a delete."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Which = Literal["first", "last"]
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """What a table may take.
+    """How much memory a table may take.
 
     Args:
         size: Bytes.
@@ -54,12 +54,12 @@ class MemoryLimit:
 
 
 def snapshot_bytes(options: ReadOptions) -> int:
-    """What a snapshot may take of it: as the options say, else half."""
+    """How many bytes a snapshot may take: what the options say, or half of the worker's memory."""
     return options.snapshot_bytes or _worker_bytes() // 2
 
 
 def _worker_bytes() -> int:
-    """What ``spark.executor.pyspark.memory`` gives a worker, else its part of the machine or the container."""
+    """The memory of a worker: ``spark.executor.pyspark.memory``, or its part of the machine's or container's memory."""
     given = os.environ.get("PYSPARK_EXECUTOR_MEMORY_MB")
     if given:
         return int(given) * 1024 * 1024
