@@ -60,7 +60,7 @@ class RowField:
     Args:
         path: Where it stands, for people: ``order.lines[].price``.
         nullable: Whether it may be NULL.
-        lenient: Whether a bad value is NULL, as ``ignore-parse-errors`` has it.
+        lenient: Whether a bad value is NULL, as ``ignore-parse-errors`` demands.
     """
 
     path: str

@@ -47,12 +47,12 @@ def float_texts(array: pa.Array) -> pl.Series:
 
 
 def key_float_texts(array: pa.Array) -> pl.Series:
-    """The same for a key: -0.0 equals 0.0 and so must have its text."""
+    """The texts of floats in a key: -0.0 equals 0.0, so both have one text."""
     return float_texts(pc.add(array, pa.scalar(0.0, array.type)))
 
 
 def _scientific(numbers: pl.Series, texts: pl.Series) -> pl.Series:
-    """The texts of numbers as Java has them with an exponent."""
+    """The texts that Java writes with an exponent."""
     if texts.str.contains("e", literal=True).any():
         texts = texts.str.split_exact("e", 1).struct.field("field_0")
     digits = texts.str.replace(".", "", literal=True).str.strip_chars_start("-0")

@@ -86,7 +86,7 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
 
 
 def java_texts(decimals: pa.Array) -> pl.Series:
-    """A column of decimals, each as `java_text` has it, null where it is null."""
+    """A column of decimals, each as `java_text` writes it, null where it is null."""
     import polars as pl  # what reads numbers imports this module, and has no use for it
 
     texts = pl.Series(decimals).cast(pl.String)

@@ -56,7 +56,7 @@ def converted(
     target: Iterable[pa.Field],
     demanded: Iterable[pa.Field] | None = None,
 ) -> list[pa.Array]:
-    """Parsed columns as the table has them.
+    """Parsed columns in the types of the table.
 
     Args:
         columns: The columns as they were parsed.

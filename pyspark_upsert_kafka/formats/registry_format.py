@@ -33,7 +33,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A schema as a registry has it, or as a user gives it.
+    """A schema that is in a registry, or that a user gives.
 
     Args:
         origin: Where it comes from, for errors: ``Schema id 7``.
@@ -80,7 +80,7 @@ class RegistryFormat:
         encoder: From a side, and the schema that the user gives (None = none).
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
         options: Its own options, beside those of the registry.
-        fields: As ``Format.fields`` has it; the message is one without its prefix.
+        fields: As in ``Format.fields``; the message is one without its prefix.
     """
 
     name: str

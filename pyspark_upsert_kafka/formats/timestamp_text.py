@@ -94,7 +94,7 @@ class TimestampText:
         """Microseconds since 1970; a finer fraction is cut off.
 
         Raises:
-            OtherStandardError: It is spelled as the other standard has it.
+            OtherStandardError: It is spelled as in the other standard.
             ValueError: It is no timestamp, or lacks a zone, or has one too many.
         """
         match = _TIMESTAMP.fullmatch(text)

@@ -1,6 +1,6 @@
 """Rows of the table -> messages, columns at a time.
 
-The cases, as Flink's ``DynamicKafkaRecordSerializationSchema`` has them: the key is the primary-key
+The cases are those of Flink's ``DynamicKafkaRecordSerializationSchema``: the key is the primary-key
 columns; an upsert's value is the value's columns; a delete's value is null; metadata columns never enter
 the key or the value.
 """

@@ -83,7 +83,7 @@ def _entry(execution: Any, batch: int) -> str:
 
 
 def _execution(rows: DataFrame, query: str) -> Any:
-    """The running query, as Spark has it, whatever job group is set."""
+    """The running query, as Spark knows it, whatever job group is set."""
     session = rows.sparkSession
     id_ = session.sparkContext._jvm.java.util.UUID.fromString(query)  # type: ignore[union-attr]  # noqa: SLF001
     return session._jsparkSession.sharedState().activeStreamingQueries().get(id_)  # noqa: SLF001

@@ -39,7 +39,7 @@ def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, Preimag
 
 
 def distributing(rows: StructType, table: Table) -> list[StructField]:
-    """The columns by which rows are distributed: those of the key, in its order, as the rows have them.
+    """The columns by which rows are distributed: those of the key, in its order, with the types that they have in the rows.
 
     A DDL may declare a wider type, which has other hashes.
     """

@@ -176,22 +176,22 @@ def refuse_hints(script: str) -> None:
             raise place_in(script, found.start()).error(HINT)
 
 
-def read_query(words: Tokens, script: str) -> Query:
+def read_query(left: Tokens, script: str) -> Query:
     """Reads a query up to the semicolon behind it.
 
     Args:
-        words: The tokens of the script, at the query's beginning.
+        left: The tokens of the script that are not read yet: the query begins there.
         script: The script.
 
     Raises:
         OptionError: It is not understood, or not supported; the text gives line and column.
     """
-    begin = words.peek()
+    begin = left.peek()
     if not (begin.is_word("SELECT", "WITH", "VALUES") or begin.is_mark("(")):
-        words.refuse("expected SELECT, VALUES or WITH")
+        left.refuse("expected SELECT, VALUES or WITH")
     text = re.sub(r"[^\n]", " ", script[: offset_of(begin.place, script)])
-    while words.peek().kind != "end" and not words.peek().is_mark(";"):
-        token, after = words.next(), words.peek()
+    while left.peek().kind != "end" and not left.peek().is_mark(";"):
+        token, after = left.next(), left.peek()
         offset, end = offset_of(token.place, script), offset_of(after.place, script)
         _refuse(token, after, script[offset])
         if token.is_word("TABLE") and after.kind in ("word", "name"):

@@ -58,7 +58,7 @@ class Function:
 
     @property
     def counts(self) -> str:
-        """How many arguments it takes, as a sentence has it."""
+        """How many arguments it takes, in words, for an error."""
         if self.least == self.most:
             return str(self.least)
         return f"{self.least} or more" if self.most == MANY else f"{self.least} to {self.most}"

@@ -145,7 +145,7 @@ def _bound(window: exp.Expr, bound: str) -> exp.Expr:
         expression=exp.to_identifier("start" if bound == "start" else "end", quoted=True),
     )
     value: exp.Expr = field
-    if bound == "time":  # as Flink has it
+    if bound == "time":  # as in Flink
         step = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MILLISECOND"))
         value = exp.Sub(this=field, expression=step)
     return spark_cast(value, "TIMESTAMP")

@@ -14,7 +14,7 @@ DATE                        int, date
 TIMESTAMP, TIMESTAMP_NTZ    long, timestamp-millis by the legacy mapping; else
 TIMESTAMP                   long, timestamp-micros; within arrays and maps timestamp-millis
 TIMESTAMP_NTZ               the same of a local-timestamp
-INTERVAL DAY TO SECOND      long of microseconds, as Spark's ``SchemaConverters`` has it
+INTERVAL DAY TO SECOND      long of microseconds, as in Spark's ``SchemaConverters``
 ARRAY, MAP with STRING keys array, map
 STRUCT                      record
 =========================== ======================================================================
@@ -106,7 +106,7 @@ def derived_schema(
 def _record(
     columns: StructType, path: Path, required: frozenset[str], timestamps: TimestampTypes
 ) -> Json:
-    """As ``convertToSchema`` has it: a nested record bears the names of the fields around it."""
+    """A nested record is named after the fields around it, as in Flink's ``convertToSchema``."""
     fields: list[Json] = []
     for field in columns.fields:
         avro = _type(field.dataType, (*path, field.name), timestamps)

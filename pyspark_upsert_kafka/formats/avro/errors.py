@@ -16,12 +16,12 @@ def field_label(path: str) -> str:
 
 
 def sql_type(column: pa.DataType) -> str:
-    """A column's type as SQL has it."""
+    """A column's type in the words of SQL."""
     return str(from_arrow_type(column).simpleString()).upper()
 
 
 def type_label(avro: AvroType) -> str:
-    """A type as its schema has it: ``long``, ``long (timestamp-micros)``, ``record``."""
+    """A type in the words of its schema: ``long``, ``long (timestamp-micros)``, ``record``."""
     if not isinstance(avro, Primitive | Fixed):
         return type(avro).__name__.lower()
     plain = avro.type if isinstance(avro, Primitive) else f"fixed({avro.size})"

@@ -190,7 +190,7 @@ def _strings(declared: Mapping[str, Json], name: str, whose: str) -> tuple[str, 
 
 
 def _check_name(name: str, where: str) -> None:
-    """Letters, digits and underscores, as Java's ``NameValidator.UTF_VALIDATOR`` has them."""
+    """Letters, digits and underscores, as Java's ``NameValidator.UTF_VALIDATOR`` demands."""
     if not name.isidentifier():
         raise SchemaParseException(
             f"{name!r}, {where}, is no name: only letters, digits and '_' may be in it"

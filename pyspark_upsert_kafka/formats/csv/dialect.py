@@ -18,7 +18,7 @@ _LETTERS_OF_ESCAPES = "0nrt"
 
 
 def _character(value: str) -> str:
-    """One UTF-16 unit, as Flink's ``CsvCommons.validateFormatOptions`` has it."""
+    """One UTF-16 unit, as Flink's ``CsvCommons.validateFormatOptions`` demands."""
     if len(value.encode("utf-16-be")) != 2:
         raise ValueError("expected one character")
     return value

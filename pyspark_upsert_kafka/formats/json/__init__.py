@@ -113,7 +113,7 @@ def _check(kind: DataType, path: str) -> None:
 
 
 def _check_key(kind: MapType, path: str) -> None:
-    """As Flink's ``JsonParserToRowDataConverters`` and ``RowDataToJsonConverters`` have it."""
+    """Refuses what Flink's ``JsonParserToRowDataConverters`` and ``RowDataToJsonConverters`` refuse."""
     if type(kind.keyType) is not StringType:
         raise SchemaError(
             "JSON format doesn't support non-string as key type of map. The type is: "

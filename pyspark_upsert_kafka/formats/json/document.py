@@ -99,7 +99,7 @@ def _nested_too_deep() -> str:
 
 
 def compact(value: Any) -> str:
-    """A value as JSON without spaces. Non-finite floats become strings, as Jackson has it."""
+    """A value as JSON without spaces. Non-finite floats become strings, as with Jackson."""
     kind = type(value)
     if kind is dict:
         pairs = (f"{encode_basestring(name)}:{compact(item)}" for name, item in value.items())

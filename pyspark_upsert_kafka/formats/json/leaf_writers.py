@@ -99,7 +99,7 @@ def _binaries(array: pa.Array) -> TextParts:
 
 
 def _floats(to_text: Callable[[pa.Array], pl.Series], array: pa.Array) -> TextParts:
-    """Floats as Java has them, in a key or not."""
+    """Floats in the spelling of Java, in a key or not."""
     texts = to_text(array)
     return [texts if pl.Series(array).is_finite().all() else texts.replace(_NOT_FINITE)]
 

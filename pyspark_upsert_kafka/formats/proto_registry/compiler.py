@@ -1,4 +1,4 @@
-"""The text of a ``.proto`` file to its descriptors, by Google's own protoc, as the package grpcio-tools has it.
+"""The text of a ``.proto`` file to its descriptors, by Google's own protoc, which is in the package grpcio-tools.
 
 A schema may also be a descriptor already, in base64: so Confluent's clients for Python and .NET register it, and
 some registries hand it out as it came.

@@ -20,7 +20,7 @@ _MOST = 100  # bytes of indexes: a message stands in others no deeper than that
 
 
 def encoded(indexes: Indexes) -> bytes:
-    r"""Message indexes as a message has them.
+    r"""Message indexes, in the bytes that a message has for them.
 
     >>> encoded((0,)), encoded((2, 1))
     (b'\x00', b'\x04\x04\x02')

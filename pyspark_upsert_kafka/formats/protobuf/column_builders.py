@@ -129,7 +129,7 @@ def validity(present: np.ndarray) -> pa.Buffer:
 
 
 def default_of(column: Column) -> Any:
-    """The default of a field with presence as its column has it; None = nothing, zero or empty."""
+    """The default of a field with presence, as a value of its column; None = nothing, zero or empty."""
     value = column.field.default_value
     if column.field.containing_type.GetOptions().map_entry:
         value = type(value)()  # of an enum too: to the runtime it is 0, and not the first value

@@ -106,7 +106,7 @@ def required_names(descriptor: Any) -> frozenset[str]:
 
 
 def enum_names(enum: Any) -> dict[int, str]:
-    """The name of each number; of aliases the first, as Java has it."""
+    """The name of each number; of aliases the first one, as in Java."""
     names: dict[int, str] = {}
     for value in enum.values:
         names.setdefault(value.number, value.name)

@@ -131,7 +131,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
 
 
 def _by_topic(pairs: Iterable[tuple[TopicPartition, Any]]) -> list[tuple[str, list[Any]]]:
-    """As the protocol has it: what belongs to a topic in one list."""
+    """For each topic one list of what belongs to it, as the protocol wants it."""
     found = defaultdict(list)
     for tp, what in pairs:
         found[tp.topic].append(what)

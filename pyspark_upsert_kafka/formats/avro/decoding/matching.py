@@ -65,7 +65,7 @@ def promoted(writer: LeafSchema, reader: AvroType, path: str) -> LeafSchema:
 
 
 def _same_name(writer: Enum | Fixed, reader: Enum | Fixed) -> bool:
-    """Unqualified names are compared, as the specification has it."""
+    """Unqualified names are compared, as the specification says."""
     return _unqualified(writer.name) in map(_unqualified, (reader.name, *reader.aliases))
 
 

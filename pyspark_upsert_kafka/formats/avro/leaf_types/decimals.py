@@ -94,7 +94,7 @@ def write_decimal(field: WrittenField) -> Writer | None:
 
 
 def _in_bytes(logical: Logical, array: pa.Array) -> ByteParts:
-    """As few bytes as will do, as Java's ``BigInteger.toByteArray`` has it."""
+    """The fewest bytes that hold the number, as Java's ``BigInteger.toByteArray`` gives them."""
     data = _big_endian(array, logical)
     inverted = data ^ _sign(data)
     kept = np.ones(data.shape, np.bool_)
