@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, text_of
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
 from pyspark_upsert_kafka.cli.show.arguments import prints_changes
-from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.options.properties import client_properties

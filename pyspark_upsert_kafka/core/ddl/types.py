@@ -1,4 +1,4 @@
-"""Types of Flink's SQL, and the Spark types that hold their values; some are written alike in Spark's DDL.
+"""Types of Flink's SQL, and the Spark types that hold their values; ``cli/show/spark_columns.py`` reads those that Spark's DDL writes alike.
 
 ================================== ====================================================================
 Flink                              Spark

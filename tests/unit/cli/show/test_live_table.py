@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.cli.show.live_table import LastRows, ShownRows, TableRows
 from pyspark_upsert_kafka.cli.show.request import Request
-from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition

@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.cli.show.arguments import ALL
 from pyspark_upsert_kafka.cli.show.command import limited
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.output import cell, output_named, text_table
-from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 
 COLUMNS = spark_columns("id BIGINT, `a,b` STRING")

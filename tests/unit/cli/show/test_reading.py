@@ -13,8 +13,8 @@ from pyspark_upsert_kafka.cli.show.following import Follower
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
 from pyspark_upsert_kafka.cli.show.request import Request
+from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options import read_options

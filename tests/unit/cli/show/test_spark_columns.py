@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
 
 COLUMNS = [
