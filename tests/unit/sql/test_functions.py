@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.sql.compiler import compile_script
-from pyspark_upsert_kafka.sql.functions import FUNCTIONS
+from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
 from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
 from pyspark_upsert_kafka.sql.signatures import spark_expression
 from tests.flink.function_cases import CASES, COLUMNS
@@ -108,7 +108,19 @@ def test_arguments_that_would_differ_are_refused(call: str, sentence: str) -> No
 
 def test_no_function_is_both_taken_and_refused() -> None:
     """Each function is in one of the tables."""
-    assert not {*FUNCTIONS} & {*REJECTED}
+    assert not {*FUNCTIONS, *OVER_ROWS} & {*REJECTED}
+
+
+@pytest.mark.parametrize("name", sorted(OVER_ROWS))
+def test_functions_with_over_are_taken_as_they_are(name: str) -> None:
+    """In batch mode; without an OVER they are no functions that are known."""
+    arguments = "page" if name in ("LAG", "LEAD") else ""
+    call = f"{name}({arguments})"
+    over = "OVER (PARTITION BY region ORDER BY user_id)"
+
+    assert call in spark_of(f"{call} {over}").upper().replace("PAGE", "page")
+    with pytest.raises(OptionError, match=f"function {name}"):
+        spark_of(call)
 
 
 def test_the_calls_that_are_compared_are_taken() -> None:
