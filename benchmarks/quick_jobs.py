@@ -35,7 +35,7 @@ from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS
+from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
@@ -69,6 +69,8 @@ _CHANGES = (
 )
 _BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
+Details = frozenset[Detail]
+
 
 @dataclass(frozen=True)
 class Job:
@@ -97,7 +99,9 @@ def jobs(servers: str, folder: Path) -> Iterator[Job]:
         plain = _plain(format_, more)
         yield _writing(format_, options, rows, plain)
         _fill(options, rows)
-        yield _reading(format_, options, plain)
+        yield _reading(format_, options, plain, frozenset({Detail.TIMESTAMP}))
+        if format_ == "json":
+            yield _reading("json with headers", options, plain, ALL_DETAILS)
     yield _normalizing(rows)
     yield _buffering(options, rows)
 
@@ -150,7 +154,7 @@ def _writing(format_: str, options: dict[str, str], rows: pa.Table, plain: Plain
     return Job(f"write {format_}", lambda: _fill(written, rows), by_hand)
 
 
-def _reading(format_: str, options: dict[str, str], plain: Plain) -> Job:
+def _reading(name: str, options: dict[str, str], plain: Plain, details: Details) -> Job:
     """Messages become rows of key, value and metadata."""
 
     def ours() -> None:
@@ -159,7 +163,7 @@ def _reading(format_: str, options: dict[str, str], plain: Plain) -> Job:
         schema = _CHANGES
         client = load_client(parsed.table.client)
         ranges = ranges_of_batch(client.cluster(parsed.table.properties, "driver"), parsed)
-        reader = client.reader(ReadSettings.of(parsed, ALL_DETAILS))
+        reader = client.reader(ReadSettings.of(parsed, details))
         decoder = RowDecoder(table_to_read(schema, parsed), parsed, "UTC")
         batches = (decoder.decode(batch) for range_ in ranges for batch in reader.read(range_))
         _check(sum(map(len, batches)))
@@ -178,7 +182,7 @@ def _reading(format_: str, options: dict[str, str], plain: Plain) -> Job:
         consumer.close()
         _check(len(rows))
 
-    return Job(f"read {format_}", ours, by_hand)
+    return Job(f"read {name}", ours, by_hand)
 
 
 def _normalizing(rows: pa.Table) -> Job:

@@ -23,7 +23,6 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
@@ -38,7 +37,7 @@ def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, 
     table = table_to_read(schema, parsed)
     client = load_client(parsed.table.client)
     ranges = ranges_of_batch(client.cluster(parsed.table.properties, "driver"), parsed)
-    reader = client.reader(ReadSettings.of(parsed, ALL_DETAILS))
+    reader = client.reader(ReadSettings.of(parsed, frozenset()))
     decoder = RowDecoder(table, parsed, "UTC")
 
     def fetch(batch: Any) -> int:

@@ -25,9 +25,9 @@ from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
+from pyspark_upsert_kafka.kafka.librdkafka.headers import append_headers
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, header_bytes
-from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Headers
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -146,12 +146,15 @@ class LibrdkafkaFetcher:
     def _take(self, count: int) -> tuple[RawBatch, list[Event]]:
         """Takes so many messages at most, and what came between them."""
         with _no_garbage_collection():
-            received = self._consumer.consume(min(_CHUNK, count), CHUNK_S)
-            messages, events = received, []
-            if any(map(ck.Message.error, received)):
-                messages = [each for each in received if each.error() is None]
-                events = [_event(each) for each in received if each.error() is not None]
-            return self._batch(messages), events
+            return self._consumed(count)  # its messages are gone when the collector looks again
+
+    def _consumed(self, count: int) -> tuple[RawBatch, list[Event]]:
+        received = self._consumer.consume(min(_CHUNK, count), CHUNK_S)
+        messages, events = received, []
+        if any(map(ck.Message.error, received)):
+            messages = [each for each in received if each.error() is None]
+            events = [_event(each) for each in received if each.error() is not None]
+        return self._batch(messages), events
 
     def _before(self, end: int, part: RawBatch, fetched: Fetched) -> RawBatch:
         """Notes the progress of some messages; those before the end."""
@@ -228,31 +231,3 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def append_headers(messages: list[ck.Message], batch: RawBatch) -> None:
-    """Appends the headers of each message to a batch, and why those of a message cannot be read."""
-    begin = len(batch.headers)
-    try:
-        # A call by `map` is checked at once for an error that the binding leaves behind.
-        batch.headers.extend([found or () for found in [*map(ck.Message.headers, messages)]])
-    except (SystemError, UnicodeDecodeError):
-        for at, message in enumerate(messages, begin):
-            found = _readable(message)
-            batch.headers.append(found or ())
-            if found is None:
-                batch.bad_headers[at] = BAD_HEADERS
-
-
-def _readable(message: ck.Message) -> Headers | None:
-    """Its headers; None when the key of one is not UTF-8.
-
-    The binding says so by an error, but only when first asked. From then on it gives pairs without a key:
-    not None, but no object at all, and to touch it ends the process. The collector does not count it.
-    """
-    try:
-        (found,) = map(ck.Message.headers, (message,))
-    except (SystemError, UnicodeDecodeError):
-        return None
-    pairs = found or ()
-    return pairs if len(gc.get_referents(*pairs)) == 2 * len(pairs) else None
