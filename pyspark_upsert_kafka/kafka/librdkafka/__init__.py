@@ -58,7 +58,7 @@ class LibrdkafkaClient:
         with_metadata: bool = True,
     ) -> TransactionalSender:
         """The same for a transaction; fences off whatever had the transactional id before."""
-        from pyspark_upsert_kafka.kafka.librdkafka.transaction import open_transaction
+        from pyspark_upsert_kafka.kafka.librdkafka.transaction_opening import open_transaction
 
         return open_transaction(
             properties, tuple(topics), transactional_id, with_metadata=with_metadata

@@ -16,21 +16,16 @@ import confluent_kafka as ck
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import explained_in_transaction
-from pyspark_upsert_kafka.kafka.librdkafka.library import takes
 from pyspark_upsert_kafka.kafka.librdkafka.producer import (
     OpenProducer,
-    open_producer,
-    transaction_config,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.sender import BatchSender, LibrdkafkaSender
+from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
 from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
     TransactionGroup,
     groups,
@@ -51,40 +46,6 @@ _DROPPED = "Local: Purged"
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
-
-
-def open_transaction(
-    properties: Properties,
-    topics: tuple[str, ...],
-    transactional_id: str,
-    *,
-    with_metadata: bool,
-) -> LibrdkafkaTransactionalSender:
-    """A sender for these topics, which are checked to exist; fences off whatever had the id before.
-
-    Args:
-        properties: As the user gave them.
-        topics: The topics.
-        transactional_id: The id.
-        with_metadata: Whether messages have timestamps or headers; without, they may be sent by the batch.
-
-    Raises:
-        BrokerError: No broker answers, a topic does not exist, or access is denied.
-        OptionError: The client does not take a property, or one contradicts ``exactly-once``.
-    """
-    with pooled_admin(properties, "writer") as admin:
-        limits = max_message_bytes(admin, topics)
-    config = transaction_config(properties, limits, transactional_id)
-    in_batches = not with_metadata and takes(config)
-    opened = open_producer(config, topics, in_batches=in_batches)
-    kind = BatchTransactionalSender if in_batches else LibrdkafkaTransactionalSender
-    sender = kind(opened, properties, transactional_id)
-    try:
-        sender.take_over()
-    except BaseException:
-        sender.close()
-        raise
-    return sender
 
 
 class LibrdkafkaTransactionalSender(LibrdkafkaSender):
@@ -264,13 +225,6 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             error: ck.KafkaError = exception.args[0]
             return None if error.code() == ck.KafkaError._STATE else error  # noqa: SLF001 - confluent-kafka's spelling
         return None
-
-
-class BatchTransactionalSender(LibrdkafkaTransactionalSender, BatchSender):
-    """The same with a `TransactionalBatchProducer`, for messages without timestamps and headers."""
-
-    def _group_to_send(self) -> object:
-        return self._id
 
 
 def _code(error: ck.KafkaError) -> int:
