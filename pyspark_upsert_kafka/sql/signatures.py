@@ -67,6 +67,10 @@ class Function:
         """Whether it takes so many arguments."""
         return self.least <= count <= self.most
 
+    def names(self, count: int) -> list[str]:
+        """What the form for so many arguments calls them."""
+        return _names(self._form(count))
+
     def call(self, arguments: Arguments) -> exp.Expr:
         """The call in Spark.
 
@@ -76,13 +80,13 @@ class Function:
         made = (
             self.make(arguments)
             if self.make
-            else spark_expression(self._form(arguments), arguments)
+            else spark_expression(self._form(len(arguments)), arguments)
         )
         kind = self.kind(arguments) if callable(self.kind) else self.kind
         return made if kind is None else spark_cast(made, kind)
 
-    def _form(self, arguments: Arguments) -> str:
-        fitting = [form for form in self.forms if len(_names(form)) == len(arguments)]
+    def _form(self, count: int) -> str:
+        fitting = [form for form in self.forms if len(_names(form)) == count]
         return (fitting or self.forms)[-1]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from sqlglot import exp
 
+from pyspark_upsert_kafka.sql.argument_types import expect_types
 from pyspark_upsert_kafka.sql.expressions import check_parts, place_in_query
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
 from pyspark_upsert_kafka.sql.names import (
@@ -162,6 +164,7 @@ def _field(node: exp.Expr, query: Query) -> exp.Expr:
         raise place_in_query(node, query).error(
             f"EXTRACT of {unit} is not known to be the same in Spark: expected {', '.join(sorted(_EXTRACTED))}."
         )
+    expect_types("EXTRACT", ["time"], [node.expression])
     return field_of_time(_EXTRACTED[unit]).call([node.expression])
 
 
@@ -199,16 +202,22 @@ def _made(name: str, arguments: Arguments, node: exp.Expr, query: Query) -> exp.
     function = FUNCTIONS.get(name)
     place = place_in_query(node, query)
     if function is None:
-        raise place.error(f"function {name}: {REJECTED.get(name, OTHERS)}")
+        raise place.error(f"function {name}: {REJECTED.get(name) or OTHERS + _did_you_mean(name)}")
     if not function.takes(len(arguments)):
         raise place.error(
             f"function {name} takes {function.counts} arguments, not {len(arguments)}."
         )
     try:
         checked = function.check(arguments)
+        expect_types(name, function.names(len(checked)), checked)
         return call_by_type(name, checked) if function.by_type else function.call(checked)
     except ValueError as error:
         raise place.error(f"{error}.") from None
+
+
+def _did_you_mean(name: str) -> str:
+    near = get_close_matches(name, FUNCTIONS, n=1, cutoff=0.8)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _map(node: exp.Expr, query: Query) -> exp.Expr:

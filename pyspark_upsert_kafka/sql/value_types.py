@@ -13,6 +13,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
 from pyspark_upsert_kafka.sql.aggregates import with_type_of_average, with_type_of_sum
+from pyspark_upsert_kafka.sql.argument_types import check_types, expect_the_same
 from pyspark_upsert_kafka.sql.casts import cast_of_flink
 from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS
@@ -50,8 +51,10 @@ def with_types_of_flink(tree: exp.Expr, schema: MappingSchema, query: Query) -> 
     Raises:
         OptionError: A type is not known, or a cast is not known to give the same; the text gives line and column.
     """
-    for nodes in _in_order(tree):
+    for at, nodes in enumerate(_in_order(tree) or [[]]):
         annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
+        if at == 0:
+            check_types(tree.walk(), query)
         for node in nodes:
             _change_of(node)(node, query)
     return tree
@@ -103,8 +106,9 @@ def _change_of(node: exp.Expr) -> Callable[[exp.Expr, Query], None]:
 
 
 def _call(node: exp.Expr, query: Query) -> None:
+    check_types(node.expressions, query)  # some types are known only now
     try:
-        node.replace(FUNCTIONS[node.name].call(node.expressions))
+        node.replace(expect_the_same(node, FUNCTIONS[node.name].call(node.expressions)))
     except ValueError as error:
         raise place_in_query(node, query).error(f"function {node.name}: {error}.") from None
 
