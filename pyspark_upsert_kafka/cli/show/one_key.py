@@ -94,8 +94,7 @@ def key_texts(text: str, columns: Sequence[str]) -> Mapping[str, str]:
     if begin or sorted(found) != sorted(columns):
         example = ",".join(f"{name}=..." for name in columns)
         raise OptionError(
-            f"--key {text!r} is not a value for each column of the key, since the whole key tells where it "
-            f"is: write --key {example}."
+            f"--key {text!r} does not give one value for each column of the primary key: write --key {example}."
         )
     return dict(zip(found, parts[1::2], strict=True))
 
@@ -113,7 +112,7 @@ def _value(field: StructField, text: str) -> pa.Array:
         return pa.array([value], arrow_schema(StructType([field])).field(0).type)
     except (UnreadableError, pa.ArrowInvalid) as why:
         raise OptionError(
-            f"--key: {text!r} is no value of column {field.name!r}, which is "
+            f"--key: {text!r} is not a value of column {field.name!r}, which is "
             f"{field.dataType.simpleString().upper()}: {str(why).rstrip('.')}."
         ) from None
 

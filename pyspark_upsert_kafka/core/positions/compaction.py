@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timezone
 
 POLICY, LAG = "cleanup.policy", "min.compaction.lag.ms"
 
@@ -54,28 +55,33 @@ def past_table_warning(
     """
     if at_ms is not None and at_ms >= now_ms:
         return None
-    age = "an earlier moment" if at_ms is None else f"{now_ms - at_ms} ms ago"
-    table = f"The table as of {age} ({option})"
+    moment = "an earlier time" if at_ms is None else _shown_time(at_ms)
+    table = f"The table as of {moment} ({option}) may lack rows"
     if configs is None:
         return (
-            f"{table} may lack rows: it is complete only if that moment is not longer ago than the topic's {LAG}, which "
-            "the broker does not tell (the ACL operation DescribeConfigs on the topic is missing)."
+            f"{table}: it is complete only if that time is not longer ago than {LAG} of the topic, which cannot be "
+            "read (the ACL operation DescribeConfigs on the topic is missing)."
         )
     lags = _lags(configs)
     short = sorted(topic for topic, lag in lags.items() if now_ms - (at_ms or 0) > lag)
     if not short:
         return None
-    shown = ", ".join(f"{topic!r} ({lags[topic]})" for topic in short)
-    if at_ms is None:
-        return (
-            f"{table} may lack rows: compaction keeps messages that were overwritten only for {LAG}: "
-            f"topic {shown}. The table is complete only if that moment is not longer ago."
-        )
-    return (
-        f"{table} may lack rows: compaction keeps messages that were overwritten only for {LAG}, "
-        f"which is shorter for topic {shown}. Give the topic a longer one, before the moment whose table is to be "
-        "read."
+    shown = ", ".join(f"{topic!r} ({lags[topic]} ms)" for topic in short)
+    lost = (
+        f"{table}: compaction keeps a message that was overwritten only for {LAG} of topic {shown}"
     )
+    if at_ms is None:
+        return f"{lost}. The table is complete only if that time is not longer ago."
+    return f"{lost}, and that time is longer ago. To read earlier tables in future, raise {LAG}."
+
+
+def _shown_time(ms: int) -> str:
+    """A time in ms since the epoch, as people read it, in UTC.
+
+    >>> _shown_time(1_769_860_800_000)
+    '2026-01-31T12:00:00.000Z'
+    """
+    return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z"
 
 
 def _lags(configs: TopicConfigs) -> dict[str, int]:

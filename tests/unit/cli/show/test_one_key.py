@@ -79,7 +79,9 @@ def test_values(kind: str, text: str, value: Any) -> None:
 )  # fmt: skip
 def test_values_of_another_type(kind: str, text: str) -> None:
     """It is refused with the column and its type."""
-    with pytest.raises(OptionError, match=f"'{text}' is no value of column 'id', which is {kind}"):
+    with pytest.raises(
+        OptionError, match=f"'{text}' is not a value of column 'id', which is {kind}"
+    ):
         one_key(f"id={text}", table(f"id {kind}"))
 
 

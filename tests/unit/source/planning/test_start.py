@@ -106,9 +106,9 @@ COMPACTED = {"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"}
             PAST,
             "snapshot",
             COMPACTED,
-            "only for min.compaction.lag.ms, which is shorter for topic 't'",
+            "only for min.compaction.lag.ms of topic 't'",
         ),
-        (PAST, "snapshot", None, "which the broker does not tell"),
+        (PAST, "snapshot", None, "which cannot be read (the ACL operation DescribeConfigs"),
         (PAST, "snapshot", {**COMPACTED, "min.compaction.lag.ms": str(2**62)}, None),
         (PAST, "snapshot", {**COMPACTED, "cleanup.policy": "delete"}, None),
         (PAST, "changelog", COMPACTED, None),
@@ -133,12 +133,12 @@ def test_a_snapshot_at_a_time_beyond_the_compaction_lag_is_told(
 @pytest.mark.parametrize(
     ("offset", "settings", "told"),
     [
-        (9, COMPACTED, "(60000). The table is complete only if that moment is not longer ago."),
-        (9, None, "which the broker does not tell"),
+        (9, COMPACTED, "(60000 ms). The table is complete only if that time is not longer ago."),
+        (9, None, "which cannot be read (the ACL operation DescribeConfigs"),
         (9, {**COMPACTED, "min.compaction.lag.ms": str(2**62)}, None),
         (9, {**COMPACTED, "cleanup.policy": "delete"}, None),
-        (10, COMPACTED, "(60000). The table is complete only if that moment is not longer ago."),
-        (99, COMPACTED, "(60000). The table is complete only if that moment is not longer ago."),
+        (10, COMPACTED, "(60000 ms). The table is complete only if that time is not longer ago."),
+        (99, COMPACTED, "(60000 ms). The table is complete only if that time is not longer ago."),
     ],
 )
 def test_a_snapshot_that_ends_at_a_named_offset_is_told(cluster, caplog, offset, settings, told):
