@@ -93,9 +93,15 @@ class ClientErrors:
                 self._security if is_fatal and (self._is_certain or self._times >= _OFTEN) else None
             )
 
-    def describe(self) -> str:
-        """The last error, and what to check when it is about security: to append to a sentence."""
+    def describe(self, said: str = "") -> str:
+        """The last error, and what to check when it is about security: to append to a sentence.
+
+        Args:
+            said: What the sentence itself says of the failure; an error with that text is not repeated.
+        """
         with self._lock:
+            last = self._security or self._last
+            seen = f" Last seen: {last}" if last and last != said else ""
             if self._security:
-                return f" Last seen: {self._security}.{SECURITY_HINT.removesuffix('.')}"
-            return f" Last seen: {self._last}" if self._last else ""
+                return f"{seen}{'.' if seen else ''}{SECURITY_HINT.removesuffix('.')}"
+            return seen

@@ -158,10 +158,15 @@ class Retrying:
         return opened
 
     def _no_answer(self, what: str, failure: Failure) -> BrokerError:
-        seen = self.errors.describe()
-        return BrokerError(
+        nobody = (
             f"Could not {what}: no Kafka broker at {self.servers!r} answered within "
-            f"{self.timeouts.api_s:g} seconds ({failure.text}).{seen}{'.' if seen else ''}{self.hint()} "
+            f"{self.timeouts.api_s:g} seconds ({failure.text})."
+        )
+        if hint := self.hint():  # the cause is known: nothing else has to be checked
+            return BrokerError(nobody + hint)
+        seen = self.errors.describe(failure.text)
+        return BrokerError(
+            f"{nobody}{seen}{'.' if seen else ''} "
             "Check 'properties.bootstrap.servers' and 'properties.security.protocol', and that the broker "
             "runs and can be reached from here. Where a broker needs longer, raise "
             "'properties.default.api.timeout.ms'."

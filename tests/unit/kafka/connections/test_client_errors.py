@@ -79,6 +79,16 @@ def test_errors_are_described():
     assert errors.describe() == ""
 
 
+def test_an_error_that_the_sentence_has_said_is_not_repeated():
+    """What to check is said all the same."""
+    errors = ClientErrors()
+    errors.add(LOST)
+    assert errors.describe(LOST) == ""
+
+    errors.add(REFUSED, security=True)
+    assert errors.describe(REFUSED).startswith(" Check 'properties.security.protocol'")
+
+
 def test_what_says_less_does_not_hide_what_says_more():
     """The library tells its log that a handshake failed, after the reason why was known; time goes on."""
     now = [0.0]
