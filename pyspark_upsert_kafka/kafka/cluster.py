@@ -146,12 +146,12 @@ def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
 
 
 def missing_topic(name: str, servers: str) -> str:
-    """The message about a missing topic: how to create it compacted."""
+    """The message about a missing topic: how to create it, compacted if it holds a table."""
     return (
-        f"Topic {name!r} does not exist at {servers!r}. Create it compacted, for example: "
+        f"Topic {name!r} does not exist at {servers!r}. Check its name, or create it, for example: "
         f"kafka-topics.sh --bootstrap-server {servers} --create --topic {name} --partitions 4 "
-        "--config cleanup.policy=compact (for dead letters, or messages without a key, not compacted; or let the "
-        "broker create it with 'properties.allow.auto.create.topics' = 'true')."
+        "--config cleanup.policy=compact (without --config for dead letters, and for messages without a key). "
+        "With 'properties.allow.auto.create.topics' = 'true', the broker creates it."
     )
 
 
