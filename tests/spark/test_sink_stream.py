@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from pyspark_upsert_kafka import upsert_sink
 from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
 from tests.spark.conftest import rows, run_to_end
@@ -160,3 +163,29 @@ def test_a_failed_batch_is_replayed(spark: SparkSession, broker: Broker, tmp_pat
     altered.result()
     run_to_end(start(stream(spark, files), given, tmp_path / "checkpoint"))
     assert table(spark, broker, topic) == [(1, "a2"), (3, large), (4, "d2")]
+
+
+@pytest.mark.classic("only the threads of a classic session have a session of their own")
+def test_a_stream_that_starts_in_a_thread_of_the_users_own(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """docs/errors.md: Spark finds no format of a Python sink there; ``upsert_sink`` needs none."""
+    topic, files = broker.topic(), tmp_path / "in"
+    put(files, 0, (1, "a", "+I"))
+    given, frame = options(broker, topic), stream(spark, files)
+    said: list[str] = []
+
+    def run() -> None:
+        try:
+            run_to_end(start(frame, given, tmp_path / "not-found"))
+        except Py4JJavaError as error:
+            said.append(str(error.java_exception))
+        writer = frame.writeStream.foreachBatch(upsert_sink(given)).trigger(availableNow=True)
+        run_to_end(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
+
+    thread = Thread(target=run)
+    thread.start()
+    thread.join()
+
+    assert "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: upsert-kafka" in said[0]
+    assert table(spark, broker, topic) == [(1, "a")]
