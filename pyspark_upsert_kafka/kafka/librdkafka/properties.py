@@ -35,6 +35,8 @@ _NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
 _NO_MECHANISM = re.compile(
     r"(?:Unsupported hash function|Unsupported SASL mechanism|No provider for SASL mechanism):? ([^\s:]+)"
 )
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_NO_PROTOCOL = re.compile(r'Invalid value "([^"]*)" for configuration property "security.protocol"')
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]*)"')
 
 
@@ -124,6 +126,11 @@ def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
         return OptionError(
             f"Invalid value for option '{PREFIX}sasl.mechanism': expected one of {', '.join(_MECHANISMS)}, "
             f"but is '{mechanism[1]}'."
+        )
+    if protocol := _NO_PROTOCOL.search(text):
+        return OptionError(
+            f"Invalid value for option '{PREFIX}security.protocol': expected one of {', '.join(_PROTOCOLS)}, "
+            f"but is '{protocol[1]}'."
         )
     unknown = _UNKNOWN.search(text)
     if unknown:

@@ -139,6 +139,10 @@ def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkey
             "does not take an option 'properties.*': Invalid value for configuration property \"linger.ms\"",
         ),
         (
+            {"security.protocol": "SASL"},
+            "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, but is 'SASL'",
+        ),
+        (
             {"delivery.timeout.ms": "10", "linger.ms": "100"},
             "`delivery.timeout.ms` must be greater than `linger.ms`",
         ),
