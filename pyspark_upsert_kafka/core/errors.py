@@ -129,6 +129,15 @@ class DataLossError(UpsertKafkaError):
         self.reason = reason
 
     def __str__(self) -> str:
+        return (
+            f"{self._what_is_gone()} To go on from what is there, set 'failOnDataLoss' to 'false'."
+        )
+
+    def warning(self) -> str:
+        """What is logged if the query continues, with ``failOnDataLoss`` = ``false``."""
+        return f"{self._what_is_gone()} Reading continues with the messages that exist."
+
+    def _what_is_gone(self) -> str:
         where = f"topic {self.topic!r}"
         if self.partition is not None:
             where += f", partition {self.partition}"
@@ -137,10 +146,7 @@ class DataLossError(UpsertKafkaError):
         if self.earliest is not None:
             where += f", earliest available offset {self.earliest}"
         end = "" if self.reason.endswith("?") else "."
-        return (
-            f"Some data may have been lost: {where}: {self.reason}{end} To go on from what is there, "
-            "set 'failOnDataLoss' to 'false'."
-        )
+        return f"Some data may have been lost: {where}: {self.reason}{end}"
 
 
 class CheckpointError(UpsertKafkaError):

@@ -98,7 +98,7 @@ class RangeFetch:
             return False
         if self._fail_on_data_loss:
             raise loss
-        logger.warning("%s", loss)
+        logger.warning("%s", loss.warning())
         if loss.earliest is None:
             return True
         self._skip_to(loss.earliest)

@@ -69,7 +69,7 @@ def _raise_or_warn(lost: Mapping[TopicPartition, DataLossError], options: ReadOp
     for loss in lost.values():
         if options.fail_on_data_loss:
             raise loss
-        logger.warning("%s", loss)
+        logger.warning("%s", loss.warning())
 
 
 def _remaining(range_: Range, topic_ids: Mapping[str, str], view: ClusterView) -> Range:

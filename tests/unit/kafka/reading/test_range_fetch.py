@@ -267,6 +267,7 @@ def test_without_fail_on_data_loss_a_topic_created_again_is_one_warning(clock, c
     assert read(FakeFetcher(clock, topic_answers=[SAME, OTHER]), fail=False) == [0, 1, 2, 3]
     (told,) = caplog.records
     assert "created again while it was read" in told.getMessage()
+    assert "set 'failOnDataLoss'" not in told.getMessage(), "it is set"
 
 
 @pytest.mark.parametrize("known", ["", "id"])

@@ -45,6 +45,8 @@ def test_each_lost_partition_is_one_warning(caplog):
 
     assert found.begins == {A: 10, B: 0}
     assert len(caplog.records) == 2
+    for record in caplog.records:
+        assert record.getMessage().endswith(" Reading continues with the messages that exist.")
 
 
 def test_a_start_that_is_not_there_fails():
