@@ -40,7 +40,7 @@ def functions_table() -> str:
         **{name: (f"`{call}`", spark) for name, (call, spark) in WITH_SYNTAX.items()},
         **{name: _taken(name) for name in FUNCTIONS},
         **{
-            name: (f"`{name}(...) OVER (...)`", f"`{name}`; in batch mode alone")
+            name: (f"`{name}(...) OVER (...)`", f"`{name}`; only in batch mode")
             for name in OVER_ROWS
         },
         **{

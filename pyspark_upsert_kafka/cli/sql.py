@@ -109,4 +109,4 @@ def _where(script: CompiledScript) -> str:
     folder = script.settings.checkpoints
     if folder is not None:
         return f", with its checkpoint in {folder}"
-    return ", without a checkpoint that stays: run again, it begins anew (--checkpoint FOLDER keeps one)"
+    return ", and starts from the beginning in each run (with --checkpoint FOLDER it continues)"

@@ -71,7 +71,7 @@ def frame_of(spark: SparkSession, job: Job) -> DataFrame:
         rows = spark.sql(job.query.sql, **tables)
         fields = rows.schema.fields
     except (AnalysisException, ParseException) as error:
-        raise job.place.error(f"Spark does not take this query: {_first_line(error)}") from None
+        raise job.place.error(f"Spark rejects this query: {_first_line(error)}") from None
     return rows if job.table is None else _filling(rows, fields, job, job.table)
 
 

@@ -31,8 +31,8 @@ def given_options(raw: Mapping[str, str]) -> Given:
     given = one_spelling({name.lower(): value for name, value in raw.items()})
     if given.keys() <= {"checkpointlocation", "queryname"}:
         raise OptionError(
-            "No options arrived. Spark hands the options of a CREATE TABLE statement to no Python "
-            "source: give them with the query, as in SELECT * FROM t WITH ('topic' = '...', "
+            "No options arrived. Spark does not pass the options of a CREATE TABLE statement to Python "
+            "sources: give them with the query, as in SELECT * FROM t WITH ('topic' = '...', "
             "'properties.bootstrap.servers' = '...', 'primary-key' = '...', 'key.format' = 'json', "
             "'value.format' = 'json')."
         )
