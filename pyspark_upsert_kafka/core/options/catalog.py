@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     id_prefix,
     json_topic_list,
     memory_or_auto,
+    names_as_written,
     one_of,
     positive_duration,
     regular_expression,
@@ -222,7 +223,7 @@ CALL = Option(
 )  # fmt: skip
 
 NAMES = Option(
-    "upsert-sink.names", json.loads, {},
+    "upsert-sink.names", names_as_written, {},
     "set by `upsert_sink` for the tasks of a batch, since Spark passes on names in lower case: names of options as they were "
     "written, by their lower case, as a JSON object",
 )  # fmt: skip

@@ -10,7 +10,14 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, NAMES, VIRTUAL
+from pyspark_upsert_kafka.core.options.catalog import (
+    DDL,
+    DDL_COLUMNS,
+    EVENT_TIME,
+    INTERNAL,
+    NAMES,
+    VIRTUAL,
+)
 from pyspark_upsert_kafka.core.options.option import Given
 from pyspark_upsert_kafka.core.options.properties import one_spelling
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret, literal_secrets
@@ -38,7 +45,8 @@ def given_options(raw: Mapping[str, str]) -> Given:
         )
     if isinstance(raw, Given):
         return Given(given, raw.places, raw.spelt)
-    spelt = {name.lower(): name for name in raw if name != name.lower()}
+    as_given = {name.lower(): name for name in raw}
+    spelt = {name: written for name, written in as_given.items() if name != written}
     return _with_ddl(Given(given, spelt={**NAMES.read(given), **spelt}))
 
 
@@ -61,8 +69,11 @@ def options_of(
     """The options of a table that a statement defines, with those given beside it.
 
     Raises:
-        OptionError: A property of the client is there under two names with different values.
+        OptionError: A property of the client is there under two names with different values, or the statement has an
+            internal option.
     """
+    for name in sorted(INTERNAL & definition.options.keys()):
+        raise definition.places[name].error(f"option '{name}' is internal: leave it out.")
     inside = one_spelling(definition.options)
     replaced = {*beside, *_replaced(inside, beside)}
     kept = {name: value for name, value in inside.items() if name not in replaced}

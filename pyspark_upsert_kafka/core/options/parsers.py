@@ -220,3 +220,13 @@ def column_list(separator: str) -> Parser:
         return names
 
     return parse
+
+
+def names_as_written(value: str) -> dict[str, str]:
+    """Names of options as they were written, by their lower case, as a JSON object."""
+    names = json.loads(value)
+    if not isinstance(names, dict) or any(
+        not isinstance(written, str) or written.lower() != name for name, written in names.items()
+    ):
+        raise ValueError("expected names by their lower case")
+    return names

@@ -86,3 +86,24 @@ def test_an_unknown_name_does_not_belong_to_a_family():
         sizes({**GIVEN, "value.x.size.of.": "7"})
 
     assert "Trace" not in str(error.value)
+
+
+def test_a_name_is_spelt_as_the_option_that_counts():
+    """Of names that differ in case the last one counts, with its value and its case."""
+    assert sizes({**GIVEN, "value.x.size.of.trace-id": "8"}) == (("trace-id", 8),)
+
+
+@pytest.mark.parametrize("names", ["[1]", '"x"', "{", '{"topic": 1}', '{"topic": "other"}'])
+def test_what_upsert_sink_hands_over_is_checked(names):
+    """Spark's `.option()` lets anybody set it: what no `upsert_sink` wrote is an error, and no crash."""
+    with pytest.raises(OptionError, match=r"^Invalid value for option 'upsert-sink\.names'"):
+        given_options({**GIVEN, "upsert-sink.names": names})
+
+
+@pytest.mark.parametrize("name", ["upsert-sink.names", "Upsert-Sink.Call", "ddl.columns"])
+def test_internal_options_stand_in_no_ddl(name):
+    """`upsert_sink` refuses them among its options, and so in its statement."""
+    ddl = DDL.format(size="7', '" + name + "' = '{}")
+
+    with pytest.raises(OptionError, match=f"^SQL, line 4, .*: option '{name.lower()}' is internal"):
+        given_options({"ddl": ddl})
