@@ -18,7 +18,7 @@ from pyspark_upsert_kafka import OptionError, upsert_sink
 from pyspark_upsert_kafka.sink.update_mode import UpsertSink
 from tests.conftest import Broker, options
 from tests.spark.batches import refused
-from tests.spark.conftest import run_to_end
+from tests.spark.conftest import eventually, run_to_end
 from tests.spark.test_sink_stream import put, stream
 
 pytestmark = pytest.mark.classic("exactly once is refused over Spark Connect")
@@ -69,6 +69,14 @@ class Batches:
         """What is to be in the topic: key and value of each row, sorted."""
         rows = [(n, batch) for n in range(10) for batch in range(self.count)] * copies
         return sorted((f'{{"id":{n}}}', f'{{"id":{n},"name":"{batch}"}}') for n, batch in rows)
+
+    def wait_for_tasks(self) -> None:
+        """Waits for the tasks of a job that has failed: Spark ends it without them."""
+        tracker = self.spark.sparkContext._jsc.sc().statusTracker()
+        eventually(
+            lambda: not any(each.numRunningTasks() for each in tracker.getExecutorInfos()),
+            "no task runs",
+        )
 
 
 @pytest.fixture
@@ -272,6 +280,7 @@ def test_sinks_of_one_prefix_that_change_places_are_refused(
 
     refused(lambda: batches.run(both))
     fails.clear()
+    batches.wait_for_tasks()  # a task beside the one that failed may still commit
     before = messages(broker, topic)
     text = refused(lambda: batches.run(swapped))
     after = messages(broker, topic)
