@@ -50,7 +50,7 @@ _SPARK = Dialect(
     comments=r"--(?:\\\n|[^\r\n])*|/\*[\s\S]*?\*/",
     name_quotes="`",
     text_quotes="'\"",
-    place_in=lambda _, offset: _Character(1, offset + 1),
+    places_in=lambda _: lambda offset: _Character(1, offset + 1),
 )
 _WORDS: dict[str, DataType] = {
     "BOOLEAN": BooleanType(), "TINYINT": ByteType(), "BYTE": ByteType(), "SMALLINT": ShortType(),

@@ -6,6 +6,7 @@ Flink's statements and Spark's columns differ in their words, quotes and comment
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,6 +44,17 @@ def place_in(text: str, offset: int) -> Place:
     return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
+def places_in(text: str) -> Callable[[int], Place]:
+    """The same for many characters of one text: its lines are looked for once."""
+    begins = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def place(offset: int) -> Place:
+        line = bisect_right(begins, offset)
+        return Place(line, offset - begins[line - 1] + 1)
+
+    return place
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How a text is written.
@@ -52,14 +64,14 @@ class Dialect:
         comments: A pattern of a comment.
         name_quotes: The marks that may stand around a name.
         text_quotes: The marks that may stand around a text.
-        place_in: The place of a character of the text.
+        places_in: From a text to the places of its characters.
     """
 
     words: str
     comments: str
     name_quotes: str
     text_quotes: str
-    place_in: Callable[[str, int], Place]
+    places_in: Callable[[str], Callable[[int], Place]]
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -81,7 +93,7 @@ FLINK = Dialect(
     comments=r"(?:--|//)[^\r\n]*|/\*[\s\S]*?\*/",
     name_quotes='`"',
     text_quotes="'",
-    place_in=place_in,
+    places_in=places_in,
 )
 """Flink's SQL."""
 
@@ -124,18 +136,18 @@ def tokenize(sql: str, dialect: Dialect = FLINK) -> list[Token]:
     >>> [(token.kind, token.text) for token in tokenize("`a``b` INT -- why")]
     [('name', 'a`b'), ('word', 'INT'), ('end', '')]
     """
-    tokens = []
+    tokens, place_of = [], dialect.places_in(sql)
     for found in dialect.pattern.finditer(sql):
         kind, text = str(found.lastgroup), found[0]
         if kind == "comment":
             continue
-        place = dialect.place_in(sql, found.start())
+        place = place_of(found.start())
         if kind == "open":
             raise place.error("the quote or comment that begins here does not end.")
         if kind in ("name", "text"):
             text = text[1:-1].replace(text[0] * 2, text[0])
         tokens.append(Token(cast("Kind", kind), text, place))
-    return [*tokens, Token("end", "", dialect.place_in(sql, len(sql)))]
+    return [*tokens, Token("end", "", place_of(len(sql)))]
 
 
 class Tokens:

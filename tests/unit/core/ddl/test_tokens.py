@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.ddl.tokens import Token, place_in, tokenize
+from pyspark_upsert_kafka.core.ddl.tokens import Token, place_in, places_in, tokenize
 from pyspark_upsert_kafka.core.errors import OptionError
 
 TOKENS = {
@@ -84,3 +84,12 @@ def test_nothing_is_lost(parts: list[str]) -> None:
     tokens = tokenize(sql)
 
     assert "".join(token.text for token in tokens) == "".join(sql.split())
+
+
+@given(st.text("a\n\r ", max_size=12))
+def test_places_of_all_characters(text):
+    """Lines that are looked for once give the places that looking for each gives."""
+    found = places_in(text)
+    assert [found(at) for at in range(len(text) + 1)] == [
+        place_in(text, at) for at in range(len(text) + 1)
+    ]
