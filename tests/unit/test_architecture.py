@@ -44,6 +44,17 @@ MAY_IMPORT = {
 """The folders, and what of the package each may import: reading and writing do not know each other, and nobody knows
 scripts and the command line."""
 
+FILES_MAY_IMPORT = {
+    "__main__": {"cli"},
+    "datasource": {"source", "sink", "format_catalog", "core"},
+    "format_catalog": {"registry", "formats", "core"},
+    "interpreter": {"core"},
+    "local_time": set(),
+    "sides": {"format_catalog", "formats", "core"},
+    "spark_task": set(),
+}
+"""The same of the files beside the folders. The public names in ``__init__`` come from everywhere."""
+
 NETWORK = {
     "aiohttp", "asyncio", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "socketserver",
     "ssl", "urllib.request", "urllib3", "xmlrpc",
@@ -135,6 +146,12 @@ def test_imports_point_inwards(ring, file):
     assert imported_parts(file) <= MAY_IMPORT[ring]
 
 
+@pytest.mark.parametrize("name", FILES_MAY_IMPORT)
+def test_files_beside_the_folders_point_inwards(name):
+    """What several folders build on knows none of them."""
+    assert imported_parts(ROOT / f"{name}.py") <= FILES_MAY_IMPORT[name]
+
+
 @pytest.mark.parametrize(
     "file", [file for file in modules() if file.relative_to(ROOT).parts[0] != "kafka"], ids=shown
 )
@@ -144,10 +161,11 @@ def test_only_the_edge_knows_a_kafka_client(file):
 
 
 def test_each_folder_has_its_place():
-    """A new folder of the package is ruled as well."""
+    """A new folder of the package is ruled as well, and a new file beside them."""
     folders = {file.relative_to(ROOT).parts[0] for file in modules() if file.parent != ROOT}
 
     assert folders == {*MAY_IMPORT}
+    assert {file.stem for file in ROOT.glob("*.py")} == {"__init__", *FILES_MAY_IMPORT}
 
 
 @pytest.mark.parametrize("file", modules("kafka"), ids=shown)
