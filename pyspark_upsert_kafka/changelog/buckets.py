@@ -31,7 +31,7 @@ _LAYOUT = b"layout"
 
 
 _REWRITTEN_PART = 8
-"""Rows are written as a whole when more than one of so many has changed."""
+"""All rows are written again when more than one in this number has changed."""
 
 
 @dataclass(frozen=True)

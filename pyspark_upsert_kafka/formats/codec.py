@@ -86,7 +86,7 @@ class Decoded:
 
 
 class TooManyMessagesError(Exception):
-    """The rows of so many messages would be too large together; ``most`` can be decoded at once."""
+    """The rows of the messages would be too large together; at most ``most`` messages can be decoded at once."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"at most {most} messages can be decoded at once")

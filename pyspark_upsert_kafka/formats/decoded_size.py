@@ -55,7 +55,7 @@ class Budget:
         self.begun = messages if begun is None else begun
 
     def take(self, size: float) -> None:
-        """Notes that so many bytes more are needed.
+        """Notes that more bytes are needed.
 
         Raises:
             TooManyMessagesError: They are more than MAX_HELD_BYTES, and of more than one message.
@@ -93,7 +93,7 @@ class Measure:
 
 
 def items_by_bytes(for_each: float) -> Measure:
-    """Items that take so many bytes for each byte of a message at most."""
+    """Items, and how many bytes they take at most for each byte of a message."""
     return Measure((lambda messages: for_each * total_size(messages)) if for_each else None)
 
 

@@ -40,7 +40,7 @@ None: it cannot tell which messages those are.
 # row path costs less.
 _MIN_VECTORISED = 64
 _MIN_VECTORISED_BYTES = 64 * 1024
-# A refused batch is split into so many parts, again and again, until a part is small. With eight, one
+# The number of parts into which a refused batch is split, again and again, until a part is small. With eight, one
 # message among 100,000 that needs the row path makes the batch cost about twice, and a batch of nothing
 # else costs the other paths plus three attempts.
 _SPLIT = 8

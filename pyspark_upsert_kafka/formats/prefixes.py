@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 _BYTES = pa.large_binary()
 _LONGEST = 1 << 40
-"""No message has so many bytes."""
+"""More bytes than any message has."""
 
 _KEPT = 1_000
 """For how many prefixes a decoder is kept: a topic has few, but messages that do not belong there may begin with anything."""

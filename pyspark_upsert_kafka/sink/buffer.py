@@ -22,7 +22,7 @@ class LastChanges:
     """Keeps the last change per topic and key of the messages that it is given.
 
     Args:
-        max_keys: It is full with so many keys, or with `MAX_HELD_BYTES` of keys, values and headers.
+        max_keys: The number of keys at which it is full; it is full with `MAX_HELD_BYTES` of keys, values and headers, too.
     """
 
     def __init__(self, max_keys: int) -> None:
@@ -66,7 +66,7 @@ class LastChanges:
 
 
 def _fitting(sizes: Numbers, begin: int, most: int, room: int) -> tuple[int, int]:
-    """Where messages from ``begin`` on end that fit into so many bytes, and their size; at least one."""
+    """The end of the messages from ``begin`` on that fit into a number of bytes, and their size; at least one."""
     end = min(most, len(sizes))
     fit = int(np.searchsorted(sizes[begin:end].cumsum(), room, side="right"))
     end = begin + max(fit, 1)
@@ -90,7 +90,7 @@ def _size_of_headers(headers: Headers | None) -> int:
 class KeyedBuffer:
     """Sends on only the last change of each key since the last flush.
 
-    It flushes at so many distinct keys or at so many bytes, when the interval has passed (a thread of its
+    It flushes at a number of distinct keys or of bytes, when the interval has passed (a thread of its
     own sees to that while no row arrives), and by `flush`. There is no order between keys; dropping
     an overwritten change is harmless, since it would be overwritten by key anyway.
     """

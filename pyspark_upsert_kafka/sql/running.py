@@ -175,7 +175,7 @@ def _show(rows: DataFrame, _batch: int) -> None:
 
 
 def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:
-    """Waits until all queries have ended, or for so many seconds.
+    """Waits until all queries have ended, or until the timeout.
 
     Returns:
         Whether all have ended.

@@ -64,11 +64,11 @@ class Function:
         return f"{self.least} or more" if self.most == MANY else f"{self.least} to {self.most}"
 
     def takes(self, count: int) -> bool:
-        """Whether it takes so many arguments."""
+        """Whether it takes this number of arguments."""
         return self.least <= count <= self.most
 
     def names(self, count: int) -> list[str]:
-        """What the form for so many arguments calls them."""
+        """What the form for this number of arguments calls them."""
         return _names(self._form(count))
 
     def call(self, arguments: Arguments) -> exp.Expr:

@@ -92,7 +92,7 @@ def test_a_missing_topic_is_said_with_the_command_that_creates_it(broker, edge):
     assert f"--create --topic {missing}" in str(error.value)
     assert f"--bootstrap-server {edge.servers}" in str(error.value)
     assert "cleanup.policy=compact" in str(error.value)
-    assert "for dead letters, or messages without a key, not compacted" in str(error.value)
+    assert "without --config for dead letters, and for messages without a key" in str(error.value)
     assert missing not in broker.admin.list_topics(timeout=30).topics
 
 

@@ -65,7 +65,7 @@ class Wave(NamedTuple):
 
 
 def generate_waves(messages: int, seed: int = 2026) -> Iterator[Wave]:
-    """The waves of a run with about so many page views; equal arguments give equal data."""
+    """The waves of a run with about this number of page views; equal arguments give equal data."""
     random = Random(seed)  # noqa: S311 - a game, not a secret
     users = range(1, max(10, messages // _VIEWS_PER_USER) + 1)
     regions: dict[int, str] = {}

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.cli.show.arguments import ALL
 
 _CUT_AT = 100_000
-"""Rows beyond the limit are dropped whenever there are so many."""
+"""The number of rows at which those beyond the limit are dropped."""
 
 _CUT_AT_BYTES = 64 * 1024 * 1024
-"""Or when they take so much memory: a column of text holds less than 2 GiB."""
+"""The memory at which they are dropped, too: a column of text holds less than 2 GiB."""
 
 
 class FirstRows:

@@ -45,7 +45,7 @@ class ShownRows(Protocol):
         """Adds changes of a partition; they are newer than those added before."""
 
     def first(self, limit: int) -> tuple[list[pa.RecordBatch], int]:
-        """At most so many rows, and how many there are in all."""
+        """The first rows up to a number, and how many there are in all."""
 
 
 class TableRows:

@@ -137,7 +137,7 @@ class ReadOptions:
         discovery_interval_s: How often new partitions and topics are looked for; 0 = never.
         outage_timeout_s: How long a running query waits while no broker answers; 0 = as long as for any request.
         min_partitions: At least this many Spark partitions; None = one for each Kafka partition.
-        max_partitions: So many Spark partitions at most; ``auto`` = by the number of offsets; None = as many as there
+        max_partitions: The most Spark partitions; ``auto`` = by the number of offsets; None = as many as there
             are ranges.
         snapshot_bytes: How much memory one task of a snapshot may use; None = half of what the worker has.
         limits: How much a micro-batch reads.

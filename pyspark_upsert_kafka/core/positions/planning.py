@@ -19,11 +19,11 @@ from pyspark_upsert_kafka.core.positions.offsets import (
 )
 
 _OFFSETS_OF_A_TASK = 10_000
-"""With ``auto``: to read so many takes about as long as to start a task."""
+"""With ``auto``, the offsets of a task: to read them takes about as long as to start it."""
 
 
 def view_lifetime_s(partitions: int) -> float:
-    """How long a view of so many partitions is used before another is requested.
+    """How long a view of a number of partitions is used before another is requested.
 
     >>> view_lifetime_s(10), view_lifetime_s(1000)
     (0.2, 2.0)
@@ -49,7 +49,7 @@ def advanced(
     Args:
         offset: Where reading is now, its ``begins`` those of partitions new in this batch.
         view: What the broker has.
-        max_offsets: At most about so many offsets, shared among partitions by backlog.
+        max_offsets: About the most offsets, shared among partitions by backlog.
         target: Nothing past these positions (``availableNow``); partitions that it does not name
             wait.
     """
@@ -126,7 +126,7 @@ def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
 
 
 def tasks_to_share(range_: Range, count: int) -> int:
-    """How many tasks a snapshot must have for so many of them to share the keys of this range, one of a plan of `shared`.
+    """How many tasks a snapshot must have for ``count`` of them to share the keys of this range, one of a plan of `shared`.
 
     The largest piece is cut first, so another range has about as many pieces for its size.
 
@@ -148,7 +148,7 @@ def spread(ranges: Sequence[Range], tasks: int | Literal["auto"] | None) -> list
 
     Args:
         ranges: What is read.
-        tasks: So many at most; ``auto`` = one for each 10,000 offsets; None = one for each range.
+        tasks: The most tasks; ``auto`` = one for each 10,000 offsets; None = one for each range.
 
     >>> a, b, c = (Range("t", number, 0, size) for number, size in enumerate((5, 9, 3)))
     >>> spread([a, b, c], 2) == [(a, c), (b,)]

@@ -39,7 +39,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
 _MOST_DIGITS = 38
 
 MOST_COLUMNS = 100_000
-"""So many fields a schema may have in all, a record counted each time it occurs: records within records multiply."""
+"""The number of fields that a schema may have in all, a record counted each time it occurs: records within records multiply."""
 
 _WIDER = {frozenset({"int", "long"}): LongType(), frozenset({"float", "double"}): DoubleType()}
 

@@ -34,7 +34,7 @@ class Cursor:
         return len(self.data) - self.at
 
     def add(self, size: float) -> None:
-        """Notes that its row takes so many bytes more. Raises UnreadableError or TooManyMessagesError."""
+        """Notes that its row takes more bytes. Raises UnreadableError or TooManyMessagesError."""
         self._added += size
         self._budget.take(size)
         check_row(self._added)
@@ -101,7 +101,7 @@ class Cursors:
             self.at[wrong] = self.end[wrong]
 
     def move(self, sizes: Numbers | int) -> None:
-        """Moves on by so many bytes; a message that has fewer is left to the row path."""
+        """Moves on by a number of bytes; a message that has fewer is left to the row path."""
         self.at += sizes
         self.leave(self.at > self.end)
 
@@ -129,7 +129,7 @@ class Cursors:
 
 
 def cursors_of(messages: Sequence[bytes], prefix_length: int) -> Cursors:
-    """A cursor into each message, behind the prefix of so many bytes."""
+    """A cursor into each message, behind the prefix."""
     from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
 
     buffer, count = MessageBuffer.of(messages), len(messages)

@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.formats.binary.numbers import varint
 _BITS = {"int": 32, "long": 64}
 
 MOST_VALUES = 100_000
-"""So many values a default may be made of: records within records multiply with each level."""
+"""The number of values that a default may be made of: records within records multiply with each level."""
 
 
 def default_datum(schema: Schema, avro: AvroType, value: Any) -> bytes:

@@ -71,7 +71,7 @@ def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logi
 
 
 def largest_precision(size: int) -> int:
-    """How many decimal digits always fit into so many bytes of two's complement."""
+    """How many decimal digits always fit into a number of bytes of two's complement."""
     return math.floor((8 * size - 1) * math.log10(2)) if size else 0
 
 

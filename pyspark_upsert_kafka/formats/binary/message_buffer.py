@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 MOST = 1 << 30
-"""So many bytes can be read together: Arrow counts those of a binary column in 31 bits."""
+"""The number of bytes that can be read together: Arrow counts those of a binary column in 31 bits."""
 
 TOO_LONG = 1 << 40
 """Length of a varint that does not end or has more than 64 bits: past the end of any message."""

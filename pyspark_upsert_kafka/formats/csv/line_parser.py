@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.parsed_columns import one_chunk
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30
-# So many quote characters are looked at together: each takes some fifty bytes meanwhile.
+# The number of quote characters that are looked at together: each takes some fifty bytes meanwhile.
 _MOST_QUOTES = 1 << 22
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_BREAK = ord("\n")

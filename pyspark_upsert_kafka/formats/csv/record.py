@@ -17,7 +17,7 @@ _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 _COMMENTS = re.compile(r"(?:#[^\r\n]*(?:\r\n?|\n|\Z))+")
 # Nothing matches this: there is no such character in the dialect.
 _NEVER = "(?!)"
-# So many doubled or escaped characters are matched together: a regular expression keeps some fifty bytes
+# The number of doubled or escaped characters that are matched together: a regular expression keeps some fifty bytes
 # for each of them, and a field may hold a hundred million.
 _TOGETHER = 1_000
 
@@ -30,7 +30,7 @@ def splitter(dialect: Dialect, most: int) -> Split:
 
     Args:
         dialect: How they are written.
-        most: So many fields are looked for; a message with more has one more here, whatever comes then.
+        most: The number of fields that are looked for; a message with more has one more here, whatever comes then.
     """
     field = _field_pattern(dialect)
     inside, outside = _unescape_quoted(dialect), _unescape_plain(dialect)

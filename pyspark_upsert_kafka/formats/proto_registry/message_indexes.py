@@ -31,7 +31,7 @@ def encoded(indexes: Indexes) -> bytes:
 
 
 def encoded_part(message: bytes, start: int) -> bytes:
-    """The beginning of a message up to the end of its indexes; where these are none, so much as they could take.
+    """The beginning of a message up to the end of its indexes; where there are none, as many bytes as they could take.
 
     Args:
         message: The message.

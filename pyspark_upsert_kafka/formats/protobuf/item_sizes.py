@@ -90,7 +90,7 @@ class _Widths:
         self.widest = max(self.widest, size)
 
     def at_most(self, messages: Sequence[bytes], size: int) -> float:
-        """What there may be in some messages, of so many bytes."""
+        """What there may be in some messages, given their size in bytes."""
         most = self.widest * size / _LEAST
         if most <= MAX_HELD_BYTES:
             return most
@@ -139,7 +139,7 @@ class ItemSizes:
         )
 
     def in_columns(self, messages: Sequence[bytes], size: int) -> float:
-        """What the items of messages, of so many bytes, take at most in columns."""
+        """What the items of messages take at most in columns, given the size of the messages in bytes."""
         return self._values * size + self._columns.at_most(messages, size)
 
     def of_one(self, message: bytes) -> float:

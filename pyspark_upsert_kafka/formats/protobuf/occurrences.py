@@ -105,7 +105,7 @@ def _varints(
 
 
 def _places(starts: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
-    """Where each part of some slices stands: so many from each start on, all of one size."""
+    """Where each part of some slices stands: a number of parts from each start on, all of one size."""
     offsets = offsets_of(counts)
     first = np.repeat(starts - offsets[:-1] * size, counts)
     return np.asarray(first + np.arange(len(first)) * size)

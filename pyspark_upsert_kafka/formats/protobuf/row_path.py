@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
 from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 
 _UNNAMED = "required fields are missing"
-# So many missing fields are looked for; a message may lack millions.
+# The number of missing fields that are looked for; a message may lack millions.
 _NAMED = 10
 
 Reader = Callable[[Any], Any]

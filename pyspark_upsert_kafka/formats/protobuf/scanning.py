@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.formats.protobuf.wire import (
 
 _DONE = np.int64(2**62)
 _LOW_32 = np.uint64(0xFFFFFFFF)
-# After so many steps, fewer messages than _FEW are cheaper to walk through one by one.
+# After this number of steps, fewer messages than _FEW are cheaper to walk through one by one.
 _STEPS = 64
 _FEW = 32
 

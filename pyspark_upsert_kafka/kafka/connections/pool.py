@@ -49,7 +49,7 @@ class Pool(Generic[C]):
 
     Args:
         close: Ends a client and its threads.
-        size: So many clients are idle at most, over all settings; the one used least recently goes first.
+        size: The most clients that are idle, over all settings; the one used least recently goes first.
         max_age_s: A client opened longer ago is closed rather than used again.
         clock: Seconds that only rise.
     """

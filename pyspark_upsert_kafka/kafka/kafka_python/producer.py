@@ -51,8 +51,8 @@ class OpenProducer:
         producer: The producer.
         topics: The topics with their partitions as they were when it was opened.
         lookups: When the topics were last looked up.
-        max_messages: So many messages.
-        max_bytes: So many bytes of keys and values.
+        max_messages: The most messages.
+        max_bytes: The most bytes of keys and values.
     """
 
     producer: KafkaProducer

@@ -171,8 +171,8 @@ class UnconfirmedMessages:
     """The messages in the order in which they were handed over, bounded in number and in bytes.
 
     Args:
-        max_messages: With so many it is full.
-        max_bytes: With so many bytes of keys and values it is full.
+        max_messages: The number of messages with which it is full.
+        max_bytes: The bytes of keys and values with which it is full.
     """
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:

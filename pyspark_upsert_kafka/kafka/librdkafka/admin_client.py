@@ -33,7 +33,7 @@ _METADATA_S = 5.0
 """For the metadata of all topics."""
 
 _REPLACED = 4
-"""So many clients that were replaced are kept, for their requests to come to an end."""
+"""The number of replaced clients that are kept, so that their requests can end."""
 
 
 class RetryingAdminClient:

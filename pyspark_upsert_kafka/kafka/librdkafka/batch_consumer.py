@@ -96,7 +96,7 @@ class BatchConsumer:
 
     @contextmanager
     def taken(self, count: int, timeout_s: float) -> Iterator[Any]:
-        """Takes messages, waiting for so many: their places in memory, as long as it lasts.
+        """Takes messages, waiting for a number of them: their places in memory, as long as the context lasts.
 
         Raises:
             KafkaException: None can be taken.

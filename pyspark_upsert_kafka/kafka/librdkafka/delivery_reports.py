@@ -78,7 +78,7 @@ class DeliveryReports:
         self.raise_first()
 
     def raise_too_large(self, topic: str, key: bytes | None, size: int) -> None:
-        """Raises a DeliveryError for a message of so many bytes that does not even fit into an empty queue."""
+        """Raises a DeliveryError for a message that does not even fit into an empty queue, with its size in bytes."""
         self.undelivered.add(DeliveryError(topic, None, key, larger_than_queue(size)), None)
         self.raise_first()
 

@@ -144,7 +144,7 @@ class LibrdkafkaFetcher:
         self._consumer.unassign()
 
     def _take(self, count: int) -> tuple[RawBatch, list[Event]]:
-        """Takes so many messages at most, and what came between them."""
+        """Takes at most a number of messages, and the events between them."""
         with _no_garbage_collection():
             return self._consumed(count)  # its messages are gone when the collector looks again
 

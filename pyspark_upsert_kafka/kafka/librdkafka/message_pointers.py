@@ -61,7 +61,7 @@ class MessagePointers:
     interpreter that takes them, and forgotten in the one that frees them. Ctrl-C comes between two steps.
 
     Args:
-        most: So many are taken at once at most.
+        most: The most messages that are taken at once.
     """
 
     def __init__(self, most: int) -> None:
@@ -70,7 +70,7 @@ class MessagePointers:
         self._containers: list[int] = []
 
     def take(self, queue: int, count: int, timeout_s: float) -> None:
-        """Takes messages out of a queue, waiting for so many.
+        """Takes messages out of a queue, waiting for a number of them.
 
         Raises:
             KafkaException: The queue gives none.

@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.kafka.sending.messages import Messages
 T = TypeVar("T")
 
 _LATE_S = 1.0
-"""So much later than it was told to, a call of the client may return."""
+"""How much later than its timeout a call of the client may return, in seconds."""
 
 _INVALID_STATE_CODE = 48
 """INVALID_TXN_STATE in Kafka's protocol: says nothing but that something failed before."""

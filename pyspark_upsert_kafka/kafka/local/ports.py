@@ -27,11 +27,11 @@ def free_ports(count: int, unlike: int | None = None) -> list[int]:
     """Ports that nobody listens on, each another one.
 
     Args:
-        count: So many.
+        count: How many.
         unlike: A port that is already meant for something else.
 
     Raises:
-        BrokerError: There are not so many.
+        BrokerError: There are fewer.
     """
     found: list[int] = []
     for _ in range(1000):

@@ -13,10 +13,10 @@ from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 BATCH_BYTES = 16 * 1024 * 1024
-"""A batch takes no more messages in when their keys, values and headers have so many bytes."""
+"""The bytes of keys, values and headers at which a batch takes no more messages."""
 
 _SAMPLE = 64
-"""Of about so many messages the bytes are counted: of all it would cost time. Where messages are large, fewer come at once."""
+"""About the number of messages whose bytes are counted: to count those of all would cost time. Where messages are large, fewer come at once."""
 
 
 @dataclass

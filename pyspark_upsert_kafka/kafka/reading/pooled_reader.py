@@ -119,7 +119,7 @@ class PooledReader(ABC, Generic[C]):
 
     @abstractmethod
     def _connect(self, fetch_bytes: int) -> C:
-        """Opens a client that fetches so many bytes at once."""
+        """Opens a client that fetches a number of bytes at once."""
 
     @abstractmethod
     def _fetcher(self, client: C, range_: Range) -> Fetcher:

@@ -55,7 +55,7 @@ from pyspark_upsert_kafka.formats.decoded_size import Budget
 _STRING = Primitive("string")
 
 _MOST_STEPS = 50_000
-"""So many steps resolving may take: unions of records within unions of records multiply with each level."""
+"""The number of steps that resolving may take: unions of records within unions of records multiply with each level."""
 
 
 def resolve(

@@ -183,7 +183,7 @@ class _Readers:
 
 
 def _check_items(cursor: Cursor, count: int, path: str, least: int, added: float) -> None:
-    """Whether a block may have so many items, which take and add so many bytes each."""
+    """Whether a block may have this number of items, given the bytes that each takes and adds."""
     if least and count * least > cursor.remaining:
         raise unreadable(path, f"there are {count} items in {byte_count(cursor.remaining)}")
     cursor.empty += 0 if least else count

@@ -68,7 +68,7 @@ class DecimalNumber(Bytes):
 
 
 def _signed(numbers: Numbers, lengths: Numbers) -> Numbers:
-    """The last so many bytes of each number, the first bit of them being the sign."""
+    """The last bytes of each number, the first bit of them being the sign."""
     unused = 8 * np.clip(8 - lengths, 0, 7)
     return np.asarray((numbers << unused) >> unused)
 

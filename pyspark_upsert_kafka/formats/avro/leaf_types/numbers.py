@@ -159,7 +159,7 @@ class Floating(Leaf):
 
     @property
     def least_bytes(self) -> int:
-        """Always so many."""
+        """Always this number of bytes."""
         return _FLOATS[self.written].itemsize
 
     def column_reader(self) -> ColumnReader:

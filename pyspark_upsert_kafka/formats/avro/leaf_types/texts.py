@@ -35,7 +35,7 @@ _DASHES = np.array([4, 6, 8, 10])
 
 @dataclass(frozen=True)
 class Bytes(Leaf):
-    """Bytes with their number before them, or so many bytes of a fixed ``size``."""
+    """Bytes with their length before them, or the bytes of a fixed ``size``."""
 
     path: str
     size: int | None
@@ -200,7 +200,7 @@ write_text = from_columns({StringType: byte_strings})
 
 
 def write_fixed(field: WrittenField) -> Writer | None:
-    """A BINARY of exactly so many bytes."""
+    """A BINARY of exactly this length."""
     size = size_of(field.written)
     if size is None or not isinstance(field.column, BinaryType):
         return None
