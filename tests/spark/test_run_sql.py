@@ -170,7 +170,7 @@ def test_nothing_has_happened_after_an_error(
         run_sql(
             spark, f"{tables}{INSERT} INSERT INTO per_window SELECT viewtime, 'a', 'b' FROM views"
         )
-    with pytest.raises(OptionError, match=rf"line {line}, column \d+: Spark does not take this"):
+    with pytest.raises(OptionError, match=rf"line {line}, column \d+: Spark rejects this"):
         run_sql(
             spark,
             f"{tables}{INSERT} SELECT user_id + ARRAY_ FROM (SELECT viewtime AS ARRAY_, user_id FROM views)",
