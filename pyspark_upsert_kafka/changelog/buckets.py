@@ -29,7 +29,6 @@ MAX_BUCKET_BYTES = 256 * 1024 * 1024
 
 _LAYOUT = b"layout"
 
-
 _REWRITTEN_PART = 8
 """All rows are written again when more than one in this number has changed."""
 
@@ -98,10 +97,9 @@ class Bucket:
             return kept, iter(())
         keys = list(self.columns.keys)
         before = rows.filter(pa.array(with_key_in(rows, changes, keys)))
-        touched = recent.where(with_key_in(recent.rows, changes, keys))
-        now = normalized(touched.over(before, keys), changes, self.columns)
-        recent = recent.where(~with_key_in(recent.rows, changes, keys))
-        recent = recent.and_then(changed(now.last, before, keys), keys)
+        is_touched = with_key_in(recent.rows, changes, keys)
+        now = normalized(recent.where(is_touched).over(before, keys), changes, self.columns)
+        recent = recent.where(~is_touched).and_others(changed(now.last, before, keys))
         self._check_size(rows.nbytes + recent.rows.nbytes)
         return Kept(kept.rows, self._packed(recent.to_table())), packed_parts(now.changes)
 

@@ -54,12 +54,11 @@ class RecentRows:
         """Some of them."""
         return RecentRows(self.rows.filter(pa.array(mask)), self.deleted[mask])
 
-    def and_then(self, later: RecentRows, keys: list[str]) -> RecentRows:
-        """These, and what changed after them."""
-        kept = self.where(~with_key_in(self.rows, later.rows, keys))
+    def and_others(self, others: RecentRows) -> RecentRows:
+        """These and those of other keys."""
         return RecentRows(
-            pa.concat_tables([kept.rows, later.rows]).combine_chunks(),
-            np.concatenate([kept.deleted, later.deleted]),
+            pa.concat_tables([self.rows, others.rows]).combine_chunks(),
+            np.concatenate([self.deleted, others.deleted]),
         )
 
 
