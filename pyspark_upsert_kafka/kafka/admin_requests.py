@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
+from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
 EARLIEST, LATEST = -2, -1
@@ -118,6 +122,34 @@ class AdminRequests(ABC):
         """The first offset at or after a time; negative = none."""
         (found,) = self.list_offsets(partitions, [OffsetLookup(timestamp_ms)])
         return found
+
+
+A = TypeVar("A", bound=AdminRequests)
+
+
+def lent(
+    pool: Pool[A],
+    open_: Callable[[Properties, str], A],
+    properties: Properties,
+    role: str,
+    outage_s: float,
+) -> AbstractContextManager[A]:
+    """An admin connection from a pool, kept for the next task.
+
+    Args:
+        pool: The client's.
+        open_: Opens one with properties and a role.
+        properties: The client's properties.
+        role: What it is for.
+        outage_s: How long brokers that are all away are waited for, in seconds.
+    """
+
+    def connect() -> A:
+        admin = open_(properties, role)
+        admin.outage.limit_s = outage_s
+        return admin
+
+    return pool.client((properties.resolved(), role, outage_s), connect)
 
 
 class CommitWarning:

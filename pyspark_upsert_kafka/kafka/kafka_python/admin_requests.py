@@ -13,7 +13,12 @@ from kafka.errors import KafkaError
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests, CommitWarning, OffsetLookup
+from pyspark_upsert_kafka.kafka.admin_requests import (
+    AdminRequests,
+    CommitWarning,
+    OffsetLookup,
+    lent,
+)
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
@@ -164,13 +169,7 @@ def pooled_admin(
     properties: Properties, role: str, outage_s: float = 0.0
 ) -> AbstractContextManager[KafkaPythonAdmin]:
     """An admin connection with these properties, kept for the next task."""
-
-    def connect() -> KafkaPythonAdmin:
-        admin = open_admin(properties, role)
-        admin.outage.limit_s = outage_s
-        return admin
-
-    return POOL.client((properties.resolved(), role, outage_s), connect)
+    return lent(POOL, open_admin, properties, role, outage_s)
 
 
 def open_admin(properties: Properties, role: str) -> KafkaPythonAdmin:

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
     LATEST,
     AdminRequests,
     OffsetLookup,
+    lent,
 )
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
@@ -197,10 +198,4 @@ def pooled_admin(
     properties: Properties, role: str, outage_s: float = 0.0
 ) -> AbstractContextManager[LibrdkafkaAdmin]:
     """An admin connection with these properties, kept for the next task."""
-
-    def connect() -> LibrdkafkaAdmin:
-        admin = LibrdkafkaAdmin(properties, role)
-        admin.outage.limit_s = outage_s
-        return admin
-
-    return POOL.client((properties.resolved(), role, outage_s), connect)
+    return lent(POOL, LibrdkafkaAdmin, properties, role, outage_s)
