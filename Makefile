@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-flink soak stress kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-flink soak stress memcheck kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -54,6 +54,10 @@ MINUTES ?= 60
 
 stress: $(READY)
 	$(BIN)/python -m tools.stress $(MINUTES)
+
+# The same under valgrind, which reports what is read after it was freed (apt-get install valgrind); takes some minutes.
+memcheck: $(READY)
+	$(BIN)/python -m tools.memcheck
 
 # A topic is copied exactly once and at least once while workers and drivers are killed; the last line is the verdict.
 RUNS ?= 30

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
+    MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     ValueState,
@@ -19,31 +21,37 @@ from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
-from pyspark_upsert_kafka.changelog.recent_rows import RecentRows, changed, with_key_in
+from pyspark_upsert_kafka.changelog.segments import segment_count, segment_numbers, split
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 from pyspark_upsert_kafka.spark_task import freeze_modules
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024
-"""The last rows of a bucket go through a Python worker and the JVM as one value, which must fit into both."""
+"""A Python worker must have memory for the rows of a bucket that a micro-batch changes."""
 
-_LAYOUT = b"layout"
-
-_REWRITTEN_PART = 8
-"""All rows are written again when more than one in this number has changed."""
+_LAYOUT, _SEGMENTS = b"layout", b"segments"
 
 
-@dataclass(frozen=True)
-class Kept:
-    """What the state has of a bucket, packed.
+class KeptBucket(Protocol):
+    """What the state has of a bucket: values that are packed tables."""
 
-    Args:
-        rows: Its rows as they were when they were written as a whole; None = there is no state yet.
-        recent: `RecentRows` since then; None = there are none.
-    """
+    def head(self) -> bytes | None:
+        """A table without rows whose metadata has the layout and the number of segments; None = there is no state yet.
 
-    rows: bytes | None = None
-    recent: bytes | None = None
+        In version 1 of the layout it has all rows, and there are no segments.
+        """
+
+    def set_head(self, head: bytes) -> None:
+        """Writes the head."""
+
+    def segment(self, number: int) -> bytes | None:
+        """The rows of a segment; None = it has none."""
+
+    def set_segment(self, number: int, rows: bytes) -> None:
+        """Writes the rows of a segment."""
+
+    def remove_segment(self, number: int) -> None:
+        """Removes the rows of a segment, if it has any."""
 
 
 @dataclass(frozen=True)
@@ -60,63 +68,67 @@ class Bucket:
     columns: ChangeColumns
     layout: Layout
 
-    def apply(self, kept: Kept, changes: Sequence[bytes]) -> tuple[Kept, Iterator[bytes]]:
-        """Applies changes.
+    def apply(self, kept: KeptBucket, changes: Sequence[bytes]) -> Iterator[bytes]:
+        """Applies changes: reads the segments that have rows of their keys, and writes them.
 
         Args:
             kept: What the state has.
             changes: The changes of the micro-batch, packed; at least one value.
 
         Returns:
-            What the state has after them, and the changes of whole rows, packed.
+            The changes of whole rows, packed.
         """
-        table = unpacked(*changes)
+        table, touched = unpacked(*changes), [0]
         schema = pa.schema([table.schema.field(name) for name in self.columns.row])
-        rows, recent = schema.empty_table(), RecentRows.none(schema)
-        written = None
-        if kept.rows is not None:
-            rows, written = self._read(unpacked(kept.rows), schema)
-        if kept.recent is not None:
-            read = RecentRows.from_table(unpacked(kept.recent))
-            recent = RecentRows(self._read(read.rows, schema)[0], read.deleted)
-        many = (table.num_rows + len(recent.deleted)) * _REWRITTEN_PART > rows.num_rows
-        if (many and table.num_rows) or written != self.layout.to_json():
-            return self._rewritten(recent.over(rows, list(self.columns.keys)), table)
-        return self._amended(kept, rows, recent, table)
+        count, rows = self._read_head(kept, schema)
+        if rows is None:
+            keys = table.select(list(self.columns.keys))
+            touched = np.unique(segment_numbers(keys, count)).tolist()
+            rows = self._read_segments(kept, touched, schema)
+        now = normalized(rows, table, self.columns)
+        self._write(kept, count, touched, now.last)
+        return packed_parts(now.changes)
 
-    def _rewritten(self, rows: pa.Table, changes: pa.Table) -> tuple[Kept, Iterator[bytes]]:
-        now = normalized(rows, changes, self.columns)
-        self._check_size(now.last.nbytes)
-        return Kept(self._packed(now.last)), packed_parts(now.changes)
+    def _read_head(self, kept: KeptBucket, schema: pa.Schema) -> tuple[int, pa.Table | None]:
+        """The number of segments, and all rows where they are not in segments yet."""
+        head = kept.head()
+        if head is None:
+            return 1, schema.empty_table()
+        table = unpacked(head)
+        self.layout.check(table.schema.metadata[_LAYOUT].decode())
+        count = table.schema.metadata.get(_SEGMENTS)
+        return (1, _with_columns(table, schema)) if count is None else (int(count), None)
 
-    def _amended(
-        self, kept: Kept, rows: pa.Table, recent: RecentRows, changes: pa.Table
-    ) -> tuple[Kept, Iterator[bytes]]:
-        """Looks at the rows of the keys that changed, and writes no others."""
-        if not changes.num_rows:
-            return kept, iter(())
-        keys = list(self.columns.keys)
-        before = rows.filter(pa.array(with_key_in(rows, changes, keys)))
-        is_touched = with_key_in(recent.rows, changes, keys)
-        now = normalized(recent.where(is_touched).over(before, keys), changes, self.columns)
-        recent = recent.where(~is_touched).and_others(changed(now.last, before, keys))
-        self._check_size(rows.nbytes + recent.rows.nbytes)
-        return Kept(kept.rows, self._packed(recent.to_table())), packed_parts(now.changes)
+    def _read_segments(
+        self, kept: KeptBucket, numbers: Collection[int], schema: pa.Schema
+    ) -> pa.Table:
+        packed_rows = filter(None, map(kept.segment, numbers))
+        tables = [_with_columns(unpacked(each), schema) for each in packed_rows]
+        return pa.concat_tables([schema.empty_table(), *tables])
 
-    def _packed(self, rows: pa.Table) -> bytes:
-        return packed(rows.replace_schema_metadata({_LAYOUT: self.layout.to_json()}))
+    def _write(
+        self, kept: KeptBucket, count: int, touched: Collection[int], rows: pa.Table
+    ) -> None:
+        """Writes the segments that these rows fill; all, when there must be more of them."""
+        new_count = segment_count(count, len(touched), rows) if touched else count
+        if new_count > count:
+            others = set(range(count)).difference(touched)
+            rows = pa.concat_tables([rows, self._read_segments(kept, others, rows.schema)])
+            touched = range(new_count)
+        self._check_size(rows.nbytes)
+        now = dict(split(rows.combine_chunks(), list(self.columns.keys), new_count))
+        for number in touched:
+            if number in now:
+                kept.set_segment(number, packed(now[number]))
+            elif number < count:
+                kept.remove_segment(number)
+        head = self._head(new_count)
+        if head != kept.head():
+            kept.set_head(head)
 
-    def _read(self, rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, str]:
-        """Rows of the state with the columns of now: those that were added since are NULL; and their layout."""
-        layout = rows.schema.metadata[_LAYOUT].decode()
-        self.layout.check(layout)
-        columns = [
-            _as_now(rows[field.name], field)
-            if field.name in rows.column_names
-            else pa.nulls(rows.num_rows, field.type)
-            for field in schema
-        ]
-        return pa.table(columns, schema=schema), layout
+    def _head(self, count: int) -> bytes:
+        metadata = {_LAYOUT: self.layout.to_json(), _SEGMENTS: str(count)}
+        return packed(pa.schema([], metadata).empty_table())
 
     def _check_size(self, size: int) -> None:
         if size <= MAX_BUCKET_BYTES:
@@ -127,6 +139,17 @@ class Bucket:
             f"normalize_changelog: bucket {self.number} of {buckets} has {size:,} bytes of rows, and more than "
             f"{MAX_BUCKET_BYTES:,} are not possible. Start a new checkpoint with buckets={needed}."
         )
+
+
+def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of the state with the columns of now: those that were added since are NULL."""
+    columns = [
+        _as_now(rows[field.name], field)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
@@ -149,7 +172,7 @@ def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 class ChangeProcessor(StatefulProcessor):
-    """Keeps the rows of each bucket as two values: those of all keys, and those that changed since.
+    """Applies the changes of each bucket to what Spark's state has of it.
 
     Args:
         columns: Which column is what.
@@ -162,26 +185,44 @@ class ChangeProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's hook at the beginning of a task: which state there is."""
         freeze_modules()
-        self._rows = handle.getValueState("last", "rows BINARY")
-        self._recent = handle.getValueState("recent", "rows BINARY")
+        # The head has the name that all rows had in version 1 of the layout: so version 1 finds a later version, and
+        # does not begin anew.
+        self._heads = handle.getValueState("last", "rows BINARY")
+        self._segments = handle.getMapState("segments", "segment INT", "rows BINARY")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
         """Spark's hook: the number of a bucket, and its changes, packed; there are no timers."""
-        kept = Kept(_value(self._rows), _value(self._recent))
         bucket = Bucket(key[0], self._columns, self._layout)
-        now, whole = bucket.apply(kept, [row["rows"] for row in rows])
-        if now.rows is not kept.rows:
-            self._rows.update((now.rows,))
-        if now.recent is None and kept.recent is not None:
-            self._recent.clear()
-        elif now.recent is not kept.recent:
-            self._recent.update((now.recent,))
+        kept = _SparkState(self._heads, self._segments)
+        whole = bucket.apply(kept, [row["rows"] for row in rows])
         return (Row(rows=part) for part in whole)
 
     def close(self) -> None:
         """Spark's hook; there is nothing to end."""
 
 
-def _value(state: ValueState) -> bytes | None:
-    found = state.get()
+class _SparkState:
+    """A bucket in Spark's state, which each call asks the JVM for."""
+
+    def __init__(self, heads: ValueState, segments: MapState) -> None:
+        self._heads, self._segments = heads, segments
+        self._head = _value(heads.get())
+
+    def head(self) -> bytes | None:
+        return self._head
+
+    def set_head(self, head: bytes) -> None:
+        self._heads.update((head,))
+
+    def segment(self, number: int) -> bytes | None:
+        return _value(self._segments.getValue((number,)))
+
+    def set_segment(self, number: int, rows: bytes) -> None:
+        self._segments.updateValue((number,), (rows,))
+
+    def remove_segment(self, number: int) -> None:
+        self._segments.removeKey((number,))
+
+
+def _value(found: tuple[bytes] | None) -> bytes | None:
     return None if found is None else found[0]

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 
-_VERSION = 2
-"""In version 1 a bucket had no recent rows."""
+_VERSION = 3
+"""In version 1 a bucket was one value. Version 2 was never released."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Layout:
         start_anew = "Keep what the checkpoint has, or start with a new one."
         if old["version"] not in (1, _VERSION):
             raise CheckpointError(
-                f"normalize_changelog: the checkpoint was written by a later version of this package. {start_anew}"
+                "normalize_changelog: the checkpoint was written by a later version of this package, or by one that was "
+                f"never released. {start_anew}"
             )
         if old["buckets"] != self.buckets:
             raise CheckpointError(

@@ -63,7 +63,7 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
             ChangeProcessor(columns, layout), "rows BINARY", outputMode="Append", timeMode="None"
         )
     else:
-        whole = by_bucket.applyInArrow(_without_state(columns, layout), "rows BINARY")
+        whole = by_bucket.applyInArrow(_without_state(columns), "rows BINARY")
     return whole.mapInArrow(_unpack, df.schema)
 
 
@@ -113,16 +113,18 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array([bucket], pa.int32()), [rows]], ["bucket", "rows"])
 
 
-def _without_state(columns: ChangeColumns, layout: Layout) -> Callable[[pa.Table], pa.Table]:
+def _without_state(columns: ChangeColumns) -> Callable[[pa.Table], pa.Table]:
     """What becomes of a bucket of a batch, which has no last rows."""
 
     def whole_rows(changes: pa.Table) -> pa.Table:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.changelog.buckets import Bucket, Kept
+        from pyspark_upsert_kafka.changelog.normalization import normalized
+        from pyspark_upsert_kafka.changelog.packing import packed_parts, unpacked
 
-        bucket = Bucket(changes["bucket"][0].as_py(), columns, layout)
-        _, whole = bucket.apply(Kept(), changes["rows"].to_pylist())
+        table = unpacked(*changes["rows"].to_pylist())
+        none = table.select(list(columns.row)).slice(0, 0)
+        whole = packed_parts(normalized(none, table, columns).changes)
         return pa.table([pa.array(whole, pa.binary())], ["rows"])
 
     return whole_rows

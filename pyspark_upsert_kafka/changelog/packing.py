@@ -36,13 +36,20 @@ def _split(batches: Sequence[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
     if not batches:
         return
     table = pa.Table.from_batches(batches).combine_chunks()
-    buckets = table.column(table.num_columns - 1).to_numpy()
-    order = np.argsort(buckets, kind="stable")
-    table = table.select(range(table.num_columns - 1)).take(order)
-    yield NO_KEYS, packed(table.slice(0, 0))
-    numbers, begins = np.unique(buckets[order], return_index=True)
-    for number, begin, end in zip(numbers, begins, [*begins[1:], len(order)], strict=True):
-        yield int(number), packed(table.slice(begin, end - begin))
+    last = table.num_columns - 1
+    rows = table.select(range(last))
+    yield NO_KEYS, packed(rows.slice(0, 0))
+    for number, of_number in by_number(rows, table.column(last).to_numpy()):
+        yield number, packed(of_number)
+
+
+def by_number(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each number, in the order in which they are; one number for each row."""
+    order = np.argsort(numbers, kind="stable")
+    rows = rows.take(order)
+    found, begins = np.unique(numbers[order], return_index=True)
+    for number, begin, end in zip(found, begins, [*begins, len(order)][1:], strict=True):
+        yield int(number), rows.slice(begin, end - begin)
 
 
 def packed(rows: pa.Table) -> bytes:

@@ -137,18 +137,20 @@ def test_the_state_of_an_earlier_version(
 ) -> None:
     """It had one value for each bucket, with all rows: a query goes on with it."""
     from pyspark_upsert_kafka.changelog import buckets
+    from pyspark_upsert_kafka.changelog.normalization import normalized
+    from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
 
     class Earlier(buckets.ChangeProcessor):
         def init(self, handle: Any) -> None:
             self._rows = handle.getValueState("last", "rows BINARY")
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-            found = self._rows.get()
-            bucket = buckets.Bucket(key[0], self._columns, self._layout)
-            kept = buckets.Kept(None if found is None else found[0])
-            now, whole = bucket.apply(kept, [row["rows"] for row in rows])
-            self._rows.update((now.rows,))
-            return (buckets.Row(rows=part) for part in whole)
+            changes = unpacked(*(row["rows"] for row in rows))
+            none = changes.select(list(self._columns.row)).slice(0, 0)
+            now = normalized(none, changes, self._columns)
+            layout = self._layout.to_json().replace('"version": 3', '"version": 1')
+            self._rows.update((packed(now.last.replace_schema_metadata({"layout": layout})),))
+            return (buckets.Row(rows=part) for part in packed_parts(now.changes))
 
     sink = Batches(tmp_path / "checkpoint")
     files.add(*((number, "a") for number in range(100)))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.changelog import buckets
-from pyspark_upsert_kafka.changelog.buckets import Bucket, Kept
+from pyspark_upsert_kafka.changelog import buckets, segments
+from pyspark_upsert_kafka.changelog.buckets import Bucket
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
 from pyspark_upsert_kafka.changelog.packing import NO_KEYS, by_bucket, packed, unpacked
@@ -26,6 +28,41 @@ METADATA = [
     ("_offset", pa.int64()),
 ]
 LAYOUT = Layout(4, ("id",), {"id": "bigint", "seen": "timestamp"})
+
+
+@dataclass
+class Kept:
+    """The state of a bucket in memory, and which segments were read and written since it was last asked."""
+
+    last: bytes | None = None
+    segments: dict[int, bytes] = field(default_factory=dict)
+    read: list[int] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+
+    def head(self) -> bytes | None:
+        return self.last
+
+    def set_head(self, head: bytes) -> None:
+        assert head != self.last
+        self.last = head
+
+    def segment(self, number: int) -> bytes | None:
+        self.read.append(number)
+        return self.segments.get(number)
+
+    def set_segment(self, number: int, rows: bytes) -> None:
+        self.written.append(number)
+        self.segments[number] = rows
+
+    def remove_segment(self, number: int) -> None:
+        self.segments.pop(number, None)
+
+    def seen(self) -> tuple[list[int], list[int]]:
+        """The segments that were read and those that were written."""
+        seen = sorted(self.read), sorted(self.written)
+        self.read.clear()
+        self.written.clear()
+        return seen
 
 
 def bucket(*row: str, layout: Layout = LAYOUT, number: int = 3) -> Bucket:
@@ -53,49 +90,48 @@ def kinds(whole: Any) -> list[str]:
 
 
 def rows_of(kept: Kept) -> pa.Table:
-    """The rows that were written as a whole, where none have changed since."""
-    assert kept.rows is not None
-    assert kept.recent is None
-    return unpacked(kept.rows)
+    """All rows, ordered by their keys."""
+    tables = [unpacked(each) for each in kept.segments.values()]
+    return pa.concat_tables(tables, promote_options="default").sort_by("id")
 
 
 def test_a_bucket_goes_on_where_it_was() -> None:
     """What one micro-batch leaves, the next one finds; of several packed values, the offsets say the order."""
-    last, whole = bucket().apply(Kept(), [changes({"id": 1, "seen": 5}), changes()])
+    kept = Kept()
+    whole = bucket().apply(kept, [changes({"id": 1, "seen": 5}), changes()])
     assert kinds(whole) == ["insert"]
 
     later, earlier = ({"id": 1, "seen": at, "_offset": at} for at in (7, 6))
-    last, whole = bucket().apply(last, [changes(later), changes(earlier)])
+    whole = bucket().apply(kept, [changes(later), changes(earlier)])
 
     assert kinds(whole) == ["update_preimage", "update_postimage"] * 2
-    assert rows_of(last)["seen"].cast(pa.int64()).to_pylist() == [7]
+    assert rows_of(kept)["seen"].cast(pa.int64()).to_pylist() == [7]
 
 
 def test_a_column_that_was_added() -> None:
     """Rows from before have NULL in it, and it is kept from then on."""
-    last, _ = bucket().apply(Kept(), [changes({"id": 1}, {"id": 2})])
+    kept = Kept()
+    bucket().apply(kept, [changes({"id": 1}, {"id": 2})])
     wider = replace(LAYOUT, columns={**LAYOUT.columns, "name": "string"})
     now = bucket("id", "seen", "name", layout=wider)
 
     row = {"id": 1, "name": "a", "_offset": 9}
-    last, whole = now.apply(last, [changes(row, {"id": 2}, name=pa.string())])
+    whole = now.apply(kept, [changes(row, {"id": 2}, name=pa.string())])
 
     (part,) = whole
     assert unpacked(part)["name"].to_pylist() == [None, "a"]
-    assert (
-        rows_of(last).select(["id", "name"]).to_pylist()
-        == [
-            {"id": 1, "name": "a"},
-            {"id": 2, "name": None},
-        ][::-1]
-    )
+    assert rows_of(kept).select(["id", "name"]).to_pylist() == [
+        {"id": 1, "name": "a"},
+        {"id": 2, "name": None},
+    ]
 
 
 def test_another_time_zone_of_the_session() -> None:
     """A timestamp is the same moment in each."""
-    last, _ = bucket().apply(Kept(), [changes({"id": 1, "seen": 5})])
+    kept = Kept()
+    bucket().apply(kept, [changes({"id": 1, "seen": 5})])
 
-    _, whole = bucket().apply(last, [changes({"id": 1, "seen": 5}, zone="Asia/Tokyo")])
+    whole = bucket().apply(kept, [changes({"id": 1, "seen": 5}, zone="Asia/Tokyo")])
 
     assert kinds(whole) == []
 
@@ -148,13 +184,14 @@ def test_null_structs_of_not_null_fields(values: pa.Array, zone: str) -> None:
 
     layout = replace(LAYOUT, columns={**LAYOUT.columns, "part": "as it is"})
     now = bucket("id", "seen", "part", layout=layout)
-    last, whole = now.apply(Kept(), [upserts(values)])
+    kept = Kept()
+    whole = now.apply(kept, [upserts(values)])
     assert kinds(whole) == ["insert"] * 2
 
-    last, whole = now.apply(last, [upserts(with_type(values, _in_zone(values.type, zone)))])
+    whole = now.apply(kept, [upserts(with_type(values, _in_zone(values.type, zone)))])
 
     assert kinds(whole) == []
-    assert rows_of(last)["part"].to_pylist() == values.to_pylist()
+    assert rows_of(kept)["part"].to_pylist() == values.to_pylist()
 
 
 def _in_zone(kind: pa.DataType, zone: str) -> pa.DataType:
@@ -173,10 +210,11 @@ def test_a_field_that_became_not_null() -> None:
     now = bucket("id", "seen", "part", layout=layout)
     nullable, strict = (pa.struct([pa.field("c", pa.int64(), nullable=n)]) for n in (True, False))
     one = {"id": 1, "part": {"c": 1}}
-    good, _ = now.apply(Kept(), [changes(one, {"id": 2}, part=nullable)])
-    bad, _ = now.apply(Kept(), [changes({"id": 1, "part": {"c": None}}, part=nullable)])
+    good, bad = Kept(), Kept()
+    now.apply(good, [changes(one, {"id": 2}, part=nullable)])
+    now.apply(bad, [changes({"id": 1, "part": {"c": None}}, part=nullable)])
 
-    _, whole = now.apply(good, [changes(one, {"id": 2}, part=strict)])
+    whole = now.apply(good, [changes(one, {"id": 2}, part=strict)])
     assert kinds(whole) == []
     with pytest.raises(CheckpointError, match=r"'part\.c' is NOT NULL now, and NULL in rows"):
         now.apply(bad, [changes(one, part=strict)])
@@ -194,28 +232,31 @@ def test_a_field_that_became_not_null() -> None:
 def test_a_state_of_another_layout(other: dict[str, Any], message: str) -> None:
     """A query that would look in the wrong bucket, or lose a column, is refused: by buckets without keys too."""
     for number in (3, NO_KEYS):
-        last, _ = bucket(number=number).apply(Kept(), [changes()])
+        kept = Kept()
+        bucket(number=number).apply(kept, [changes()])
         with pytest.raises(CheckpointError, match=message):
-            bucket(layout=replace(LAYOUT, **other), number=number).apply(last, [changes()])
+            bucket(layout=replace(LAYOUT, **other), number=number).apply(kept, [changes()])
 
 
-def test_the_state_of_an_earlier_version_is_written_again() -> None:
-    """An earlier version of this package would not look at recent rows: it finds a later version, and refuses."""
-    now, _ = bucket().apply(Kept(), [many()])
-    rows = rows_of(now)
-    metadata = {b"layout": LAYOUT.to_json().replace('"version": 2', '"version": 1')}
-    earlier = Kept(packed(rows.replace_schema_metadata(metadata)))
+def test_the_state_of_the_first_version_becomes_segments() -> None:
+    """It had all rows in one value; that value says from then on that a later version has written it."""
+    rows = unpacked(many()).select(["id", "seen"])
+    layout = LAYOUT.to_json().replace('"version": 3', '"version": 1')
+    kept = Kept(packed(rows.replace_schema_metadata({b"layout": layout})))
 
-    again, whole = bucket().apply(earlier, [changes({"id": 1, "seen": 0})])
+    whole = bucket().apply(kept, [changes({"id": 1, "seen": 0})])
 
     assert kinds(whole) == ["update_preimage", "update_postimage"]
-    assert b'"version": 2' in rows_of(again).schema.metadata[b"layout"]
+    assert unpacked(kept.last or b"").num_rows == 0
+    assert b'"version": 3' in unpacked(kept.last or b"").schema.metadata[b"layout"]
+    assert rows_of(kept)["seen"].cast(pa.int64()).to_pylist() == [0, 0, *MANY[2:]]
 
 
-def test_a_state_of_a_later_version() -> None:
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_state_of_another_version(version: int) -> None:
     """What a later version has written is not guessed about."""
     with pytest.raises(CheckpointError, match="a later version of this package"):
-        LAYOUT.check(LAYOUT.to_json().replace('"version": 2', '"version": 3'))
+        LAYOUT.check(LAYOUT.to_json().replace('"version": 3', f'"version": {version}'))
 
 
 def test_a_bucket_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,58 +294,82 @@ def many(**more: pa.DataType) -> bytes:
     return changes(*({"id": at, "seen": at} for at in MANY), **more)
 
 
-def test_few_changes_do_not_write_all_rows_again() -> None:
-    """What was written as a whole stays as it is, until about an eighth of the keys have changed since."""
-    first, _ = bucket().apply(Kept(), [many()])
-    kept, whole = bucket().apply(first, [changes({"id": 7, "seen": 0}, {"id": 99, "seen": 1})])
-    assert kinds(whole) == ["update_preimage", "update_postimage", "insert"]
-    assert kept.rows is first.rows
-    assert unpacked(kept.recent or b"").num_rows == 2
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of a few rows."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 150)
+    monkeypatch.setattr(segments, "MIN_ROWS", 2)
 
-    gone = [{"id": at, "_change_type": "delete", "_offset": 200 + at} for at in (7, 8, 98)]
-    kept, whole = bucket().apply(kept, [changes(*gone)])
-    assert kinds(whole) == ["delete", "delete"]
-    assert kept.rows is first.rows
 
-    again, whole = bucket().apply(
-        kept, [changes(*({"id": at, "seen": 5, "_offset": 300 + at} for at in range(8)))]
-    )
-    assert kinds(whole) == [*["update_preimage", "update_postimage"] * 6, "insert"]  # 5 was 5
-    assert sorted(rows_of(again)["id"].to_pylist()) == sorted({*MANY, 99} - {8})
+@pytest.mark.usefixtures("small")
+def test_few_changes_read_and_write_few_segments() -> None:
+    """Those of the keys that changed, and no others."""
+    kept = Kept()
+    bucket().apply(kept, [many()])
+    count = len(kept.segments)
+    assert count >= 8
+    kept.seen()
+
+    whole = bucket().apply(kept, [changes({"id": 7, "seen": 0}, {"id": 7, "seen": 1})])
+
+    assert kinds(whole) == ["update_preimage", "update_postimage"] * 2
+    read, written = kept.seen()
+    assert (len(read), written) == (1, read)
+    assert rows_of(kept)["id"].to_pylist() == list(MANY)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_segment_without_rows_is_removed() -> None:
+    """So that the state of keys that are deleted does not stay."""
+    kept = Kept()
+    bucket().apply(kept, [many()])
+
+    gone = [{"id": at, "_change_type": "delete", "_offset": 200 + at} for at in MANY]
+    assert kinds(bucket().apply(kept, [changes(*gone)])) == ["delete"] * len(MANY)
+    assert kept.segments == {}
+
+
+@pytest.mark.usefixtures("small")
+def test_there_are_more_segments_for_more_rows() -> None:
+    """All rows are written again then, and none is lost."""
+    kept = Kept()
+    bucket().apply(kept, [changes({"id": 0, "seen": 0})])
+    assert len(kept.segments) == 1
+
+    whole = bucket().apply(kept, [many()])
+
+    assert kinds(whole) == ["insert"] * (len(MANY) - 1)
+    assert len(kept.segments) >= 8
+    assert rows_of(kept)["id"].to_pylist() == list(MANY)
 
 
 def test_no_changes_write_nothing() -> None:
     """The bucket without keys comes with each micro-batch."""
-    first, _ = bucket().apply(Kept(), [changes()])
-    kept, whole = bucket().apply(first, [changes()])
-    assert kept is first
+    kept = Kept()
+    bucket().apply(kept, [changes()])
+    head = kept.last
+    whole = bucket().apply(kept, [changes()])
+    assert kept.last is head
     assert kinds(whole) == []
+    assert kept.segments == {}
 
 
-def test_another_layout_writes_all_rows_again() -> None:
-    """So that what is kept is of one layout, whose columns a later query is compared with."""
-    narrow, _ = bucket().apply(Kept(), [many()])
-    narrow, _ = bucket().apply(narrow, [changes({"id": 1, "seen": 0})])
+@pytest.mark.usefixtures("small")
+def test_rows_of_segments_that_do_not_change_are_of_an_earlier_layout() -> None:
+    """They are read with the columns of now when they are read; a later query is compared with the newest layout."""
+    kept = Kept()
+    bucket().apply(kept, [many()])
 
     row = {"id": 2, "name": "b", "seen": 2, "_offset": 99}
-    wide, whole = WIDE.apply(narrow, [changes(row, name=pa.string())])
+    assert kinds(WIDE.apply(kept, [changes(row, name=pa.string())])) == ["update_preimage", "update_postimage"]  # fmt: skip
 
-    assert kinds(whole) == ["update_preimage", "update_postimage"]
-    names = rows_of(wide).sort_by("id")["name"].to_pylist()
-    assert names == ["b" if at == 2 else None for at in MANY]
-
-
-def test_recent_rows_of_another_layout_are_refused() -> None:
-    """They are of the layout that the rows were written with, or later: both are looked at."""
-    wide, _ = WIDE.apply(Kept(), [many(name=pa.string())])
-    wide, _ = WIDE.apply(wide, [changes({"id": 1, "seen": 0}, name=pa.string())])
-    narrow, _ = bucket().apply(Kept(), [many()])
-
-    with pytest.raises(
-        CheckpointError,
-        match="column 'name' has the type string in the checkpoint, and now it is gone",
-    ):
-        bucket().apply(Kept(narrow.rows, wide.recent), [changes({"id": 1})])
+    with pytest.raises(CheckpointError, match="column 'name' has the type string"):
+        bucket().apply(kept, [changes({"id": 1})])
+    again = [{"id": at, "seen": 0, "_offset": 100 + at} for at in MANY]
+    whole = [unpacked(each) for each in WIDE.apply(kept, [changes(*again, name=pa.string())])]
+    before = pa.concat_tables(whole).filter(pc.field("_change_type") == "update_preimage")
+    names = {row["id"]: row["name"] for row in before.select(["id", "name"]).to_pylist()}
+    assert names == {at: "b" if at == 2 else None for at in MANY[1:]}
 
 
 IDS = st.sampled_from([None, math.nan, 0.0, -0.0, *map(float, range(1, 30))])
@@ -338,16 +403,18 @@ def test_micro_batches_of_any_size_give_what_one_gives(
         return pa.table(arrays, ["id", "seen", "_change_type", "_partition", "_offset"])
 
     kept, parts, whole = Kept(), [rows(each) for each in [first, *batches]], []
-    for part in parts:
-        kept, out = keyed.apply(kept, [packed(part)])
-        whole += [row for each in out for row in unpacked(each).to_pylist()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segments, "SEGMENT_BYTES", 40)
+        patch.setattr(segments, "MIN_ROWS", 1)
+        for part in parts:
+            whole += _shown(keyed.apply(kept, [packed(part)]))
 
-    once, out = keyed.apply(Kept(), [packed(part) for part in parts])
-    assert repr(whole) == repr([row for each in out for row in unpacked(each).to_pylist()])
+    at_once = Kept()
+    assert repr(whole) == repr(_shown(keyed.apply(at_once, [packed(part) for part in parts])))
     # An upsert of each key again shows its row, or that it has none.
     probe = packed(rows([(key, 9, "upsert") for key in (None, math.nan, *map(float, range(30)))]))
-    ends = [
-        [row for each in keyed.apply(state, [probe])[1] for row in unpacked(each).to_pylist()]
-        for state in (kept, once)
-    ]
-    assert repr(ends[0]) == repr(ends[1])
+    assert repr(_shown(keyed.apply(kept, [probe]))) == repr(_shown(keyed.apply(at_once, [probe])))
+
+
+def _shown(whole: Iterator[bytes]) -> list[dict[str, Any]]:
+    return [row for each in whole for row in unpacked(each).to_pylist()]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.source.reading.row_hash import row_hashes
+from pyspark_upsert_kafka.core.table.row_hash import row_hashes
 
 
 def hashes(*columns: pa.Array) -> list[int]:
@@ -105,6 +105,24 @@ def test_keys_are_spread_evenly(column: pa.Array) -> None:
     for count in (2, 3, 64):
         sizes = np.bincount((found % np.uint64(count)).astype(np.int64), minlength=count)
         assert abs(sizes - 100_000 / count).max() < 6 * (100_000 / count) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("small", "large"), [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())]
+)
+def test_large_types_have_the_hashes_of_the_small_ones(
+    small: pa.DataType, large: pa.DataType
+) -> None:
+    """Which of them Spark gives depends on a setting, and state is kept by these hashes."""
+    values = ["", "a", None, "x" * 30]
+    column = pa.array(values, pa.string()).cast(small)
+
+    assert hashes(column.cast(large)) == hashes(column)
+
+
+def test_a_column_of_nulls_has_the_hash_of_null() -> None:
+    """Whatever its type."""
+    assert hashes(pa.nulls(2)) == hashes(pa.nulls(2, pa.int64()))
 
 
 def test_nothing_has_no_hashes() -> None:

@@ -1,4 +1,4 @@
-"""A hash of keys that is the same on every machine and in every version: tasks on several machines share keys by it.
+"""A hash of keys that is the same on every machine and in every version: tasks share keys by it, and state is kept by it.
 
 Each value is a sequence of words of eight bytes, zeros after its end: those of a text in UTF-8, those of a number as Arrow
 has it. Word after word is multiplied into the hash of its row, and at the end all bits are mixed (the finalizer of SplitMix64).
@@ -44,8 +44,10 @@ def row_hashes(rows: pa.RecordBatch) -> Words:
 
 def _values(column: pa.Array) -> Words:
     """A number for each value: equal values have the same. That of NULL means nothing."""
-    if not len(column):
-        return np.zeros(0, dtype=np.uint64)
+    if not len(column) or pa.types.is_null(column.type):
+        return np.zeros(len(column), dtype=np.uint64)
+    if pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type):
+        column = column.cast(pa.binary() if pa.types.is_large_binary(column.type) else pa.string())
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return _texts(column)
     if pa.types.is_boolean(column.type):
