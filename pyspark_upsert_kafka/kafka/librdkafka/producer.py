@@ -94,14 +94,14 @@ def pooled_producer(
 
     settings = (properties.resolved(), topics, guarantee, with_metadata)
     lease = POOL.take(settings, connect)
-    if not lease.client.lookups.is_due or _knows_partitions(lease.client, topics):
+    if not lease.client.lookups.is_due or knows_partitions(lease.client, topics):
         return lease
     POOL.discard(lease)
     # This one knows none: it asks when it sends, for as long as messages may wait.
     return replace(lease, client=lease.client.open_another())
 
 
-def _knows_partitions(opened: OpenProducer, topics: Sequence[str]) -> bool:
+def knows_partitions(opened: OpenProducer, topics: Sequence[str]) -> bool:
     """Has a producer look up how many partitions its topics have now; false = no broker has answered."""
     try:
         if isinstance(opened.producer, BatchProducer):

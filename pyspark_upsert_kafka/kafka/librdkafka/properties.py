@@ -55,8 +55,20 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     _check_tokens(given)
     _check_password(given)
     _check_identity(given)
-    config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given), **ours}
-    return {**config, **given}
+    config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given)}
+    return {**config, **_reconnecting(given), **ours, **given}
+
+
+def _reconnecting(given: Mapping[str, str]) -> dict[str, int]:
+    """How long a client waits before it connects again; nothing where the user says it, since one bounds the other."""
+    if {"reconnect.backoff.ms", "reconnect.backoff.max.ms"} & given.keys():
+        return {}
+    return {
+        # Half of it passes between two connections of a new client, the first of which is to a bootstrap server and is not kept.
+        "reconnect.backoff.ms": 20,
+        # After a broker's restart nobody waits long for the next try: the Java client's default.
+        "reconnect.backoff.max.ms": 1_000,
+    }
 
 
 def _check_tokens(given: Mapping[str, str]) -> None:

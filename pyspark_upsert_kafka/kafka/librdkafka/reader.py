@@ -41,13 +41,12 @@ _CONFIG = {
     "fetch.queue.backoff.ms": 2,
     # A fetch at the end of the log holds the end-of-partition event back for this long.
     "fetch.wait.max.ms": 20,
-    # After a broker's restart nobody waits long for the next try: the Java client's default.
-    "reconnect.backoff.max.ms": 1_000,
 }
 
 _FETCHES: dict[int, dict[str, Any]] = {
-    # One fetch is to be all: the next one is not sent before its messages were taken, and then a little later.
-    SMALL_FETCH: {"queued.min.messages": 1, "fetch.queue.backoff.ms": 10},
+    # One fetch is to be all: the next one is sent a little after its messages were taken, by when the range has ended. One
+    # at the end of the log would hold up the next range, which is fetched over the same connection.
+    SMALL_FETCH: {"queued.min.messages": 1, "fetch.queue.backoff.ms": 2, "fetch.wait.max.ms": 5},
     MEDIUM_FETCH: {"queued.max.messages.kbytes": 512},
     # What is fetched but not yet taken is better small enough for the processor's cache.
     LARGE_FETCH: {"queued.max.messages.kbytes": 16 * 1024},

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -69,8 +69,10 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
 
     def committed(self, topic: str, group: str | None = None) -> GroupOffset | None:
         """What the group with the name of the id, or another one, has committed on a topic; None = nothing."""
-        asked = self._group if group is None else TransactionGroup(self._properties, group)
-        return asked.committed(topic)
+        if group is None:
+            return self._group.committed(topic)
+        with closing(TransactionGroup(self._properties, group)) as asked:
+            return asked.committed(topic)
 
     def committed_anywhere(self) -> GroupOffset | None:
         """What the group with the name of the id has committed on any topic; None = nothing."""
@@ -128,6 +130,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
                 with suppress(ck.KafkaException):  # once more what was fatal, and is told already
                     self._producer.flush(0)
             del self._producer, self._lease  # librdkafka's threads end with the last reference
+            self._group.close()
 
     def _group_to_send(self) -> object:
         """The group as the client takes it."""

@@ -7,8 +7,7 @@ coordinator has just moved, or is not there yet; and it leaves offsets out that 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import confluent_kafka as ck
@@ -31,6 +30,8 @@ _ANSWER_S = 5.0
 class TransactionGroup:
     """The group's offsets on partition 0 of topics.
 
+    It connects in the background as soon as it is made, while the transaction is opened.
+
     Args:
         properties: As the user gave them.
         name: The group, which has the name of the transactional id.
@@ -38,44 +39,34 @@ class TransactionGroup:
 
     def __init__(self, properties: Properties, name: str) -> None:
         self._properties, self._name = properties, name
+        # Without ``isolation.level`` it is read_committed, for offsets too.
+        config = client_config(properties, "writer", {})
+        config.pop("isolation.level", None)
+        mine = {"group.id": name, "enable.auto.commit": False}
+        self._consumer = open_client(ck.Consumer, {**config, **mine})
 
     def committed(self, topic: str) -> GroupOffset | None:
         """What the group has committed on the topic; an open transaction that may change it is waited for."""
-        with self._consumer() as consumer:
-            return self._first(consumer, [topic])
+        return self._first([topic])
 
     def committed_anywhere(self) -> GroupOffset | None:
         """What the group has committed on any topic that may be seen."""
-        with self._consumer() as consumer:
-            names = self._request("list topics", lambda timeout: _topics(consumer, timeout))
-            return self._first(consumer, names)
+        return self._first(self._request("list topics", self._topics))
 
     def metadata(self) -> object:
         """What a transaction needs to know of the group; nobody is asked for it."""
-        consumer = ck.Consumer({"group.id": self._name})
-        try:
-            return consumer.consumer_group_metadata()
-        finally:
-            consumer.close()
+        return self._consumer.consumer_group_metadata()
 
-    @contextmanager
-    def _consumer(self) -> Iterator[ck.Consumer]:
-        # Without ``isolation.level`` it is read_committed, for offsets too.
-        config = client_config(self._properties, "writer", {"reconnect.backoff.ms": 10})
-        config.pop("isolation.level", None)
-        mine = {"group.id": self._name, "enable.auto.commit": False}
-        consumer = open_client(ck.Consumer, {**config, **mine})
-        try:
-            yield consumer
-        finally:
-            consumer.close()
+    def close(self) -> None:
+        """Closes the connection."""
+        self._consumer.close()
 
-    def _first(self, consumer: ck.Consumer, topics: Sequence[str]) -> GroupOffset | None:
+    def _first(self, topics: Sequence[str]) -> GroupOffset | None:
         wanted = [ck.TopicPartition(topic, 0) for topic in topics]
 
         def request(timeout: float) -> list[ck.TopicPartition]:
             try:
-                found: list[ck.TopicPartition] = consumer.committed(wanted, min(timeout, _ANSWER_S))
+                found = self._consumer.committed(wanted, min(timeout, _ANSWER_S))
             except ck.KafkaException as error:
                 if error.args[0].code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
                     self._check_access()
@@ -91,6 +82,10 @@ class TransactionGroup:
         tp = found[0]
         return GroupOffset(tp.topic, tp.partition, tp.offset, tp.metadata or "")
 
+    def _topics(self, timeout: float) -> list[str]:
+        found = self._consumer.list_topics(timeout=timeout).topics
+        return [name for name, topic in found.items() if topic.error is None]
+
     def _check_access(self) -> None:
         with pooled_admin(self._properties, "writer") as admin:
             admin.check_group(self._name)
@@ -101,11 +96,6 @@ class TransactionGroup:
             given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(),
             (ck.KafkaException,), classify,
         ).call(what, request)  # fmt: skip
-
-
-def _topics(consumer: ck.Consumer, timeout: float) -> list[str]:
-    found = consumer.list_topics(timeout=timeout).topics
-    return [name for name, topic in found.items() if topic.error is None]
 
 
 def groups(properties: Properties, prefix: str) -> list[str]:

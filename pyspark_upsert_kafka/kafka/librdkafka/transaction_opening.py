@@ -6,7 +6,11 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.library import takes
-from pyspark_upsert_kafka.kafka.librdkafka.producer import open_producer, transaction_config
+from pyspark_upsert_kafka.kafka.librdkafka.producer import (
+    knows_partitions,
+    open_producer,
+    transaction_config,
+)
 from pyspark_upsert_kafka.kafka.librdkafka.sender import BatchSender
 from pyspark_upsert_kafka.kafka.librdkafka.transaction import LibrdkafkaTransactionalSender
 
@@ -37,6 +41,8 @@ def open_transaction(
     opened = open_producer(config, topics, in_batches=in_batches)
     kind = BatchTransactionalSender if in_batches else LibrdkafkaTransactionalSender
     sender = kind(opened, properties, transactional_id)
+    # Where librdkafka has no connection yet, it waits half a second before it looks for the transaction's coordinator again.
+    knows_partitions(opened, topics)
     try:
         sender.take_over()
     except BaseException:

@@ -66,6 +66,8 @@ class RangeFetch:
         self._fetcher.seek(self._position)
         while self._position < self._range.end:
             fetched = self._poll()
+            if self._position >= self._range.end:
+                self._fetcher.close()  # while these messages are processed, nothing behind them is fetched
             if len(fetched.batch):
                 yield fetched.batch
                 # The time spent downstream is not ours.

@@ -38,6 +38,9 @@ class Consumer:
     def assign(self, _: object) -> None:
         """Only one partition is ever read."""
 
+    def unsubscribe(self) -> None:
+        """It may be used for another range."""
+
     def seek(self, _: object, position: int) -> None:
         """Goes on there."""
         self.at = position

@@ -15,6 +15,8 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
+RECONNECTING = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 1_000}
+
 
 def config(**ours):
     """What one role gets of these properties (names with ``__`` for dots)."""
@@ -22,7 +24,21 @@ def config(**ours):
     made = client_config(given, "reader", {})
     assert made.pop("client.id") == "pyspark-upsert-kafka-reader"
     assert isinstance(made.pop("logger"), WithoutSecrets)
-    return made
+    return {name: made[name] for name in made if made[name] != RECONNECTING.get(name)}
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({}, RECONNECTING),
+        ({"reconnect__backoff__ms": "5000"}, {"reconnect.backoff.ms": "5000"}),
+        ({"reconnect__backoff__max__ms": "5"}, {"reconnect.backoff.max.ms": "5"}),
+    ],
+)
+def test_reconnecting_is_as_the_user_says(given, made):
+    """One of the two times bounds the other: none of ours stands beside one that is given."""
+    found = client_config(Properties({k.replace("__", "."): v for k, v in given.items()}), "x", {})
+    assert {name: found[name] for name in RECONNECTING if name in found} == made
 
 
 def test_tokens_come_from_somewhere():

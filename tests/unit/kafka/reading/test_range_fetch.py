@@ -67,6 +67,7 @@ class FakeFetcher:
     topic_checks: int = 0
     bounds_checks: int = 0
     seeks: list[int] = field(default_factory=list)
+    is_closed: bool = False
 
     def __post_init__(self) -> None:
         self._began_at = self.clock.now
@@ -105,7 +106,8 @@ class FakeFetcher:
         return answer
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Takes note of it."""
+        self.is_closed = True
 
 
 @dataclass
@@ -187,6 +189,14 @@ def test_each_message_of_the_range_comes_once_and_in_order(log, ends, steps):
     offsets = read(fetcher, Range("t", 0, begin, end))
 
     assert offsets == [offset for offset in sorted(log) if begin <= offset < end]
+
+
+def test_fetching_ends_before_the_last_messages_are_processed(clock):
+    """A fetch at the end of the log would be under way meanwhile, and hold up the next range."""
+    fetcher = FakeFetcher(clock)
+    closed = [fetcher.is_closed for _ in fetch(fetcher).batches()]
+
+    assert closed == [False, False, False, True]
 
 
 def test_an_empty_range_fetches_nothing(clock):
