@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.changelog.packing import by_number
-from pyspark_upsert_kafka.core.table.row_hash import row_hashes
+from pyspark_upsert_kafka.formats.row_hash import row_hashes
 
 SEGMENT_BYTES = 128 * 1024
 """Bytes of rows that a segment has after the number of segments has grown, at least; it grows at more than twice as many."""

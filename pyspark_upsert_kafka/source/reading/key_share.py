@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Share
 from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.row_hash import row_hashes
+from pyspark_upsert_kafka.formats.row_hash import row_hashes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.sides import read_key_side
 from pyspark_upsert_kafka.source.reading.decoded_side import decode_side

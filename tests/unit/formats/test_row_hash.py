@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.table.row_hash import row_hashes
+from pyspark_upsert_kafka.formats.row_hash import row_hashes
 
 
 def hashes(*columns: pa.Array) -> list[int]:
