@@ -40,8 +40,8 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
-from pyspark_upsert_kafka.sink.buffer import LastChanges
 from pyspark_upsert_kafka.sink.encoding import RowEncoder
+from pyspark_upsert_kafka.sink.newest_changes import NewestChanges
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 from tools.local_topics import producer
@@ -216,7 +216,7 @@ def _buffering(options: dict[str, str], rows: pa.Table) -> Job:
     messages = [encoder.encode(batch).messages for batch in rows.slice(0, _BATCH).to_batches(1_000)]
 
     def ours() -> None:
-        buffer = LastChanges(ROWS)
+        buffer = NewestChanges(ROWS)
         for _ in range(10):
             for each in messages:
                 list(buffer.add(each))

@@ -116,7 +116,7 @@ class SortedPreimages:
             return changes.messages
         messages, flags = changes.messages, _flags(changes)
         if self._last is not None:
-            messages = self._last.followed_by(messages)
+            messages = Messages.joined([self._last, messages])
             flags = np.concatenate([[True], flags])
         waits = bool(len(flags) and flags[-1])
         kept = ~(flags & _followed(messages))

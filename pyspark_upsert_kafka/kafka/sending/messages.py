@@ -115,16 +115,47 @@ class Messages:
             None if self.headers is None else list(compress(self.headers, mask)),
         )
 
-    def followed_by(self, others: Messages) -> Messages:
-        """These messages and then others, which have the same kinds of columns."""
+    def part(self, begin: int, end: int) -> Messages:
+        """Some of the messages, in their order; their keys and values are not copied.
 
-        def both(ours: Sequence[T] | None, theirs: Sequence[T] | None) -> list[T] | None:
-            return None if ours is None or theirs is None else [*ours, *theirs]
-
+        >>> list(Messages("t", octets([b"k", b"l"]), octets([b"v", None])).part(1, 2).rows())
+        [('t', b'l', None, 0, None)]
+        """
         return Messages(
-            self.topics if isinstance(self.topics, str) else [*self.topics, *others.topics],
-            pa.concat_arrays([self.keys, others.keys]),
-            pa.concat_arrays([self.values, others.values]),
-            both(self.timestamps, others.timestamps),
-            both(self.headers, others.headers),
+            self.topics if isinstance(self.topics, str) else self.topics[begin:end],
+            self.keys[begin:end],
+            self.values[begin:end],
+            None if self.timestamps is None else self.timestamps[begin:end],
+            None if self.headers is None else self.headers[begin:end],
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Messages]) -> Messages:
+        """The messages of all parts, one part after the other; there must be one at least.
+
+        >>> first, second = (Messages("t", octets([key]), octets([b"v"]), at) for key, at in [(b"k", [7]), (b"l", None)])
+        >>> Messages.joined([first, second]).timestamps
+        [7, 0]
+        """
+        first, *others = parts
+        if not others:
+            return first
+        is_one = isinstance(first.topics, str) and all(p.topics == first.topics for p in others)
+        return cls(
+            first.topics if is_one else [name for part in parts for name in part.topic_of_each()],
+            pa.concat_arrays([part.keys for part in parts]),
+            pa.concat_arrays([part.values for part in parts]),
+            _joined([(part.timestamps, len(part)) for part in parts], 0),
+            _joined([(part.headers, len(part)) for part in parts], None),
+        )
+
+
+def _joined(columns: Sequence[tuple[Sequence[T] | None, int]], missing: T) -> list[T] | None:
+    """The columns one after another, with this value in place of those that are None; None = all are."""
+    if all(column is None for column, _ in columns):
+        return None
+    return [
+        value
+        for column, count in columns
+        for value in (repeat(missing, count) if column is None else column)
+    ]

@@ -64,10 +64,13 @@ def test_messages_are_filtered_as_their_rows_are(messages, data):
     assert list(messages.filter(np.array(mask, bool)).rows()) == expected
 
 
-@given(messages=messages(), data=st.data())
-def test_messages_follow_one_another_as_their_rows_do(messages, data):
-    """Messages with the same kinds of columns are put one after another in every column."""
-    mask = data.draw(st.lists(st.booleans(), min_size=len(messages), max_size=len(messages)))
-    others = messages.filter(np.array(mask, bool))
+@given(parts=st.lists(messages(), min_size=1, max_size=3))
+def test_messages_are_joined_as_their_rows_are(parts):
+    """One part after the other in every column, also where some have timestamps, headers or topics of their own."""
+    assert list(Messages.joined(parts).rows()) == [row for part in parts for row in part.rows()]
 
-    assert list(others.followed_by(messages).rows()) == [*others.rows(), *messages.rows()]
+
+@given(messages=messages(), begin=st.integers(0, 5), end=st.integers(0, 5))
+def test_a_part_of_messages_is_a_part_of_their_rows(messages, begin, end):
+    """Every column gives the same messages."""
+    assert list(messages.part(begin, end).rows()) == list(messages.rows())[begin:end]

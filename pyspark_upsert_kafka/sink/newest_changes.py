@@ -1,0 +1,191 @@
+"""The newest change of each topic and key, among changes that are held as columns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_FIRST_LOOK = 50_000
+"""How many messages come at least before those that they overwrite are dropped, unless it may be full before."""
+
+
+class NewestChanges:
+    """Keeps the newest change per topic and key of the messages that it is given.
+
+    What is overwritten is dropped when as many messages have come as were left the last time, so that each is looked at a
+    few times at most, and memory holds about twice the changes that it keeps.
+
+    Args:
+        max_keys: The number of keys at which it is full; it is full with `MAX_HELD_BYTES` of keys, values and headers, too.
+    """
+
+    def __init__(self, max_keys: int) -> None:
+        self._max_keys = max_keys
+        self._parts: list[Messages] = []
+        self._count = self._bytes = 0
+        self._kept = 0  # of the count, after it was last looked for what is overwritten
+
+    def add(self, messages: Messages) -> Iterator[Messages]:
+        """Takes messages, and gives all that it holds for each time that it was full; its keys are counted a little late."""
+        sizes = _sizes(messages)
+        begin = 0
+        while begin < len(sizes):
+            most, room = self._look_at - self._count, MAX_HELD_BYTES - self._bytes
+            end, size = _fitting(sizes, begin, most, room)
+            self._parts.append(messages.part(begin, end))
+            self._count += end - begin
+            self._bytes += size
+            begin = end
+            has_many_bytes = self._bytes >= MAX_HELD_BYTES
+            if has_many_bytes or self._count >= self._look_at:
+                yield from self._full()
+            # Looking costs little only if much can come before the next time.
+            if has_many_bytes and self._bytes >= MAX_HELD_BYTES // 2:
+                yield from self.drain()
+
+    def drain(self) -> Iterator[Messages]:
+        """Gives all changes that it holds, if any; it is empty then."""
+        yield from self._full()
+        if self._parts:
+            (messages,) = self._parts
+            self._hold([])
+            yield messages
+
+    @property
+    def _look_at(self) -> int:
+        """The number of messages at which it looks for what is overwritten."""
+        return max(2 * self._kept, min(self._max_keys, self._kept + _FIRST_LOOK))
+
+    def _full(self) -> Iterator[Messages]:
+        """Drops what is overwritten, and gives all that it held for each time that it was full."""
+        if self._count == self._kept:
+            return
+        ends, newest = flushes(_numbered(self._parts), self._max_keys)
+        parts, self._parts = deque(self._parts), []
+        kept = Messages.joined(list(_filtered(parts, newest)))
+        begin = 0
+        for end in newest.cumsum()[np.array(ends, np.int64) - 1].tolist():
+            yield kept.part(begin, end)
+            begin = end
+        self._hold([kept.part(begin, len(kept))] if begin < len(kept) else [])
+
+    def _hold(self, parts: list[Messages]) -> None:
+        """Holds these messages and no others; none of them is overwritten."""
+        self._parts = parts
+        self._count = self._kept = sum(map(len, parts))
+        self._bytes = sum(int(_sizes(part).sum()) for part in parts)
+
+
+def flushes(keys: Numbers, max_keys: int) -> tuple[list[int], Mask]:
+    """When messages fill a buffer of distinct keys, and which of them it flushes: the newest of each key.
+
+    Args:
+        keys: The number of each message's key, from 0.
+        max_keys: The number of distinct keys at which the buffer is flushed.
+
+    Returns:
+        The ends of the stretches of messages that fill it, and for each message whether no message of its key follows in its
+        stretch. The last stretch may be one that does not fill it.
+
+    >>> ends, newest = flushes(np.array([0, 1, 0, 2, 0, 0]), 3)
+    >>> ends, newest.tolist()
+    ([4], [False, True, True, True, False, True])
+    """
+    places = np.empty(int(keys.max(initial=-1)) + 1, np.int64)
+    newest: Mask = np.empty(len(keys), np.bool_)
+    ends: list[int] = []
+    begin, size = 0, 2 * max_keys
+    while begin < len(keys):
+        stretch = keys[begin : begin + size]
+        distinct = _first_of_each(stretch, places).cumsum()
+        count = int(np.searchsorted(distinct, max_keys)) + 1
+        is_full = count <= len(stretch)
+        if is_full or begin + size >= len(keys):
+            stretch = stretch[:count]
+            newest[begin : begin + len(stretch)] = _last_of_each(stretch, places)
+            begin, size = begin + len(stretch), 2 * max_keys
+            ends += [begin] if is_full else []
+        else:
+            size *= 2
+    return ends, newest
+
+
+def _first_of_each(keys: Numbers, places: Numbers) -> Mask:
+    """For each key whether it is the first of its number; ``places`` has room for each number."""
+    numbers = np.arange(len(keys))
+    places[keys] = len(keys)
+    np.minimum.at(places, keys, numbers)
+    first: Mask = places[keys] == numbers
+    return first
+
+
+def _last_of_each(keys: Numbers, places: Numbers) -> Mask:
+    """For each key whether it is the last of its number; ``places`` has room for each number."""
+    numbers = np.arange(len(keys))
+    places[keys] = -1
+    np.maximum.at(places, keys, numbers)
+    last: Mask = places[keys] == numbers
+    return last
+
+
+def _numbered(parts: Sequence[Messages]) -> Numbers:
+    """A number for each message, the same for those of one topic and key."""
+    keys = _codes(pa.chunked_array([part.keys for part in parts]))
+    topics = {part.topics if isinstance(part.topics, str) else None for part in parts}
+    if len(topics) == 1 and None not in topics:
+        return keys
+    names = pa.chunked_array([pa.array(list(part.topic_of_each()), pa.string()) for part in parts])
+    of_topics = _codes(names)
+    both = keys * (int(of_topics.max(initial=0)) + 1) + of_topics
+    numbers: Numbers = np.unique(both, return_inverse=True)[1]
+    return numbers
+
+
+def _codes(column: pa.ChunkedArray) -> Numbers:
+    """The place of each value among the distinct ones."""
+    encoded = column.dictionary_encode(null_encoding="encode").chunks
+    # All chunks have one dictionary.
+    return np.concatenate([chunk.indices.to_numpy() for chunk in encoded]).astype(np.int64)
+
+
+def _filtered(parts: deque[Messages], mask: Mask) -> Iterator[Messages]:
+    """The messages for which the mask is true; each part is released as soon as it is filtered."""
+    begin = 0
+    while parts:
+        part = parts.popleft()
+        wanted = mask[begin : begin + len(part)]
+        begin += len(part)
+        yield part if wanted.all() else part.filter(wanted)
+
+
+def _fitting(sizes: Numbers, begin: int, most: int, room: int) -> tuple[int, int]:
+    """The end of the messages from ``begin`` on that fit into a number of bytes, and their size; at least one."""
+    cumulated = sizes[begin : begin + most].cumsum()
+    count = max(1, int(np.searchsorted(cumulated, room, side="right")))
+    return begin + count, int(cumulated[count - 1])
+
+
+def _sizes(messages: Messages) -> Numbers:
+    """Bytes of each message's key, value and headers."""
+    sizes: Numbers = np.zeros(len(messages), np.int64)
+    for column in (messages.keys, messages.values):
+        sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    if messages.headers is not None:
+        sizes += np.fromiter(map(_size_of_headers, messages.headers), np.int64, len(sizes))
+    return sizes
+
+
+def _size_of_headers(headers: Headers | None) -> int:
+    return sum(len(name) + len(content or b"") for name, content in headers or ())

@@ -1,0 +1,118 @@
+"""The newest change of each key is found among columns: when keys are enough, and what is held meanwhile."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.sink import newest_changes
+from pyspark_upsert_kafka.sink.newest_changes import NewestChanges, flushes
+
+
+@pytest.mark.parametrize(
+    ("keys", "most", "ends", "newest"),
+    [
+        ([], 2, [], []),
+        ([0], 1, [1], [0]),
+        ([0, 0, 0], 2, [], [2]),
+        ([0, 1], 2, [2], [0, 1]),
+        ([0, 0, 1, 0], 2, [3], [1, 2, 3]),
+        ([0, 1, 0, 1], 1, [1, 2, 3, 4], [0, 1, 2, 3]),
+        ([3, 3, 3, 3, 3, 3, 3, 0, 3], 2, [8], [6, 7, 8]),
+    ],
+)
+def test_a_buffer_is_flushed_by_the_key_that_fills_it(
+    keys: list[int], most: int, ends: list[int], newest: list[int]
+) -> None:
+    """A stretch ends with the message that brings the last distinct key; of each key its last message there is newest."""
+    found, mask = flushes(np.array(keys, np.int64), most)
+
+    assert found == ends
+    assert np.flatnonzero(mask).tolist() == newest
+
+
+@given(keys=st.lists(st.integers(0, 5), max_size=60), most=st.integers(1, 7))
+def test_stretches_are_those_of_a_dict(keys: list[int], most: int) -> None:
+    """As if messages came one by one into a dict that is emptied when it has so many keys."""
+    expected, ends, last = [], [], {}
+    for at, key in enumerate(keys):
+        last[key] = at
+        if len(last) == most:
+            expected += last.values()
+            ends.append(at + 1)
+            last = {}
+    expected += last.values()
+
+    found, mask = flushes(np.array(keys, np.int64), most)
+
+    assert found == ends
+    assert np.flatnonzero(mask).tolist() == sorted(expected)
+
+
+def changes(numbers: range, keys: int, topics: str | list[str] = "t") -> Messages:
+    """Changes with these numbers as values, over so many keys."""
+    return Messages(
+        topics,
+        octets([b"%d" % (number % keys) for number in numbers]),
+        octets([b"%d" % number for number in numbers]),
+    )
+
+
+def test_keys_that_are_held_are_no_objects_of_python() -> None:
+    """A hundred thousand keys are a few columns, whose memory is that of their bytes."""
+    held = NewestChanges(1_000_000)
+    batches = [changes(range(at, at + 1_000), 100_000) for at in range(0, 100_000, 1_000)]
+    before = sys.getallocatedblocks()
+    for batch in batches:
+        assert list(held.add(batch)) == []
+    grown = sys.getallocatedblocks() - before
+
+    assert grown < 5_000
+    (drained,) = held.drain()
+    assert len(drained) == 100_000
+
+
+@pytest.mark.parametrize("keys", [1, 999, 100_000])
+def test_what_is_overwritten_is_dropped_before_much_has_come(keys: int) -> None:
+    """However many changes come, at most about twice the keys are held, or a first look's worth."""
+    held = NewestChanges(1_000_000)
+    most = 0
+    for at in range(0, 400_000, 20_000):
+        assert list(held.add(changes(range(at, at + 20_000), keys))) == []
+        most = max(most, held._count)
+
+    assert most <= max(2 * keys, keys + newest_changes._FIRST_LOOK)
+
+
+def test_each_message_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the buffer is all but full, and each batch brings almost nothing but keys that it has."""
+    seen = 0
+    numbered = newest_changes._numbered
+
+    def counted(parts):
+        nonlocal seen
+        seen += sum(map(len, parts))
+        return numbered(parts)
+
+    monkeypatch.setattr(newest_changes, "_numbered", counted)
+    held = NewestChanges(10_000)
+    for at in range(0, 300_000, 1_000):
+        assert list(held.add(changes(range(at, at + 1_000), 9_999))) == []
+
+    assert seen <= 3 * 300_000
+
+
+def test_the_same_key_in_two_topics_is_two_changes() -> None:
+    """With topics of their own, messages are told apart by both."""
+    held = NewestChanges(100)
+    assert list(held.add(changes(range(4), 1, ["t", "u", "u", "t"]))) == []
+    assert list(held.add(changes(range(4, 6), 1, "u"))) == []
+
+    (drained,) = held.drain()
+
+    assert [(topic, value) for topic, _, value, *_ in drained.rows()] == [("t", b"3"), ("u", b"5")]
