@@ -48,6 +48,8 @@ class BytesColumn(Sequence[Any]):
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return BytesColumn(self.column[at])
+        if "_values" in self.__dict__:  # the list is there already, and an element of it costs a tenth
+            return self._values[at]
         return self.column[int(at)].as_py()
 
     def __iter__(self) -> Iterator[bytes | None]:

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, octets
+from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -103,26 +103,31 @@ class DeadLetters:
 
 
 def _letters(topic: str, batch: RawBatch, bad: Sequence[BadMessage]) -> Messages:
+    places = [message.index for message in bad]
     return Messages(
         topic,
-        octets(batch.keys[message.index] for message in bad),
-        octets(batch.values[message.index] for message in bad),
-        headers=[_headers(batch, message) for message in bad],
+        batch.keys.take(places).column,
+        batch.values.take(places).column,
+        headers=_headers(batch, bad),
     )
 
 
-def _headers(batch: RawBatch, message: BadMessage) -> Headers:
-    values = (
-        batch.topic,
-        batch.partition,
-        batch.offsets[message.index],
-        batch.timestamps[message.index],
-        message.stage,
-        _reason(batch, message),
-    )
-    details = zip(ADDED, values, strict=True)
-    added = [(PREFIX + name, str(value).encode()) for name, value in details]
-    return [*batch.headers[message.index], *added]
+def _headers(batch: RawBatch, bad: Sequence[BadMessage]) -> list[Headers]:
+    """The headers of each dead letter: those of the message, and those of `ADDED`."""
+    topic, partition, offset, timestamp, stage, message = (PREFIX + name for name in ADDED)
+    place = (topic, batch.topic.encode()), (partition, b"%d" % batch.partition)
+    stages = {each: (stage, each.encode()) for each in {found.stage for found in bad}}
+    return [
+        [
+            *batch.headers[found.index],
+            *place,
+            (offset, b"%d" % batch.offsets[found.index]),
+            (timestamp, b"%d" % batch.timestamps[found.index]),
+            stages[found.stage],
+            (message, _reason(batch, found).encode()),
+        ]
+        for found in bad
+    ]
 
 
 def _reason(batch: RawBatch, message: BadMessage) -> str:

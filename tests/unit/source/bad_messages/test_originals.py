@@ -90,6 +90,44 @@ def test_what_is_sent_is_understood():
     ] == [Original(B, 7, 1000, b"k", None, [("trace", b"1")])]
 
 
+class Untouched(BytesColumn):
+    """A column of which no single value may be taken."""
+
+    def __getitem__(self, at):
+        raise AssertionError(f"the value at {at} was taken by itself")
+
+    def __iter__(self):
+        raise AssertionError("the values were listed")
+
+
+def test_keys_and_values_of_letters_stay_columns():
+    """A topic of nothing but bad messages costs an error text and headers for each, and no copies of its bytes one by one."""
+    count = 1_000
+    batch = RawBatch(
+        "t",
+        1,
+        Untouched.of([b"k%d" % at for at in range(count)]),
+        Untouched.of([None if at % 7 == 0 else b"v%d" % at for at in range(count)]),
+        list(range(count)),
+        timestamps=[1000] * count,
+        headers=[[]] * count,
+    )
+    bad = [BadMessage(at, "value", "no JSON") for at in range(0, count, 2)]
+
+    sent = dead_letters("letters", batch, bad)
+
+    assert sent.keys.to_pylist() == [b"k%d" % at for at in range(0, count, 2)]
+    assert sent.values.to_pylist()[:4] == [None, b"v2", b"v4", b"v6"]
+    assert sent.headers[-1] == [
+        ("__error.topic", b"t"),
+        ("__error.partition", b"1"),
+        ("__error.offset", b"998"),
+        ("__error.timestamp", b"1000"),
+        ("__error.stage", b"value"),
+        ("__error.message", b"no JSON"),
+    ]
+
+
 @pytest.mark.parametrize(
     "headers", [[], ADDED[1:], [*ADDED, ("trace", b"1")], ADDED[::-1]], ids=range(4)
 )
