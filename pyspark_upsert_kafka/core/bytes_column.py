@@ -48,7 +48,7 @@ class BytesColumn(Sequence[Any]):
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return BytesColumn(self.column[at])
-        if "_values" in self.__dict__:  # the list is there already, and an element of it costs a tenth
+        if "_values" in self.__dict__:  # taking it from the list costs a tenth
             return self._values[at]
         return self.column[int(at)].as_py()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
@@ -19,8 +19,10 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Messages
+
+if TYPE_CHECKING:  # who commits a write needs neither, nor Arrow
+    from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+    from pyspark_upsert_kafka.kafka.sending.messages import Messages
 
 
 class Cluster(Protocol):

@@ -45,6 +45,22 @@ print([name for name in {heavy} if name in sys.modules])
 """
 
 
+COMMIT = """
+import sys
+import pyspark.sql.worker.commit_data_source_write
+import pyspark.sql.worker.python_streaming_sink_runner
+from pyspark.sql.types import LongType, StringType, StructType
+from pyspark_upsert_kafka import UpsertKafkaDataSource
+from pyspark_upsert_kafka.sink.writer import BatchWriter
+from tests.table_options import table_options
+
+schema = StructType().add("id", LongType()).add("name", StringType())
+writer = UpsertKafkaDataSource(table_options()).streamWriter(schema, False)
+writer.commit([], 0)
+BatchWriter.commit(None, [])
+print([name for name in ("numpy", "pyarrow", "confluent_kafka") if name in sys.modules])
+"""
+
 TASK = """
 import sys
 from pyspark.sql.types import LongType, StringType, StructType
@@ -52,7 +68,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import RawBatch
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading.task import RangeDecoder
 from tests.table_options import table_options
 
@@ -85,6 +101,14 @@ def test_a_task_that_reads_imports_no_polars(format_: str, key: bytes, value: by
 def test_a_plan_imports_nothing_that_only_tasks_need(format_: str) -> None:
     """No broker is asked here, so no client either; what checks the columns needs none of the rest."""
     child = run(PROGRAM.format(format=format_, heavy=HEAVY))
+
+    assert child.code == 0, child.wrong
+    assert child.said == "[]\n"
+
+
+def test_what_commits_a_write_imports_no_arrow() -> None:
+    """Spark starts a process of its own for it, which imports neither Arrow nor NumPy, and our commit does nothing."""
+    child = run(COMMIT)
 
     assert child.code == 0, child.wrong
     assert child.said == "[]\n"

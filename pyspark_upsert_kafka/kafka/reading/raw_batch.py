@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, compress
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.kafka.sending.messages import Headers
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
