@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyspark
 from bench import Bench
+from buffers import run_buffers
 from cases import Result, run_cases
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
@@ -28,7 +29,7 @@ from whole import run_whole
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
 
-_PARTS = ["cases", "whole", "formats", "stages", "snapshot", "partitions", "small"]
+_PARTS = ["cases", "whole", "formats", "stages", "snapshot", "partitions", "small", "buffers"]
 
 
 def main() -> int:
@@ -63,6 +64,8 @@ def main() -> int:
             run_partitions(bench)
         if "small" in arguments.parts:
             run_small(bench)
+        if "buffers" in arguments.parts:
+            run_buffers(bench, arguments.only)
         if results:
             out = Path("build")
             out.mkdir(exist_ok=True)

@@ -12,11 +12,13 @@ KINDS = ("worker", "JVM", "broker")
 
 
 class Usage:
-    """CPU of each kind of process, and the most memory of one worker, while the context lasts."""
+    """CPU of each kind of process, the most memory of one worker, and by how much Spark's JVM grew, while the context lasts."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(KINDS, 0.0)
         self.peak_worker_bytes = 0
+        self.jvm_growth_bytes = 0
+        self._jvm_bytes: dict[int, int] = {}
         self._seen: dict[int, float] = {}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -43,9 +45,12 @@ class Usage:
                 # A worker that was not there at first has used all of it in the meantime.
                 self.seconds[kind] += 0 if first else used - self._seen.get(process.pid, 0.0)
                 self._seen[process.pid] = used
+                memory = process.memory_info().rss
                 if kind == "worker":
-                    memory = process.memory_info().rss
                     self.peak_worker_bytes = max(self.peak_worker_bytes, memory)
+                elif kind == "JVM":
+                    grown = memory - self._jvm_bytes.setdefault(process.pid, memory)
+                    self.jvm_growth_bytes = max(self.jvm_growth_bytes, grown)
 
 
 def _kind(process: psutil.Process) -> str:
