@@ -52,6 +52,9 @@ DDL = Option(
 VIRTUAL, EVENT_TIME = "virtual", "event-time"
 """Names in the metadata of a DDL's column: it is for reading only; the watermark is on it."""
 
+TABLE_FIRST = "full"
+"""The value of `scan.startup.mode` with which a stream begins with the table."""
+
 METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
 """Values of `metadata.<column>`; the last one makes a column with a reserved name an ordinary column."""
 
@@ -109,10 +112,11 @@ _READING = Section(
         Option("scan.deletes", one_of("emit", "drop"), "emit", "with `changelog`: deletes are rows (`emit`), or are left out (`drop`)"),
         Option("scan.startup.mode",
                one_of("earliest-offset", "latest-offset", "group-offsets", "timestamp",
-                      "specific-offsets"),
+                      "specific-offsets", TABLE_FIRST),
                "earliest-offset",
                "where a new query starts: `earliest-offset`, `latest-offset`, `group-offsets`, "
-               "`timestamp`, `specific-offsets`"),
+               "`timestamp`, `specific-offsets`; `full` (streams) = with the table as of now, then its changes "
+               "(see [streaming](streaming.md#the-table-first))"),
         Option("scan.startup.timestamp-millis", whole_number(), None,
                "start at the first message of at least this record timestamp (ms since the epoch)"),
         Option("scan.startup.specific-offsets", specific_offsets, None,
@@ -149,10 +153,10 @@ _BATCHES = Section(
     "Reading: micro-batch limits and Spark partitions",
     (
         Option("minPartitions", whole_number(1), None,
-               "split Kafka partitions into at least this many Spark partitions; in a snapshot, several tasks then share the "
-               "keys of a Kafka partition"),
+               "split Kafka partitions into at least this many Spark partitions; in a snapshot, and in the first batch of "
+               "`full`, several tasks then share the keys of a Kafka partition"),
         Option("scan.snapshot.memory", memory_or_auto, None,
-               "how much memory one task of a snapshot may use (`512 mb`, `2 gb`); `auto` = half of the memory of a Python "
+               "how much memory one task of a snapshot, or of the first batch of `full`, may use (`512 mb`, `2 gb`); `auto` = half of the memory of a Python "
                "worker. If a table needs more, the error says which value of `minPartitions` is enough", "`auto`"),
         Option("scan.parallelism", whole_number_or_auto(1), None,
                "at most this many Spark partitions: a task then reads several Kafka partitions, one "

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.values import TableOptions, Topics
+from pyspark_upsert_kafka.core.options.values import ReadMode, TableOptions, Topics
 
 
 def check_no_primary_key(given: Mapping[str, str]) -> None:
@@ -61,6 +61,31 @@ def check_snapshot(values: Mapping[str, Any]) -> None:
         )
     if values["error-handling.mode"] == "column":
         raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
+
+
+def check_table_first(values: Mapping[str, Any], mode: ReadMode, *, stream: bool) -> None:
+    """Only a stream of an upsert table can begin with the table, which has no rows of errors and no order in time."""
+    start = f"'scan.startup.mode' = '{values['scan.startup.mode']}'"
+    if not stream:
+        raise OptionError(
+            f"{start} is for streams, which begin with the table and go on with its changes. A batch read shows the table "
+            "anyway ('read.mode' = 'snapshot', the default): leave out 'scan.startup.mode'."
+        )
+    if mode == "append":
+        raise OptionError(
+            f"{start} is not allowed with 'read.mode' = 'append': a topic that is read so is no table, since its messages "
+            "have no primary key. Use 'earliest-offset' to read all of them."
+        )
+    if values["scan.watermark.alignment.max-drift"] is not None:
+        raise OptionError(
+            f"{start} is not allowed with 'scan.watermark.alignment.max-drift': the first batch is the whole table, "
+            "whatever the times of its rows. Remove one of them."
+        )
+    if values["error-handling.mode"] == "column":
+        raise OptionError(
+            f"{start} is not allowed with 'error-handling.mode' = 'column': a message that cannot be decoded is no row of "
+            "a table. Use 'fail', 'ignore' or 'log'."
+        )
 
 
 def check_limits(values: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
     check_dead_letter_topic,
@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_no_primary_key,
     check_position,
     check_snapshot,
+    check_table_first,
 )
 from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
 from pyspark_upsert_kafka.core.options.names import FormatOptions, option_values
@@ -65,6 +66,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         dead_letter_topic=values["error-handling.log.target"] if logs_errors else None,
         read_committed=values["properties.isolation.level"] == "read_committed",
         warnings=tuple(secret_warnings(raw)),
+        table_first=values["scan.startup.mode"] == TABLE_FIRST,
     )
 
 
@@ -87,6 +89,8 @@ def _check(
         raise OptionError(
             "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
         )
+    if values["scan.startup.mode"] == TABLE_FIRST:
+        check_table_first(values, mode, stream=stream)
     if mode == "snapshot":
         check_snapshot(values)
     check_limits(values)
@@ -94,8 +98,9 @@ def _check(
 
 
 def _start(values: Mapping[str, Any]) -> Position:
+    mode = values["scan.startup.mode"]
     return Position(
-        values["scan.startup.mode"],
+        "earliest-offset" if mode == TABLE_FIRST else mode,
         values["scan.startup.timestamp-millis"],
         values["scan.startup.specific-offsets"] or (),
         values["properties.auto.offset.reset"],

@@ -146,6 +146,7 @@ class ReadOptions:
         dead_letter_topic: The topic that it is sent to; None = it is not sent.
         read_committed: Whether messages of open and aborted transactions are left out.
         warnings: What is logged when the read is planned.
+        table_first: Whether the first batch of a new stream is the table (``scan.startup.mode`` = ``full``).
     """
 
     table: TableOptions
@@ -164,6 +165,7 @@ class ReadOptions:
     dead_letter_topic: str | None
     read_committed: bool
     warnings: tuple[str, ...] = ()
+    table_first: bool = False
 
     @property
     def sends_dead_letters(self) -> bool:

@@ -14,16 +14,17 @@ from typing import Any, NamedTuple
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 
-VERSION = 1
+VERSION = 2
+"""The newest layout. Only the offset of a table is written in it: earlier packages reject that one, and read all others."""
 
-INITIAL: dict[str, Any] = {"version": VERSION, "initial": True}
+INITIAL: dict[str, Any] = {"version": 1, "initial": True}
 """The offset before a query's first batch. It names no position: the real start stands in the
 ``begins`` of the first batch's end, since Spark asks for the initial offset again after a crash and
 would get another answer from a topic that has moved on."""
 
 
 _PARTITION = re.compile("0|[1-9][0-9]{0,9}")
-_LAST_PARTITION, _LAST_OFFSET = 2**31 - 1, 2**63 - 1
+_LAST_PARTITION, LAST_OFFSET = 2**31 - 1, 2**63 - 1
 _HEXADECIMAL = 36
 """Characters of an id in hexadecimal digits with hyphens; in base64 it has 22."""
 
@@ -70,9 +71,10 @@ class Range:
         begin: The first offset.
         end: One past the last offset.
         topic_id: The id of the topic for which it was planned; empty text = not known.
-        share: Which of the keys are kept; None = all messages.
+        share: Of a table: which of the keys are kept; None = all messages are read, as changes.
         kept_until_ms: Of a snapshot: until when (ms since the epoch) compaction certainly removes no message that was the newest
             of its key when the snapshot was planned; None = for ever, or it makes no difference.
+        followed_to: Of the table with which a stream begins: up to where later batches read this partition; 0 = no batch follows.
         is_checked_after: Whether the topic's id is compared after the last message, too. Where one reader reads several
             ranges of a topic one after another, the last of them is enough.
     """
@@ -84,12 +86,18 @@ class Range:
     topic_id: str = ""
     share: Share | None = None
     kept_until_ms: int | None = None
+    followed_to: int = 0
     is_checked_after: bool = True
 
     @property
     def size(self) -> int:
         """How many offsets there are at most."""
         return self.end - self.begin
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether changes after the end are read by later batches, and so are no part of this table."""
+        return self.followed_to > self.end
 
 
 @dataclass(frozen=True)
@@ -103,12 +111,14 @@ class StreamOffset:
         stop: For a bounded stream, where each partition ends; None = unbounded.
         topic_ids: Each topic's id, by which a re-created topic is known; empty text = the broker
             has none.
+        is_table: Whether the batch that ends here reads the table as of its end, and not the changes up to it.
     """
 
     positions: Positions
     begins: Positions = field(default_factory=dict)
     stop: Positions | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    is_table: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The offset as Spark keeps it; equal offsets give the same text, key order included."""
@@ -120,7 +130,8 @@ class StreamOffset:
         _put(self.begins, "begins", topics)
         _put(self.stop or {}, "stop", topics)
         bounded = {} if self.stop is None else {"bounded": True}
-        return {"version": VERSION, **bounded, "topics": topics}
+        table = {"table": True} if self.is_table else {}
+        return {"version": 2 if self.is_table else 1, **table, **bounded, "topics": topics}
 
 
 def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
@@ -142,9 +153,10 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
             f"known up to {VERSION}): {json!r}. Use the version of pyspark_upsert_kafka that wrote it, "
             "or start with a new checkpoint."
         )
-    bounded = json.get("bounded", False)
-    if not isinstance(bounded, bool):
-        raise _wrong("'bounded'", bounded, "true or false")
+    bounded, table = json.get("bounded", False), json.get("table", False)
+    for name, flag in (("bounded", bounded), ("table", table)):
+        if not isinstance(flag, bool):
+            raise _wrong(repr(name), flag, "true or false")
     for topic, block in topics.items():
         if not isinstance(block, dict):
             raise _wrong(f"Topic {topic!r}", block, "an object")
@@ -153,6 +165,7 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
         begins=_positions(topics, "begins"),
         stop=_positions(topics, "stop") if bounded else None,
         topic_ids={topic: _topic_id(topic, block) for topic, block in topics.items()},
+        is_table=table,
     )
 
 
@@ -206,9 +219,9 @@ def _positions(topics: Mapping[str, Any], name: str) -> dict[TopicPartition, int
             if not _PARTITION.fullmatch(partition) or int(partition) > _LAST_PARTITION:
                 expected = f"a whole number from 0 to {_LAST_PARTITION}"
                 raise _wrong(f"A partition in {place}", partition, expected)
-            if type(offset) is not int or not 0 <= offset <= _LAST_OFFSET:
+            if type(offset) is not int or not 0 <= offset <= LAST_OFFSET:
                 place = f"Partition {partition} in {place}"
-                raise _wrong(place, offset, f"a whole number from 0 to {_LAST_OFFSET}")
+                raise _wrong(place, offset, f"a whole number from 0 to {LAST_OFFSET}")
             found[TopicPartition(topic, int(partition))] = offset
     return found
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pyspark_upsert_kafka.core.errors import UnknownTopicError
+from pyspark_upsert_kafka.core.errors import CheckpointError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -40,6 +40,7 @@ from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.planning.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.planning.observer import Observer
 from pyspark_upsert_kafka.source.planning.record_times import RecordTimes, record_times
+from pyspark_upsert_kafka.source.planning.table_ranges import first_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +57,7 @@ class StreamReader(DataSourceStreamReader):
         self._options = options
         self._observer = Observer(options)
         self._first: StreamOffset | None = None
+        self._planned_ms: int | None = None
         self._target: Positions | None = None
         self._last_batch_at = float("-inf")
         self._resumed = False
@@ -76,14 +78,26 @@ class StreamReader(DataSourceStreamReader):
         planned = ranges_between(before, after)
         view = self._observer.view(after, wanted=ends_of(planned, after.topic_ids))
         ranges = remaining_ranges(planned, after.topic_ids, view, self._options)
-        pieces = split(ranges, self._options.min_partitions)
+        pieces = self._pieces(ranges, after)
         return [InputPartition(each) for each in spread(pieces, self._options.max_partitions)]
+
+    def _pieces(self, ranges: Sequence[Range], end: StreamOffset) -> list[Range]:
+        """What tasks read: parts of the ranges, or of the table with which the query begins all offsets and some of the keys."""
+        options = self._options
+        if not end.is_table:
+            return split(ranges, options.min_partitions)
+        _check_reads_table(options)
+        cluster = self._observer.cluster
+        return first_ranges(cluster, ranges, end.stop, options, self._planned_ms)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task's ranges."""
         from pyspark_upsert_kafka.source.reading.task import read_ranges
 
-        return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
+        ranges, options = cast("tuple[Range, ...]", partition.value), self._options
+        if ranges[0].share is not None:
+            options = replace(options, mode="snapshot")
+        return read_ranges(ranges, self._table, options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Commits the end of a finished batch to the consumer group, for Kafka's tools: the query never reads it."""
@@ -114,6 +128,7 @@ class StreamReader(DataSourceStreamReader):
         before = stream_offset(start)
         if before is None:
             now, view = self._beginning()
+            limits = Limits() if now.is_table else limits
         else:
             now, view = self._current(before)
         # A new begin of a partition must get into the checkpoint, even by a batch without rows.
@@ -159,7 +174,9 @@ class StreamReader(DataSourceStreamReader):
     def _beginning(self) -> tuple[StreamOffset, ClusterView]:
         """Where a new query starts; it stays the same until its first batch is planned."""
         if self._first is None:
-            self._first = self._observer.begin()
+            # With ``availableNow``, the end was fixed before.
+            self._planned_ms = int(time.time() * 1000) if self._target is None else None
+            self._first = replace(self._observer.begin(), is_table=self._options.table_first)
         view = self._observer.view(self._first)
         self._resume(self._first, view)
         return self._first, view
@@ -171,7 +188,7 @@ class StreamReader(DataSourceStreamReader):
         if not self._resumed:
             _warn_of_changed_end(before, self._options)
         self._resume(before, view)
-        now = accept_loss(replace(before, begins={}), view, self._options)
+        now = accept_loss(replace(before, begins={}, is_table=False), view, self._options)
         if before.stop is None and (discovers or now.begins):
             now = with_new_partitions(now, view)
         return now, view
@@ -195,6 +212,16 @@ class StreamReader(DataSourceStreamReader):
             missed = {tp: at for tp, at in view.latest.items() if tp in start.positions}
             self._target = {**missed, **self._target}
         self._resumed = True
+
+
+def _check_reads_table(options: ReadOptions) -> None:
+    """Refuses options with which no query would have begun with the table, before it has ended its first batch."""
+    if options.mode == "append" or options.error_mode == "column":
+        raise CheckpointError(
+            "The first batch of this checkpoint is the table ('scan.startup.mode' = 'full') and is not finished, and a table "
+            "cannot be read with 'read.mode' = 'append' or 'error-handling.mode' = 'column'. Start the query with the options "
+            "with which it began, or with a new checkpoint."
+        )
 
 
 def _warn_of_changed_end(before: StreamOffset, options: ReadOptions) -> None:

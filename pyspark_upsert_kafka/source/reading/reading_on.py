@@ -16,21 +16,24 @@ Otherwise the partition's end is asked for again, and the next part is read. Tra
 at each commit, so a program that commits all the time would cause parts without end: their number is limited. A key can
 then be missed only if it was overwritten, and its segment closed and cleaned, during each of the parts, and all parts but
 the first take milliseconds.
+
+The table with which a stream begins shows nothing from past its end, since the next batches do. There, reading on only
+tells which rows may be out of date; they are left out, as the newer changes of their keys follow.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.interfaces import RangeReader
@@ -40,18 +43,13 @@ from pyspark_upsert_kafka.source.reading.snapshot import (
     MemoryLimit,
     Snapshot,
     kept_rows,
-    rows_per_key,
     snapshot_bytes,
     too_large,
 )
-
-logger = logging.getLogger("pyspark_upsert_kafka")
+from pyspark_upsert_kafka.source.reading.witnesses import Holds, stand
 
 _MOST_PARTS = 10
 """At most this many parts are read past the planned end."""
-
-_MOST_WITNESSES = 30
-"""At most this many witnesses are looked up; of a million random messages about fourteen are witnesses."""
 
 
 def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
@@ -79,30 +77,18 @@ def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
 class RangeSnapshot:
     """The table in a range: its rows as of the planned end, and the rows of keys that were found only past it.
 
-    A row that was found before the planned end may be out of date: a newer message before the end may have been removed by
-    compaction before it was read. This is possible only for a key with a message past the end. Messages that were read and
-    overwritten show whether it has happened. Compaction cleans a partition from its beginning up to some offset, and
-    removes messages that were overwritten before that offset. So if it has removed a message because of one past the planned
-    end, it has also removed each message that has a smaller offset and was overwritten no later. A few of the messages
-    that were read, the witnesses, stand for all of them. While the witnesses are still in the partition, all rows are as of
-    the planned end; otherwise the rows of keys with a message past the end are as of the end of reading.
-
-    For compaction two spellings of a key are two keys. So a message is a witness only if the message that has overwritten
-    it has the same key, byte by byte.
+    If compaction has removed messages before the planned end because of some past it, the rows of keys with a message past
+    the end are as of the end of reading; in a range that is followed by later batches, they are left out.
 
     Args:
         range_: What is read.
         key_columns: The columns of the key.
         options: How it is read.
-        holds: Whether the partition still has the messages of two offsets, whose keys are the same bytes.
+        holds: Asks the partition for messages that were read.
     """
 
     def __init__(
-        self,
-        range_: Range,
-        key_columns: tuple[str, ...],
-        options: ReadOptions,
-        holds: Callable[[int, int], bool],
+        self, range_: Range, key_columns: tuple[str, ...], options: ReadOptions, holds: Holds
     ) -> None:
         self._range, self._keys, self._holds = range_, list(key_columns), holds
         self._read_to = range_.begin
@@ -141,38 +127,23 @@ class RangeSnapshot:
         return (rows.remove_column(rows.num_columns - 1) for rows in found)
 
     def _with_late(self, late: _Late) -> Iterator[pa.RecordBatch]:
-        found, newest, firsts = (
-            list(each.rows()) for each in (self._found, late.newest, late.firsts)
-        )
-        # The last row of each key is the one that is shown.
-        both = [*newest, *found] if self._stand(found, firsts) else [*found, *newest]
-        kept, begin = kept_rows([rows.select(self._keys) for rows in both]), 0
-        for rows in both:
-            mask = pa.array(kept[begin : begin + rows.num_rows])
-            begin += rows.num_rows
-            is_late = pa.types.is_boolean(rows.columns[-1].type)
-            yield rows.filter(pc.and_not(mask, rows.columns[-1]) if is_late else mask)
-
-    def _stand(self, found: Sequence[pa.RecordBatch], firsts: Sequence[pa.RecordBatch]) -> bool:
-        """Whether the rows that were found are those of the planned end."""
-        count = sum(rows.num_rows for rows in found)
-        keys = [rows.select(self._keys) for rows in (*found, *firsts)]
-        if not keys:
-            return True
-        first, last = rows_per_key(keys, "min", "max")
-        in_both = (first < count) & (last >= count)
-        offsets = np.concatenate([rows.columns[-1].to_numpy() for rows in (*found, *firsts)])
-        told_by = witnesses(offsets[first[in_both]], offsets[last[in_both]])
-        return len(told_by) <= _MOST_WITNESSES and all(self._holds(*pair) for pair in told_by)
+        found, firsts = list(self._found.rows()), list(late.firsts.rows())
+        stands = stand(found, firsts, self._keys, self._holds)
+        if late.newest is not None:
+            return _with_newest(found, list(late.newest.rows()), self._keys, stands=stands)
+        followed = pa.scalar(self._range.followed_to)
+        firsts = [rows.filter(pc.less(rows.columns[-1], followed)) for rows in firsts]
+        return iter(found) if stands else _without(firsts, found, self._keys)
 
     def _nothing_late(self) -> _Late:
-        taken = self._found.size()
+        taken, parts = self._found.size(), 1 if self._range.is_followed else 2
 
         def too_large_with_late(size: int) -> OptionError:
-            return self._too_large(taken + 2 * size)
+            return self._too_large(taken + parts * size)
 
-        limit = MemoryLimit((self._memory - taken) // 2, too_large_with_late)
-        return _Late(Snapshot(self._keys, limit), Snapshot(self._keys, limit, which="first"))
+        limit = MemoryLimit((self._memory - taken) // parts, too_large_with_late)
+        newest = None if self._range.is_followed else Snapshot(self._keys, limit)
+        return _Late(newest, Snapshot(self._keys, limit, which="first"))
 
     def _too_large(self, size: int) -> OptionError:
         return too_large(self._range, self._read_to, size, self._memory)
@@ -183,11 +154,11 @@ class _Late:
     """What was found past the planned end.
 
     Args:
-        newest: The newest change of each key, with whether it is a delete.
+        newest: The newest change of each key, with whether it is a delete; None = later batches show it.
         firsts: The key of the first change of each key, with its offset.
     """
 
-    newest: Snapshot
+    newest: Snapshot | None
     firsts: Snapshot
 
     def add(
@@ -198,48 +169,45 @@ class _Late:
         deletes: pa.BooleanArray | None,
     ) -> None:
         """Adds changes."""
-        none = pa.array(np.zeros(rows.num_rows, dtype=bool))
-        self.newest.add(_with(rows, none if deletes is None else deletes), None)
+        if self.newest is not None:
+            none = pa.array(np.zeros(rows.num_rows, dtype=bool))
+            self.newest.add(_with(rows, none if deletes is None else deletes), None)
         self.firsts.add(_with(rows.select(keys), offsets), None)
 
 
-def witnesses(offsets: np.ndarray, overwritten: np.ndarray) -> list[tuple[int, int]]:
-    """The messages that stand for all: each other one has a larger offset than one of these, and was overwritten later.
-
-    Args:
-        offsets: The offset of each message.
-        overwritten: The offset of the message that has overwritten it.
-
-    >>> witnesses(np.array([7, 5, 9]), np.array([20, 30, 25]))
-    [(5, 30), (7, 20)]
-    """
-    order = np.argsort(offsets)
-    by_place = overwritten[order]
-    earliest = np.minimum.accumulate(by_place)
-    stands_for = np.ones(len(order), dtype=bool)
-    stands_for[1:] = by_place[1:] < earliest[:-1]
-    first, second = offsets[order][stands_for].tolist(), by_place[stands_for].tolist()
-    return list(zip(first, second, strict=True))
+def _with_newest(
+    found: Sequence[pa.RecordBatch],
+    newest: Sequence[pa.RecordBatch],
+    keys: list[str],
+    *,
+    stands: bool,
+) -> Iterator[pa.RecordBatch]:
+    """The rows, and the newest ones of keys that have none, or none that stands; the last column of these says if it is a delete."""
+    # The last row of each key is the one that is shown.
+    both = [*newest, *found] if stands else [*found, *newest]
+    for rows, kept in _last(both, keys):
+        is_late = pa.types.is_boolean(rows.columns[-1].type)
+        yield rows.filter(pc.and_not(kept, rows.columns[-1]) if is_late else kept)
 
 
-def holds(reader: RangeReader, range_: Range, offset: int, overwritten: int) -> bool:
-    """Whether the partition of a range still has two messages that were read, whose keys are the same bytes.
-
-    Raises:
-        BrokerError: The broker stays away, or refuses.
-    """
-    keys = _keys_at(reader, range_, offset)
-    return bool(keys) and keys == _keys_at(reader, range_, overwritten)
+def _without(
+    others: Sequence[pa.RecordBatch], found: Sequence[pa.RecordBatch], keys: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of keys that the others do not have."""
+    for rows, kept in islice(_last([*found, *others], keys), len(found)):
+        yield rows.filter(kept)
 
 
-def _keys_at(reader: RangeReader, range_: Range, offset: int) -> list[bytes | None]:
-    """The key of the message of an offset; empty = it is gone."""
-    try:
-        found = list(reader.read(replace(range_, begin=offset, end=offset + 1)))
-    except DataLossError as error:
-        logger.info("Offset %d is gone: %s", offset, error)
-        return []
-    return [key for batch in found for key in batch.keys]
+def _last(
+    batches: Sequence[pa.RecordBatch], keys: list[str]
+) -> Iterator[tuple[pa.RecordBatch, pa.BooleanArray]]:
+    """Each batch with which of its rows are the last ones of their keys."""
+    if not batches:
+        return
+    kept, begin = kept_rows([rows.select(keys) for rows in batches]), 0
+    for rows in batches:
+        yield rows, pa.array(kept[begin : begin + rows.num_rows])
+        begin += rows.num_rows
 
 
 def _with(rows: pa.RecordBatch, column: Any) -> pa.RecordBatch:

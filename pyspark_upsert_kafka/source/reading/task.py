@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
@@ -25,8 +24,9 @@ from pyspark_upsert_kafka.source.bad_messages.error_handling import (
     error_handler,
 )
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares
-from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past, holds
+from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
+from pyspark_upsert_kafka.source.reading.witnesses import holds
 from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 
 T = TypeVar("T")
@@ -92,10 +92,17 @@ class ChangeReader:
         Raises:
             UpsertKafkaError: As `read_ranges` does.
         """
-        planned = self._reader.read(range_)
-        for whole in chain(planned, batches_past(self._reader, range_)):
+        yield from self._decoded(self._reader.read(range_), range_)
+        past = batches_past(self._reader, range_)
+        yield from self._decoded(past, range_, handles_bad=not range_.is_followed)
+
+    def _decoded(
+        self, batches: Iterable[RawBatch], range_: Range, *, handles_bad: bool = True
+    ) -> Iterator[tuple[RawBatch, Rows]]:
+        """The messages with their rows; bad messages are handled once, by the batch that shows them."""
+        for whole in batches:
             for batch, rows in self._decoder.decode(whole, range_.share):
-                if rows.bad:
+                if rows.bad and handles_bad:
                     self._handle_errors(batch, rows.bad)
                 yield batch, rows
 

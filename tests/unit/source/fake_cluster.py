@@ -26,9 +26,9 @@ def stream_options(**more: object) -> ReadOptions:
     return read_options(table_options(**more), format_options, stream=True)
 
 
-def table(options: ReadOptions) -> Table:
-    """A table of one column and the change column."""
-    return table_to_read(SCHEMA, options)
+def table(options: ReadOptions, columns: StructType = SCHEMA) -> Table:
+    """A table, by default of one column and the change column."""
+    return table_to_read(columns, options)
 
 
 class Clock:

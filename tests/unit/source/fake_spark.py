@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
@@ -21,7 +23,7 @@ from pyspark_upsert_kafka.source.planning.protocols import (
     stream_reader,
 )
 from pyspark_upsert_kafka.source.planning.stream import StreamReader
-from tests.unit.source.fake_cluster import table
+from tests.unit.source.fake_cluster import SCHEMA, table
 
 KNOWS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
 
@@ -37,6 +39,7 @@ class Query:
     Args:
         options: Those of the source.
         protocol: Which of the two forms of a reader Spark talks to.
+        columns: The columns of the table.
         log: The text of each planned batch's end.
         done: How many batches are finished.
         read: What finished batches have read.
@@ -44,6 +47,7 @@ class Query:
 
     options: ReadOptions
     protocol: type[StreamReader] | None = None
+    columns: StructType = SCHEMA
     log: list[str] = field(default_factory=list)
     done: int = 0
     read: list[Range] = field(default_factory=list)
@@ -52,7 +56,8 @@ class Query:
     def start(self, *, once: bool = False, available_now: bool = False) -> Query:
         """Starts or restarts the query, which finishes a batch that was planned and not finished."""
         make = self.protocol or stream_reader
-        self.reader = pickle.loads(pickle.dumps(make(table(self.options), self.options)))
+        made = make(table(self.options, self.columns), self.options)
+        self.reader = pickle.loads(pickle.dumps(made))
         self.limit = None
         if isinstance(self.reader, ReaderWithLimits):
             from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -81,12 +86,16 @@ class Query:
         return True
 
     def ranges(self) -> list[Range]:
-        """What the batch planned last reads; asked twice, as a self-union does."""
+        """What the batch planned last reads."""
+        return [range_ for each in self.tasks() for range_ in each.value]
+
+    def tasks(self) -> list[InputPartition]:
+        """The tasks of the batch planned last; asked for twice, as a self-union does."""
         last = len(self.log) - 1
         start, end = self._start(last), json.loads(self.log[last])
         first, second = (self.reader.partitions(start, end) for _ in range(2))
         assert [each.value for each in first] == [each.value for each in second]
-        return [range_ for each in first for range_ in each.value]
+        return list(first)
 
     def finish(self) -> None:
         """Reads the batch planned last."""

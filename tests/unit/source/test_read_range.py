@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
 from pyspark_upsert_kafka.core.options import read_options
-from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
@@ -48,9 +48,17 @@ class FakeClient:
         return self
 
     def read(self, range_: Range) -> Iterator[FakeBatch]:
-        """The batches, whichever the range is."""
+        """The batches that begin in the range."""
         self.read_ranges.append(range_)
-        return iter(self.batches)
+        return (
+            batch
+            for batch in self.batches
+            if not len(batch) or range_.begin <= batch.offsets[0] < range_.end
+        )
+
+    def end(self, range_: Range) -> int:
+        """The end of the last batch."""
+        return self.batches[-1].offsets[-1] + 1
 
     def sender(
         self,
@@ -90,6 +98,7 @@ def read(
         *batches: FakeBatch,
         columns: tuple[StructField, ...] = (ID, NAME, KIND),
         stream: bool = True,
+        range_: Range = RANGE,
         failure: Exception | None = None,
         **given: str,
     ) -> tuple[list[tuple[Any, ...]], FakeClient]:
@@ -100,7 +109,7 @@ def read(
         options = read_options(raw, format_options, stream=stream)
         schema = StructType(list(columns))
         rows = []
-        for batch in task.read_ranges((RANGE,), table_to_read(schema, options), options):
+        for batch in task.read_ranges((range_,), table_to_read(schema, options), options):
             assert batch.schema.equals(arrow_schema(schema))
             assert batch.num_rows, "an empty batch is a message for nothing"
             rows += [tuple(row.values()) for row in batch.to_pylist()]
@@ -111,6 +120,7 @@ def read(
 
 GOOD = (b'{"id":1}', b'{"name":"a"}')
 BAD = (b'{"id":2}', b"?")
+LOG = {"error-handling.mode": "log", "error-handling.log.target": "letters"}
 
 
 def test_each_batch_gives_its_rows(read: Callable[..., Any]) -> None:
@@ -145,6 +155,20 @@ def test_a_snapshot_comes_at_the_end(read: Callable[..., Any]) -> None:
     assert rows == [(1, "b"), (3, "c")]
 
 
+@pytest.mark.parametrize(("followed_to", "letters"), [(0, 2), (LAST_OFFSET, 1)])
+def test_bad_messages_past_the_end_are_left_to_the_batch_that_shows_them(
+    read: Callable[..., Any], followed_to: int, letters: int
+) -> None:
+    """The table with which a stream begins sends no dead letter of them, and does not fail."""
+    rows, client = read(
+        fake_batch(GOOD, BAD), fake_batch(BAD, (b'{"id":3}', b'{"name":"c"}'), first=5),
+        range_=replace(RANGE, end=5, kept_until_ms=0, followed_to=followed_to), stream=False, **LOG,
+    )  # fmt: skip
+
+    assert sorted(rows) == [(1, "a", "upsert"), *([] if followed_to else [(3, "c", "upsert")])]
+    assert sum(len(list_of(sent.keys)) for sent in client.sent) == letters
+
+
 def test_fail_tells_the_first_bad_message(read: Callable[..., Any]) -> None:
     """``fail`` raises at the first bad message of the range, with its place."""
     with pytest.raises(DecodeError) as error:
@@ -168,9 +192,6 @@ def test_ignore_counts_in_the_log(
     assert "Skipped 3 messages" in text
     assert "topic 'orders', partition 3" in text
     assert "the first at offset 8 (value)" in text
-
-
-LOG = {"error-handling.mode": "log", "error-handling.log.target": "letters"}
 
 
 def test_log_sends_letters_and_waits_for_them(read: Callable[..., Any]) -> None:

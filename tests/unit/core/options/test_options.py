@@ -941,6 +941,51 @@ def test_an_append_source_refuses_a_key(planned, given):
         planned(APPEND, **given)
 
 
+FULL = {"scan.startup.mode": "full"}
+
+
+def test_a_stream_may_begin_with_the_table():
+    """It is read from the earliest offset on; a sink takes the option too, as it does all others."""
+    assert stream(**FULL) == replace(STREAM, table_first=True)
+    assert write(**FULL) == WRITE
+
+
+@pytest.mark.parametrize(
+    ("planned", "given", "message"),
+    [
+        (batch, {}, "is for streams, which begin with the table and go on with its changes. A batch"),
+        (batch, {"read.mode": "changelog"}, "is for streams"),
+        (
+            stream,
+            {"read.mode": "append", "primary-key": None, "key.format": None},
+            "is not allowed with 'read.mode' = 'append': a topic that is read so is no table",
+        ),
+        (
+            stream,
+            {"scan.watermark.alignment.max-drift": "1 min"},
+            "is not allowed with 'scan.watermark.alignment.max-drift': the first batch is the whole",
+        ),
+        (
+            stream,
+            {"error-handling.mode": "column"},
+            "is not allowed with 'error-handling.mode' = 'column': a message that cannot be decoded",
+        ),
+        (
+            stream,
+            {"scan.startup.timestamp-millis": "7"},
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_begin_with_the_table(planned, given, message):
+    """One sentence says why."""
+    text = f"'scan.startup.mode' = 'full' {message}"
+    if message is None:
+        text = "'scan.startup.timestamp-millis' is for 'scan.startup.mode' = 'timestamp' only, but that is 'full'."
+    with pytest.raises(OptionError, match="^" + re.escape(text)):
+        planned(**FULL, **given)
+
+
 @pytest.mark.parametrize(
     "start",
     [

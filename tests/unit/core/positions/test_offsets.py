@@ -63,6 +63,21 @@ GOLDEN = [
         StreamOffset({}, topic_ids={"a": "x"}),
         '{"version": 1, "topics": {"a": {"id": "x", "positions": {}}}}',
     ),
+    (
+        StreamOffset(at(a=[5]), begins=at(a=[0]), topic_ids={"a": "x"}, is_table=True),
+        (
+            '{"version": 2, "table": true, "topics": {"a": {"id": "x", "positions": {"0": 5}, '
+            '"begins": {"0": 0}}}}'
+        ),
+    ),
+    (
+        StreamOffset(at(a=[1]), stop=at(a=[1]), topic_ids={"a": "x"}, is_table=True),
+        (
+            '{"version": 2, "table": true, "bounded": true, "topics": {"a": {"id": "x", '
+            '"positions": {"0": 1}, "stop": {"0": 1}}}}'
+        ),
+    ),
+    (StreamOffset({}, is_table=True), '{"version": 2, "table": true, "topics": {}}'),
 ]
 
 
@@ -127,6 +142,7 @@ def offsets(draw):
         begins={tp: found[tp] for tp in draw(some)},
         stop=None if stop is None else {tp: found[tp] for tp in stop},
         topic_ids={topic: draw(st.sampled_from(["", "x", "y"])) for topic in topics},
+        is_table=draw(st.booleans()),
     )
 
 
@@ -152,6 +168,7 @@ def test_equal_offsets_have_equal_text(offset, random):
         shuffled(offset.begins),
         None if offset.stop is None else shuffled(offset.stop),
         shuffled(offset.topic_ids),
+        offset.is_table,
     )
 
     assert json.dumps(same.to_json()) == json.dumps(offset.to_json())
@@ -166,7 +183,8 @@ def test_the_initial_offset_names_no_position(nothing):
 @pytest.mark.parametrize(
     ("offset", "version"),
     [
-        ({"version": 2, "topics": {}}, "2"),
+        ({"version": 3, "topics": {}}, "3"),
+        ({"version": 3, "initial": True}, "3"),
         ({"version": 2, "initial": True}, "2"),
         ({"version": 0, "topics": {}}, "0"),
         ({"version": "1", "topics": {}}, "'1'"),
@@ -182,7 +200,7 @@ def test_an_offset_of_another_make_is_refused(offset, version):
 
     assert str(error.value) == (
         f"The checkpoint holds an offset that this version cannot read (version {version}, known up "
-        f"to 1): {offset!r}. Use the version of pyspark_upsert_kafka that wrote it, or start with a "
+        f"to 2): {offset!r}. Use the version of pyspark_upsert_kafka that wrote it, or start with a "
         "new checkpoint."
     )
 
@@ -292,6 +310,7 @@ WRONG = [
     ("topics.a.id", 7, "The 'id' of topic 'a' is 7, expected a topic's id as text"),
     ("topics.a.id", "x" * 36, "expected a topic's id as text"),
     ("bounded", "yes", "'bounded' is 'yes', expected true or false"),
+    ("table", 1, "'table' is 1, expected true or false"),
 ]
 
 
@@ -370,6 +389,12 @@ def test_batches_read_everything_once(end, data):
         assert (edges[:1], edges[-1:]) == (
             ([begins[tp]], [stop]) if stop > begins[tp] else ([], [])
         )
+
+
+@pytest.mark.parametrize(("followed_to", "is_followed"), [(0, False), (5, False), (6, True)])
+def test_a_range_is_followed_if_later_batches_read_past_its_end(followed_to, is_followed):
+    """A batch, and a stream that ends here, are not."""
+    assert Range("t", 0, 3, 5, followed_to=followed_to).is_followed is is_followed
 
 
 def test_ranges_that_hold_nothing_are_left_out():

@@ -3,86 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past, holds
+from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.witnesses import holds
 from tests.table_options import table_options
-
-Value = int | None
-
-
-def nothing() -> None:
-    """Nothing happens meanwhile."""
-
-
-@dataclass
-class Log:
-    """A partition: its messages by offset; ``meanwhile`` happens before each request.
-
-    A key is a number, or a text that spells one in another way: another key for compaction, and the same for the table.
-    """
-
-    messages: dict[int, tuple[int | str, Value]] = field(default_factory=dict)
-    length: int = 0
-    meanwhile: Callable[[], None] = nothing
-    at_once: int = 1000
-    asked: int = 0
-    history: list[tuple[int, int | str, Value]] = field(default_factory=list)
-
-    def append(self, *changes: tuple[int | str, Value]) -> None:
-        """Appends a change of each of these keys."""
-        for key, value in changes:
-            self.messages[self.length] = (key, value)
-            self.history.append((self.length, key, value))
-            self.length += 1
-
-    def skip(self) -> None:
-        """Appends what is no message: a transaction's marker."""
-        self.length += 1
-
-    def compact(self, below: int | None = None) -> None:
-        """Takes what was overwritten before an offset."""
-        newest = {
-            str(key): at for at, (key, _) in sorted(self.messages.items()) if at < (below or 1e9)
-        }
-        self.messages = {
-            at: message
-            for at, message in self.messages.items()
-            if at >= newest.get(str(message[0]), 0)
-        }
-
-    def end(self, _: Range) -> int:
-        """As `RangeReader.end`."""
-        self.meanwhile()
-        self.asked += 1
-        return self.length
-
-    def read(self, range_: Range) -> Iterator[RawBatch]:
-        """As `RangeReader.read`: fetches of a few messages, each of what is there by then."""
-        begin = range_.begin
-        while begin < range_.end:
-            self.meanwhile()
-            found = [at for at in sorted(self.messages) if begin <= at < range_.end]
-            offsets = found[: self.at_once]
-            begin = range_.end if offsets == found else offsets[-1] + 1
-            keys = [str(self.messages[at][0]).encode() for at in offsets]
-            values = [self.messages[at][1] for at in offsets]
-            data = [None if v is None else b"%d" % v for v in values]
-            yield RawBatch("t", 0, BytesColumn.of(keys), BytesColumn.of(data), offsets)
+from tests.unit.source.memory_log import Log
 
 
 def options(**more: object) -> ReadOptions:
@@ -173,6 +113,43 @@ def test_a_key_that_is_overwritten_and_compacted_while_the_tail_is_read() -> Non
     assert table(log, planned) == {1: 12, 2: 22, 3: 30}
 
 
+def any_history(random: Random, spellings: list[str]) -> tuple[Log, Range]:
+    """A log that is written and compacted between two requests, and the range of it that was planned."""
+
+    def any_key() -> str:
+        return random.choice(spellings).format(random.randrange(8))
+
+    log = Log(at_once=random.choice([1, 2, 5]))
+    log.append(*((key, log.length + key) for key in range(8)))
+    log.append(*((any_key(), at) for at in range(100, 120)))
+    planned = Range("t", 0, 0, log.length, kept_until_ms=0)
+    pace = random.choice([0.1, 0.5, 0.9])
+
+    def meanwhile() -> None:
+        while random.random() < pace:
+            value = None if random.random() < 0.1 else log.length + 1000
+            log.append((any_key(), value))
+            if random.random() < 0.2:
+                log.skip()
+        if random.random() < pace:
+            log.compact(random.randrange(log.length))
+
+    log.meanwhile = meanwhile
+    return log, planned
+
+
+def after(requests: int, happens: Callable[[], None]) -> Callable[[], None]:
+    """What happens once, before the request that follows so many others."""
+    left = iter([*[None] * requests, happens])
+
+    def meanwhile() -> None:
+        then = next(left, None)
+        if then is not None:
+            then()
+
+    return meanwhile
+
+
 @pytest.mark.parametrize("spellings", [["{}"], ["{}", "+{}"]])
 def test_no_history_loses_a_key_or_shows_an_old_row(spellings: list[str]) -> None:
     """Whatever is written and compacted between two requests, however keys are spelt.
@@ -181,28 +158,7 @@ def test_no_history_loses_a_key_or_shows_an_old_row(spellings: list[str]) -> Non
     """
     for seed in range(400):
         random = Random(seed)
-
-        def any_key(random: Random = random) -> str:
-            return random.choice(spellings).format(random.randrange(8))
-
-        log = Log(at_once=random.choice([1, 2, 5]))
-        log.append(*((key, log.length + key) for key in range(8)))
-        log.append(*((any_key(), at) for at in range(100, 120)))
-        planned = Range("t", 0, 0, log.length, kept_until_ms=0)
-        pace = random.choice([0.1, 0.5, 0.9])
-
-        def meanwhile(
-            random: Random = random, pace: float = pace, log: Log = log, any_key: Any = any_key
-        ) -> None:
-            while random.random() < pace:
-                value = None if random.random() < 0.1 else log.length + 1000
-                log.append((any_key(), value))
-                if random.random() < 0.2:
-                    log.skip()
-            if random.random() < pace:
-                log.compact(random.randrange(log.length))
-
-        log.meanwhile = meanwhile
+        log, planned = any_history(random, spellings)
         found = table(log, planned)
         at_planning = {int(key): value for at, key, value in log.history if at < planned.end}
         dead = {int(key) for at, key, value in log.history if at >= planned.end and value is None}
@@ -210,6 +166,74 @@ def test_no_history_loses_a_key_or_shows_an_old_row(spellings: list[str]) -> Non
         assert set(range(8)) - dead <= set(found), seed
         later = {(int(key), value) for at, key, value in log.history if at >= planned.end}
         assert set(found.items()) <= later | set(at_planning.items()), seed
+
+
+def test_a_table_that_is_followed_shows_nothing_from_past_its_end() -> None:
+    """Later batches show it: rows stay as they were at the end, and a key that compaction took is left to its newer change."""
+    log = Log()
+    log.append((1, 10), (2, 20), (3, 30), (4, None))
+    log.append((1, 11), (3, None), (4, 40), (5, 50))
+    planned = Range("t", 0, 0, 4, kept_until_ms=0, followed_to=LAST_OFFSET)
+
+    assert table(log, planned) == {1: 10, 2: 20, 3: 30}
+    log.compact()
+    assert table(log, planned) == {2: 20}
+
+
+def test_a_row_that_may_be_out_of_date_is_left_to_its_newer_change() -> None:
+    """Compaction has taken a newer message before the end while it was read; a row without a change since is certain."""
+    log = Log(at_once=1)
+    log.append((1, 10), (2, 20), (1, 11), (3, 30))
+    planned = Range("t", 0, 0, 4, kept_until_ms=0, followed_to=LAST_OFFSET)
+    log.append((1, 12))
+    log.meanwhile = after(1, log.compact)
+    assert table(log, planned) == {2: 20, 3: 30}
+
+    # Where nothing follows, it shows its newest row.
+    log.messages = {at: (key, value) for at, key, value in log.history}
+    log.meanwhile = after(1, log.compact)
+    assert table(log, replace(planned, followed_to=0)) == {1: 12, 2: 20, 3: 30}
+
+
+def test_a_row_that_no_later_batch_shows_is_not_left_out() -> None:
+    """The stream ends before the newer change of its key."""
+    log = Log(at_once=1)
+    log.append((1, 10), (2, 20), (1, 11))
+    planned = Range("t", 0, 0, 3, kept_until_ms=0, followed_to=4)
+    log.append((2, 21), (1, 12))
+    log.meanwhile = after(1, log.compact)
+
+    assert table(log, planned) == {1: 10}
+
+
+def test_nothing_to_show_on_either_side_of_the_end() -> None:
+    """Each message that was read is a bad one."""
+    batch = RawBatch("t", 0, BytesColumn.of([b"?"]), BytesColumn.of([b"?"]), [7])
+    none = pa.record_batch([pa.array([], pa.int64())], ["k"])
+    found = RangeSnapshot(Range("t", 0, 0, 5), ("k",), options(), lambda *_: True)
+    found.add(batch, none, Rows([none.column(0)], None, [], np.array([], dtype=np.int64)))
+
+    assert list(found.rows()) == []
+
+
+@pytest.mark.parametrize("spellings", [["{}"], ["{}", "+{}"]])
+def test_no_history_shows_a_table_that_never_was(spellings: list[str]) -> None:
+    """Whatever is written and compacted between two requests, however keys are spelt.
+
+    Each row was its key's at the end, and each key that lived then is shown, or has a newer change.
+    """
+    left_out = 0
+    for seed in range(400):
+        random = Random(seed)
+        log, planned = any_history(random, spellings)
+        found = table(log, replace(planned, followed_to=LAST_OFFSET))
+        at_end = {int(key): value for at, key, value in log.history if at < planned.end}
+        lived = {key: value for key, value in at_end.items() if value is not None}
+        later = {int(key) for at, key, value in log.history if at >= planned.end}
+        assert found.items() <= lived.items(), seed
+        assert lived.keys() - later <= found.keys(), seed
+        left_out += len(lived) - len(found)
+    assert left_out > 100, "compaction took nothing"
 
 
 def test_the_tail_keeps_within_the_memory_of_a_task() -> None:
