@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.core.errors import DecodeError
 from tests.conftest import Broker, options
 from tests.kafka.conftest import Edge, eventually
 from tools.histories.history import CLEANER, Counts, history
+from tools.histories.table_first import table_first
 
 SCHEMA = StructType().add("id", LongType()).add("n", LongType())
 SMALL_SEGMENTS = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.001"}
@@ -193,3 +194,13 @@ def test_no_history_loses_a_key_or_shows_an_old_row(own_kafka: Any) -> None:
 
     assert counts.snapshots >= 8
     assert counts.found_late > 0, "compaction took nothing that a snapshot needed"
+
+
+def test_no_history_leads_a_stream_that_begins_with_the_table_astray(own_kafka: Any) -> None:
+    """Each first batch is the table as of its end, but for keys whose newer change follows, and the changes lead on from there."""
+    kafka, counts = own_kafka(config=CLEANER), Counts()
+    for seed in range(4):
+        table_first(kafka.bootstrap_servers, Random(seed), counts)
+
+    assert counts.first_batches >= 4
+    assert counts.left_out > 0, "compaction took nothing from a first batch"

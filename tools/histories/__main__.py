@@ -2,8 +2,8 @@
 
 Each history has its own topic, on one broker with small segments and a log cleaner without pauses. A writer upserts, deletes and
 inserts again without a pause, with or without transactions. Meanwhile two or three snapshots are read, sometimes slowly: by either
-client, with one task for each partition or more, once or twice after they were planned. After that, Spark reads the snapshots of
-a tenth as many further histories.
+client, with one task for each partition or more, once or twice after they were planned. As many streams begin with such a table
+(`table_first.py`). After that, Spark reads the snapshots of a tenth as many further histories.
 
 The key and the offset of each written message are known. So three rules are checked for each snapshot: no key is missing that existed
 during the whole time from planning to the end of the read; no key appears twice; and each row was the row of its key at some time
@@ -24,6 +24,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 from pyspark_upsert_kafka import LocalKafka
 from tools.histories.history import CLEANER, Counts, history
+from tools.histories.table_first import table_first
 from tools.histories.with_spark import WithSpark
 from tools.verdict import verdict
 
@@ -36,6 +37,7 @@ def proof(histories: int, seed: int) -> str:
     with LocalKafka(config=CLEANER) as kafka:
         for number in range(histories):
             history(kafka.bootstrap_servers, random.Random(seed + number), counts)
+            table_first(kafka.bootstrap_servers, random.Random(seed + number), counts)
             print(f"histories: {number + 1} of {histories}, {asdict(counts)}", flush=True)
         spark = WithSpark()
         for number in range(by_spark := max(1, histories // 10)):

@@ -52,13 +52,17 @@ class Counts:
 
     Args:
         snapshots: Snapshots that were read.
-        rows: Rows in them.
-        found_late: Of them those that only the part past the planned end held.
+        rows: Rows in all that was read.
+        found_late: Of the rows of snapshots those that only the part past the planned end held.
+        first_batches: First batches of streams that begin with the table.
+        left_out: Keys that compaction took from these, since they had a newer change.
     """
 
     snapshots: int = 0
     rows: int = 0
     found_late: int = 0
+    first_batches: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
