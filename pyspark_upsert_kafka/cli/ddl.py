@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, create_tables, definition_of
 from pyspark_upsert_kafka.core.options import options_of
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
-from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl, name_as_ddl
 from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 
 _IMPORTS = {
@@ -90,7 +90,7 @@ def table_code(definition: TableDefinition, schema: StructType) -> str:
         lines.append(
             "    # withWatermark takes no time without a zone; here it is in the session's."
         )
-        cast = f'col({_quoted(_backticked(event_time))}).cast("timestamp")'
+        cast = f'col({_quoted(name_as_ddl(event_time))}).cast("timestamp")'
         lines.append(f"    .withColumn({_quoted(event_time)}, {cast})")
     if definition.watermark is not None:
         column, delay = map(_quoted, definition.watermark)
@@ -152,16 +152,6 @@ def _schema(schema: StructType) -> str:
     return _quoted(columns_as_ddl(schema))
 
 
-def columns_as_ddl(schema: StructType) -> str:
-    """The columns as Spark's DDL, but for NOT NULL of elements, which it has no word for.
-
-    >>> of_row = StructType([StructField("B", ArrayType(StructType()), nullable=False)])
-    >>> columns_as_ddl(StructType([StructField("a b", of_row)]))
-    '`a b` STRUCT<B: ARRAY<STRUCT<>> NOT NULL>'
-    """
-    return ", ".join(map(_column, schema))
-
-
 def _has_required_elements(kind: DataType) -> bool:
     """Whether elements of an array or values of a map are NOT NULL, which Spark's DDL has no word for."""
     if isinstance(kind, ArrayType):
@@ -171,26 +161,3 @@ def _has_required_elements(kind: DataType) -> bool:
     return isinstance(kind, StructType) and any(
         _has_required_elements(field.dataType) for field in kind
     )
-
-
-def _column(field: StructField, separator: str = " ") -> str:
-    return f"{_backticked(field.name)}{separator}{_type(field.dataType)}" + (
-        "" if field.nullable else " NOT NULL"
-    )
-
-
-def _backticked(name: str) -> str:
-    """A column's name in Spark's SQL, in backticks where it needs them."""
-    if re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE | re.ASCII):
-        return name
-    return quoted(name)
-
-
-def _type(kind: DataType) -> str:
-    if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(_column(field, ': ') for field in kind)}>"
-    if isinstance(kind, ArrayType):
-        return f"ARRAY<{_type(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{_type(kind.keyType)}, {_type(kind.valueType)}>"
-    return kind.simpleString().upper()
