@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
     """Returns the last change of each key, deletes included. Use it before a ``MERGE`` into another table.
 
-    A ``MERGE`` rejects two changes of one row, and a batch of changes may contain several.
+    A ``MERGE`` rejects two changes of one row, and a batch of changes may contain several. Of
+    two changes of a key in one message the upsert counts.
 
     Args:
         df: A batch of changes that `foreachBatch` passes, or that is read with ``read.mode`` = ``changelog``. It must have
@@ -47,7 +48,10 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
             "last_changes takes a batch, and this DataFrame is a stream: call it in a foreachBatch."
         )
     newest_first = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
-        f.desc(columns.partition), f.desc(columns.offset)
+        # A message of several changes may delete a key and give it to another row.
+        f.desc(columns.partition),
+        f.desc(columns.offset),
+        f.desc(columns.change_type),
     )
     place = "_place_of_change"
     while place in df.columns:

@@ -321,6 +321,18 @@ def test_the_last_change_of_each_key(spark: SparkSession) -> None:
     assert last_changes(changes, "id").schema == changes.schema
 
 
+def test_an_upsert_beside_a_delete_in_one_message(spark: SparkSession) -> None:
+    """A message of several changes may delete a key and give it to another row: the upsert counts."""
+    changes = spark.createDataFrame(
+        [(1, None, 0, 5, "delete"), (1, "b", 0, 5, "upsert"), (2, None, 0, 5, "delete")], SCHEMA
+    )
+
+    assert rows(last_changes(changes, "id")) == [
+        (1, "b", 0, 5, "upsert"),
+        (2, None, 0, 5, "delete"),
+    ]
+
+
 def test_what_is_refused_before_anything_runs(spark: SparkSession, files: Files) -> None:
     """Each mistake that can be seen in the program is told when the function is called."""
     stream = files.stream()
