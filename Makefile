@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-flink soak stress memcheck kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -109,7 +109,7 @@ test-pyspark-4.0: .venv-4.0/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest $(TESTS_ON_4_0) \
 		-W ignore::ResourceWarning --numprocesses=2 --dist=loadfile $(ARGS)
 
-# An environment with an older PySpark: .venv-4.0 has the newest 4.0.
+# An environment with an older PySpark: .venv-4.0 has the newest 4.0, .venv-4.1 the newest 4.1.
 .venv-4.%/.ready: pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
 	"$(PYTHON)" -m venv .venv-4.$*
@@ -121,9 +121,17 @@ test-pyspark-4.0: .venv-4.0/.ready
 test-versions: $(READY) $(CLASS_ARCHIVES)
 	unset PYSPARK_PYTHON; $(BIN)/python -m tools.versions $(ARGS)
 
-# docs/lakehouse.md on the Spark that Delta Lake is made for.
+# merge_sink and docs/lakehouse.md, on the Spark that each table format is made for.
+test-iceberg: .venv-4.1/.ready
+	PYSPARK_PYTHON=$(abspath .venv-4.1/bin/python) .venv-4.1/bin/python -m pytest tests/lakehouse $(ARGS)
+
 test-delta: .venv-4.2/.ready
-	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest tests/spark/test_lakehouse.py $(ARGS)
+	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest tests/lakehouse $(ARGS)
+
+# How fast merge_sink is; ARGS="--rows 1000000 --batches 10000" runs a part.
+bench-lakehouse: .venv-4.1/.ready .venv-4.2/.ready
+	for python in .venv-4.1/bin/python .venv-4.2/bin/python; do PYTHONPATH=. PYSPARK_PYTHON=$(CURDIR)/$$python $$python \
+		benchmarks/lakehouse.py $(ARGS) || exit 1; done
 
 # What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
 # That library leaves sockets of connections that failed to the garbage collector.
@@ -171,4 +179,4 @@ test-kerberos: $(READY)
 	$(BIN)/python -m pytest tests/kerberos/logins.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

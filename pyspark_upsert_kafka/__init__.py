@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         LocalKafka,
         LocalSecurity,
     )
+    from pyspark_upsert_kafka.lakehouse.merge_sink import merge_sink
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
     from pyspark_upsert_kafka.sql import run_sql
@@ -59,6 +60,7 @@ __all__ = [
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "last_changes",
+    "merge_sink",
     "normalize_changelog",
     "run_sql",
     "upsert_sink",
@@ -75,6 +77,7 @@ _LAZY = {
     "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
     "ProgressListener": "pyspark_upsert_kafka.monitoring.listener",
     "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
+    "merge_sink": "pyspark_upsert_kafka.lakehouse.merge_sink",
     "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
     "run_sql": "pyspark_upsert_kafka.sql",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",

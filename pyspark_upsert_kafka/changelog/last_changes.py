@@ -17,7 +17,7 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
     """Returns the last change of each key, deletes included. Use it before a ``MERGE`` into another table.
 
     A ``MERGE`` rejects two changes of one row, and a batch of changes may contain several. Of
-    two changes of a key in one message the upsert counts.
+    two changes of a key in one message the upsert counts. For tables of Iceberg and Delta Lake, `merge_sink` does both.
 
     Args:
         df: A batch of changes that `foreachBatch` passes, or that is read with ``read.mode`` = ``changelog``. It must have
@@ -47,11 +47,9 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
         raise SchemaError(
             "last_changes takes a batch, and this DataFrame is a stream: call it in a foreachBatch."
         )
+    # A message of several changes may delete a key and give it to another row: an upsert comes before a delete.
     newest_first = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
-        # A message of several changes may delete a key and give it to another row.
-        f.desc(columns.partition),
-        f.desc(columns.offset),
-        f.desc(columns.change_type),
+        f.desc(columns.partition), f.desc(columns.offset), f.desc(columns.change_type)
     )
     place = "_place_of_change"
     while place in df.columns:

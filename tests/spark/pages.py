@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.conftest import Broker
@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
 
 _BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^##+ (.*)$", re.MULTILINE)
 _TOPIC = re.compile(
     r"""["'](?:topic|error-handling\.log\.target)["']\s*[,:=]\s*["']([^"']+)["']|NewTopic\("([^"]+)\""""
 )
@@ -27,11 +28,12 @@ _TOPIC = re.compile(
 
 @dataclass(frozen=True)
 class Snippet:
-    """A block of Python, and what it prints where the page says so."""
+    """A block of Python, what it prints where the page says so, and the heading above it."""
 
     code: str
     output: str | None
     line: int
+    heading: str = ""
 
 
 def snippets(page: str) -> list[Snippet]:
@@ -41,10 +43,12 @@ def snippets(page: str) -> list[Snippet]:
     for block in _BLOCK.finditer(page):
         kind, text = block.groups()
         if kind == "python":
-            found.append(Snippet(text, None, page[: block.start()].count("\n") + 2))
+            before = page[: block.start()]
+            heading = ["", *_HEADING.findall(before)][-1]
+            found.append(Snippet(text, None, before.count("\n") + 2, heading))
             end = block.end()
         elif found and not page[end : block.start()].strip():
-            found[-1] = Snippet(found[-1].code, text, found[-1].line)
+            found[-1] = replace(found[-1], output=text)
     return found
 
 
@@ -90,6 +94,7 @@ def check_page(
     folder: Path,
     printed: Callable[[], str],
     registry: str = "",
+    without: str | None = None,
 ) -> None:
     """Runs all snippets of a page, from top to bottom, and compares what they print.
 
@@ -100,8 +105,13 @@ def check_page(
         folder: For its checkpoints and tables.
         printed: Gives what was printed since it was last called.
         registry: Address of a schema registry.
+        without: Snippets under headings with this word are left out.
     """
-    found = snippets(page.read_text(encoding="utf-8"))
+    found = [
+        snippet
+        for snippet in snippets(page.read_text(encoding="utf-8"))
+        if without is None or without not in snippet.heading
+    ]
     code = "\n".join(snippet.code for snippet in found)
     topics = {name: f"{name}-{uuid.uuid4().hex[:8]}" for name in topics_in(code)}
     for name, unique in topics.items():

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "registry": {"registry", "formats", "core"},
     "monitoring": {"monitoring", "core"},
     "changelog": {"changelog", "core", "formats", "spark_task"},
+    "lakehouse": {"lakehouse", "changelog", "core"},
     "source": {"source", *SPARK},
     "sink": {"sink", *SPARK},
     "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog", "sides"},

@@ -31,6 +31,7 @@ PUBLIC = [
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "last_changes",
+    "merge_sink",
     "normalize_changelog",
     "run_sql",
     "upsert_sink",

@@ -32,6 +32,10 @@ _SPELLINGS = {
 PREIMAGES = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.PREIMAGE)
 """The spellings of a preimage, in lower case."""
 
+UPSERTS = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.UPSERT)
+DELETES = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.DELETE)
+"""Those of upserts and of deletes, likewise."""
+
 SPELLINGS = "insert, update_postimage, upsert, +I, +U, delete, -D, update_preimage, -U"
 
 

@@ -1,0 +1,203 @@
+"""The changes of a micro-batch become one row for each key: what a MERGE takes.
+
+The table must be the same however the changes were cut into micro-batches. So what earlier changes of a key would have left
+in the table counts too, where the last change does not replace it: the row that a soft delete leaves as it was, and values
+that the last change did not send.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns
+from pyspark_upsert_kafka.changelog.last_changes import last_changes
+from pyspark_upsert_kafka.core.table.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
+from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.lakehouse.settings import Deletes, MergeSettings
+from pyspark_upsert_kafka.lakehouse.unavailable import is_unavailable, placeholders
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_UPSERT, _DELETE = "upsert", "delete"
+
+
+def flags_name(*schemas: StructType) -> str:
+    """A name with which no column of them begins."""
+    taken = [name.lower() for schema in schemas for name in schema.names]
+    name = "_merge"
+    while any(each.startswith(name) for each in taken):
+        name += "_"
+    return name
+
+
+def unavailable_columns(
+    schema: StructType, columns: ChangeColumns, settings: MergeSettings
+) -> tuple[str, ...]:
+    """The columns that may have a value that was not sent; none unless the settings have a text for it."""
+    text = settings.unavailable
+    return tuple(
+        name
+        for name in columns.row
+        if text is not None
+        and name not in columns.keys
+        and placeholders(schema[name].dataType, text)
+    )
+
+
+def changes_by_key(
+    rows: DataFrame, columns: ChangeColumns, settings: MergeSettings, flags: str
+) -> DataFrame:
+    """The changes of each key as one row.
+
+    A row before an update (``update_preimage``) counts as a delete, unless a row after an update has the same key and
+    the same place: then the update has not changed the key.
+
+    Args:
+        rows: A batch of changes.
+        columns: Its columns.
+        settings: What a delete does, and which values were not sent.
+        flags: The name of a column to add.
+
+    Returns:
+        The same columns, and a struct: ``has_row`` (else the row of the key is deleted, and only the key counts),
+        ``is_deleted`` (the last change is a delete), and ``unavailable`` (for each of `unavailable_columns`, whether the
+        table's value stays).
+    """
+    from pyspark.sql import functions as f
+
+    kind = f"{flags}_kind"
+    known = rows.withColumn(kind, _kind(columns))
+    if settings.deletes is Deletes.IGNORE:
+        known = known.where(f.col(kind) == _UPSERT)
+    if settings.deletes is Deletes.SOFT or unavailable_columns(rows.schema, columns, settings):
+        return _with_values_of_earlier_changes(known, columns, settings, flags)
+    return _last(known, columns, flags)
+
+
+def _kind(columns: ChangeColumns) -> Column:
+    """Whether a row is an upsert or a delete.
+
+    The text of the error is that of a SchemaError, as Spark shows errors of Python sources too.
+    """
+    from pyspark.sql import functions as f
+
+    shown, partition, offset = (
+        f.coalesce(f.col(name).cast("string"), f.lit("NULL"))
+        for name in (columns.change_type, columns.partition, columns.offset)
+    )
+    text = f.concat(
+        f.lit(f"SchemaError: merge_sink: {columns.change_type!r} of partition "),
+        partition, f.lit(", offset "), offset, f.lit(" is "), shown,
+        f.lit(f", which is not a kind of change; known kinds: {SPELLINGS}. {PUT_ASIDE}"),
+    )  # fmt: skip
+    spelled = f.lower(f.col(columns.change_type))
+    return (
+        f.when(spelled.isin(*UPSERTS), _UPSERT)
+        .when(spelled.isin(*DELETES, *PREIMAGES), _DELETE)
+        .otherwise(f.raise_error(text).cast("string"))
+    )
+
+
+def _last(known: DataFrame, columns: ChangeColumns, flags: str) -> DataFrame:
+    """The last change of each key is all that counts."""
+    from pyspark.sql import functions as f
+
+    kind, spelled = f"{flags}_kind", f"{flags}_spelled"
+    renamed = known.withColumn(spelled, f.col(columns.change_type)).withColumn(
+        columns.change_type, f.col(kind)
+    )
+    last = last_changes(renamed, columns.keys)
+    has_row = f.col(columns.change_type) == _UPSERT
+    names = (spelled if name == columns.change_type else name for name in columns.all)
+    return last.select(
+        *(f.col(quoted(name)).alias(to) for name, to in zip(names, columns.all, strict=True)),
+        _flags(has_row, ~has_row, f.lit(None)).alias(flags),
+    )
+
+
+def _with_values_of_earlier_changes(
+    known: DataFrame, columns: ChangeColumns, settings: MergeSettings, flags: str
+) -> DataFrame:
+    """The row of the last upsert of each key, with values of earlier changes for those that it did not send.
+
+    Where a delete deletes the row, nothing that was before it counts.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    schema = known.schema
+    by_place = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
+        f.desc(columns.partition), f.desc(columns.offset)
+    )
+    is_upsert = f.col(f"{flags}_kind") == _UPSERT
+    newest_first = by_place.orderBy(
+        f.desc(columns.partition), f.desc(columns.offset), f.desc(f"{flags}_kind")
+    )
+    all_of_key = newest_first.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    up_to_here = newest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    same_place = by_place.rangeBetween(Window.currentRow, Window.currentRow)
+
+    deletes = f.lit(False)
+    if settings.deletes is Deletes.HARD:
+        deletes = ~f.max(is_upsert).over(same_place)
+    with_deletes = known.withColumn(f"{flags}_deletes", deletes)
+    deleted_since = f.max(f.col(f"{flags}_deletes")).over(up_to_here)
+    counting = with_deletes.withColumn(f"{flags}_counts", is_upsert & ~deleted_since)
+    counts = f.col(f"{flags}_counts")
+
+    whole = f.struct(*(f.col(quoted(name)).alias(_nth(n)) for n, name in enumerate(columns.all)))
+    unavailable = unavailable_columns(schema, columns, settings)
+    found = counting.select(
+        "*",
+        f.row_number().over(newest_first).alias(f"{flags}_number"),
+        whole.alias(f"{flags}_whole"),
+        f.first(f.when(counts, whole), ignorenulls=True).over(all_of_key).alias(f"{flags}_row"),
+        f.max(f.col(f"{flags}_deletes")).over(all_of_key).alias(f"{flags}_replaced"),
+        *(
+            f.first(f.when(counts & ~_is_unavailable(name, schema, settings), _box(name)), ignorenulls=True)
+            .over(all_of_key)
+            .alias(f"{flags}_sent_{n}")
+            for n, name in enumerate(unavailable)
+        ),
+    )  # fmt: skip
+    sent = {name: f.col(f"{flags}_sent_{n}") for n, name in enumerate(unavailable)}
+    row, replaced = f.col(f"{flags}_row"), f.col(f"{flags}_replaced")
+    stays = [value.isNull() & ~replaced for value in sent.values()]
+    here = f.coalesce(row, f.col(f"{flags}_whole"))
+    return found.where(f.col(f"{flags}_number") == 1).select(
+        *(
+            (sent[name].getField("it") if name in sent else here.getField(_nth(n))).alias(name)
+            for n, name in enumerate(columns.all)
+        ),
+        _flags(row.isNotNull(), ~is_upsert, f.array(*stays) if stays else f.lit(None)).alias(flags),
+    )
+
+
+def _is_unavailable(name: str, schema: StructType, settings: MergeSettings) -> Column:
+    from pyspark.sql import functions as f
+
+    return is_unavailable(f.col(quoted(name)), schema[name].dataType, str(settings.unavailable))
+
+
+def _box(name: str) -> Column:
+    """A value, which may be NULL, as one that is not."""
+    from pyspark.sql import functions as f
+
+    return f.struct(f.col(quoted(name)).alias("it"))
+
+
+def _nth(n: int) -> str:
+    return f"c{n}"
+
+
+def _flags(has_row: Column, is_deleted: Column, unavailable: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.struct(
+        has_row.alias("has_row"),
+        is_deleted.alias("is_deleted"),
+        unavailable.cast("array<boolean>").alias("unavailable"),
+    )

@@ -1,0 +1,120 @@
+"""`merge_sink`: each micro-batch of changes becomes one MERGE into a table of Iceberg or Delta Lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_upsert_kafka.lakehouse.batch import Batch, has_changes
+from pyspark_upsert_kafka.lakehouse.changes_by_key import changes_by_key
+from pyspark_upsert_kafka.lakehouse.conflicts import Attempts
+from pyspark_upsert_kafka.lakehouse.settings import DELETED_COLUMN, MergeSettings, merge_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+@dataclass(frozen=True)
+class MergeSink:
+    """A function for ``foreachBatch``, returned by `merge_sink`."""
+
+    settings: MergeSettings
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Merges one micro-batch, and returns when the table has it.
+
+        Args:
+            rows: The changes that foreachBatch passes, or changes derived from them.
+            batch_id: The batch number that foreachBatch passes.
+        """
+        batch = Batch.of(rows, self.settings)
+        # What is read from Kafka and checked is what is merged, also when it is tried again.
+        changes = changes_by_key(rows, batch.columns, self.settings, batch.flags)
+        with _adaptive(rows.sparkSession), _persisted(changes):
+            if has_changes(changes, batch.columns):
+                what = f"The MERGE of batch {batch_id} into {str(self.settings.table)!r}"
+                Attempts().run(lambda: batch.merge(changes), what)
+
+
+@contextmanager
+def _adaptive(session: SparkSession) -> Iterator[None]:
+    """Lets Spark choose the number of tasks by the number of changes.
+
+    In the session of a stream it does not, because state cannot move from task to task. A merge has no state.
+    """
+    before = session.conf.get(_ADAPTIVE)
+    session.conf.set(_ADAPTIVE, "true")
+    try:
+        yield
+    finally:
+        session.conf.set(_ADAPTIVE, str(before))
+
+
+@contextmanager
+def _persisted(changes: DataFrame) -> Iterator[None]:
+    changes.persist()
+    try:
+        yield
+    finally:
+        changes.unpersist()
+
+
+def merge_sink(  # noqa: PLR0913
+    table: str,
+    *,
+    primary_key: Sequence[str] | str,
+    deletes: str = "hard",
+    schema: str = "fixed",
+    unavailable: str | None = None,
+    deleted_column: str = DELETED_COLUMN,
+) -> MergeSink:
+    """Returns a function for ``foreachBatch`` that keeps a table of Iceberg or Delta Lake in step with a stream of changes.
+
+    Each micro-batch becomes one ``MERGE INTO`` of the last change of each key. A batch that runs again leaves the table as
+    it is, and the table does not depend on how the changes were cut into batches. If somebody else changes the table at
+    the same time, the ``MERGE`` is tried again, for ten minutes.
+
+    The stream has the columns ``_change_type``, ``_partition`` and ``_offset``; the last two order the changes of a key.
+    Its changes are of ``upsert`` and ``delete``, or rows before and after, such as those of `normalize_changelog`. These
+    columns and other metadata columns are stored only if the table has columns of their names.
+
+    If there is no such table, it is created from the first batch that has changes: by Iceberg or Delta Lake, as the class of
+    its catalog says (``spark.sql.catalog.<name>``), or else ``spark.sql.sources.default``. A path is always a table of
+    Delta Lake. A table of Iceberg gets format version 2 and ``write.merge.mode`` = ``merge-on-read``. Create the table
+    yourself for other properties, or for partitions.
+
+    Args:
+        table: A name in a Spark catalog, with parts in backticks where they need them; or the absolute path of a table of
+            Delta Lake.
+        primary_key: The columns of the key: a list, or a text with commas between them.
+        deletes: ``hard``: a delete deletes the row. ``soft``: the row stays as it is, and its column ``is_deleted``
+            becomes true; a later upsert sets it to false. ``ignore``: a delete does nothing.
+        schema: ``fixed``: a column that the table does not have, or whose type does not fit, is an error. ``evolve``: the
+            column is added, or gets a wider type: a larger whole number, DOUBLE instead of FLOAT, more digits of a DECIMAL.
+            No column is dropped, and one that the stream does not have is left as it is.
+        unavailable: A text that stands for a value that was not sent because it has not changed, such as Debezium's
+            ``__debezium_unavailable_value``: the value in the table stays. A new row gets NULL.
+        deleted_column: The name of the column ``is_deleted``.
+
+    Raises:
+        OptionError: An argument is malformed, or contradicts another.
+
+    Example::
+
+        sink = merge_sink("lake.db.users", primary_key="user_id")
+        query = changes.writeStream.foreachBatch(sink).option("checkpointLocation", "/tmp/checkpoints/users").start()
+    """
+    return MergeSink(
+        merge_settings(
+            table,
+            primary_key=primary_key,
+            deletes=deletes,
+            schema=schema,
+            unavailable=unavailable,
+            deleted_column=deleted_column,
+        )
+    )

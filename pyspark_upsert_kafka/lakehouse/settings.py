@@ -1,0 +1,124 @@
+"""The arguments of `merge_sink`, checked when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.lakehouse.table_name import TableName, table_name
+
+DELETED_COLUMN = "is_deleted"
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class Deletes(Enum):
+    """What a delete does to the row of its key."""
+
+    HARD = "hard"
+    """The row is deleted."""
+    SOFT = "soft"
+    """The row stays, and a column of it becomes true."""
+    IGNORE = "ignore"
+    """Nothing."""
+
+
+class SchemaChanges(Enum):
+    """What is done with a column that the table cannot hold."""
+
+    FIXED = "fixed"
+    """It is an error."""
+    EVOLVE = "evolve"
+    """The table gets the column, or a wider type."""
+
+
+@dataclass(frozen=True)
+class MergeSettings:
+    """What is merged into which table, and how.
+
+    Args:
+        table: The table.
+        primary_key: The columns of its key.
+        deletes: What a delete does.
+        schema: What a new column does.
+        unavailable: The text that stands for a value that was not sent; None = there is none.
+        deleted_column: The column that says that a row is deleted; None = rows that are deleted do not stay.
+    """
+
+    table: TableName
+    primary_key: tuple[str, ...]
+    deletes: Deletes
+    schema: SchemaChanges
+    unavailable: str | None
+    deleted_column: str | None
+
+
+def merge_settings(  # noqa: PLR0913
+    table: str,
+    *,
+    primary_key: Sequence[str] | str,
+    deletes: str,
+    schema: str,
+    unavailable: str | None,
+    deleted_column: str,
+) -> MergeSettings:
+    """The arguments as frozen values.
+
+    Raises:
+        OptionError: One is missing or malformed, or contradicts another.
+    """
+    how = _choice("deletes", deletes, Deletes)
+    if unavailable is not None and not (isinstance(unavailable, str) and unavailable):
+        raise OptionError(
+            "merge_sink: unavailable is the text that stands for a value that was not sent, such as "
+            f"'__debezium_unavailable_value', and is {unavailable!r}."
+        )
+    return MergeSettings(
+        table_name(table),
+        _names(primary_key),
+        how,
+        _choice("schema", schema, SchemaChanges),
+        unavailable,
+        _deleted_column(deleted_column, how),
+    )
+
+
+def _choice(name: str, value: object, choices: type[_Choice]) -> _Choice:
+    for choice in choices:
+        if choice.value == value:
+            return choice
+    known = " or ".join(repr(choice.value) for choice in choices)
+    raise OptionError(f"merge_sink: {name} must be {known}, and is {value!r}.")
+
+
+def _names(primary_key: Sequence[str] | str) -> tuple[str, ...]:
+    if isinstance(primary_key, str):
+        names = [name.strip() for name in primary_key.split(",")]
+    else:
+        names = list(primary_key or ())
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise OptionError(
+            "merge_sink: primary_key is a list of the names of columns, or a text with commas between them, and is "
+            f"{primary_key!r}."
+        )
+    if len({name.lower() for name in names}) < len(names):
+        raise OptionError(f"merge_sink: primary_key = {primary_key!r} names a column twice.")
+    return tuple(names)
+
+
+def _deleted_column(name: str, deletes: Deletes) -> str | None:
+    if not isinstance(name, str) or not name:
+        raise OptionError(
+            f"merge_sink: deleted_column must be the name of a column, and is {name!r}."
+        )
+    if deletes is Deletes.SOFT:
+        return name
+    if name != DELETED_COLUMN:
+        raise OptionError(
+            f"merge_sink: deleted_column = {name!r} is for deletes = 'soft', and deletes is {deletes.value!r}: no row that is "
+            "deleted stays."
+        )
+    return None

@@ -1,0 +1,99 @@
+"""The statements that `merge_sink` runs, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.core.table.ddl_text import type_as_ddl
+from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn
+from pyspark_upsert_kafka.lakehouse.settings import Deletes
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What a MERGE statement merges.
+
+    Args:
+        table: The table, in SQL.
+        changes: The view of the changes, in SQL: one row for each key, with the table's columns of the same names, and
+            the column ``flags`` of `changes_by_key`.
+        keys: The columns of the key.
+        columns: All columns that are written; those of the key are among them.
+        deletes: What a delete does.
+        deleted_column: The column that says that a row is deleted; None unless such rows stay.
+        unavailable: The columns whose value may be one that was not sent, and the place of each in ``flags``.
+        flags: The name of that column.
+    """
+
+    table: str
+    changes: str
+    keys: Sequence[str]
+    columns: Sequence[str]
+    deletes: Deletes
+    deleted_column: str | None
+    unavailable: Mapping[str, int]
+    flags: str
+
+
+def merge_statement(merge: Merge) -> str:
+    """The MERGE statement, a clause a line."""
+    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in merge.keys)
+    return "\n".join(
+        [f"MERGE INTO {merge.table} AS t USING {merge.changes} AS s ON {on}", *_clauses(merge)]
+    )
+
+
+def _clauses(merge: Merge) -> Iterator[str]:
+    has_row = f"s.{quoted(merge.flags)}.has_row"
+    columns = [(quoted(name), _new_value(name, merge)) for name in merge.columns]
+    inserted = [(name, f"s.{name}") for name, _ in columns]
+    if merge.deletes is Deletes.HARD:
+        yield f"WHEN MATCHED AND NOT {has_row} THEN DELETE"
+    if merge.deleted_column is not None:
+        deleted = quoted(merge.deleted_column)
+        is_deleted = (deleted, f"s.{quoted(merge.flags)}.is_deleted")
+        columns, inserted = [*columns, is_deleted], [*inserted, is_deleted]
+        yield f"WHEN MATCHED AND NOT {has_row} THEN UPDATE SET t.{deleted} = true"
+    yield f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = {value}' for name, value in columns)}"
+    names, values = (", ".join(each) for each in zip(*inserted, strict=True))
+    yield f"WHEN NOT MATCHED AND {has_row} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608
+
+
+def _new_value(name: str, merge: Merge) -> str:
+    value = f"s.{quoted(name)}"
+    if name not in merge.unavailable:
+        return value
+    stays = f"s.{quoted(merge.flags)}.unavailable[{merge.unavailable[name]}]"
+    return f"CASE WHEN {stays} THEN t.{quoted(name)} ELSE {value} END"
+
+
+def create_statement(
+    table: str, columns: StructType, provider: str, properties: Mapping[str, str]
+) -> str:
+    """The statement that makes a table unless it is there; no column of it is NOT NULL."""
+    nullable = columns.toNullable()
+    declared = ", ".join(
+        f"{quoted(field.name)} {type_as_ddl(field.dataType)}" for field in nullable
+    )
+    made = f"CREATE TABLE IF NOT EXISTS {table} ({declared}) USING {provider}"
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    return f"{made} TBLPROPERTIES ({listed})" if listed else made
+
+
+def add_statement(table: str, columns: Iterable[AddedColumn]) -> str:
+    """The statement that adds columns to a table."""
+    added = ", ".join(f"{_path(each.path)} {type_as_ddl(each.type)}" for each in columns)
+    return f"ALTER TABLE {table} ADD COLUMNS ({added})"
+
+
+def widen_statement(table: str, path: Sequence[str], type_: str) -> str:
+    """The statement that gives a column another type."""
+    return f"ALTER TABLE {table} ALTER COLUMN {_path(path)} TYPE {type_}"
+
+
+def _path(path: Sequence[str]) -> str:
+    return ".".join(map(quoted, path))

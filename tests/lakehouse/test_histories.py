@@ -1,0 +1,102 @@
+"""Random histories of a table, cut into micro-batches at random: the table is that of a model, whatever the cuts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pyspark_upsert_kafka import merge_sink
+from tests.lakehouse.engines import Lake
+
+HISTORIES = 150
+BATCHES = 4
+COLUMNS = (
+    "history INT, id INT, n INT, s STRING, _partition INT, _offset BIGINT, _change_type STRING"
+)
+NOT_SENT = "?"
+
+Row = tuple[int | None, str | None]
+Change = tuple[int, int | None, str | None, str]
+Message = list[Change]
+"""The changes of a message: id, n, s, kind."""
+
+
+@dataclass
+class Model:
+    """A table, changed by one change after the other, as the contract of `merge_sink` says."""
+
+    deletes: str
+    rows: dict[int, tuple[int | None, str | None, bool]] = field(default_factory=dict)
+
+    def apply(self, message: Message) -> None:
+        """Applies the changes of a message: a key that a row takes is not deleted."""
+        taken = {id_ for id_, _, _, kind in message if kind not in ("delete", "update_preimage")}
+        for id_, n, s, kind in message:
+            if kind not in ("delete", "update_preimage"):
+                self._upsert(id_, n, s)
+            elif id_ not in taken:
+                self._delete(id_)
+
+    def _upsert(self, id_: int, n: int | None, s: str | None) -> None:
+        before = self.rows.get(id_, (None, None, False))
+        self.rows[id_] = (n, before[1] if s == NOT_SENT else s, False)
+
+    def _delete(self, id_: int) -> None:
+        if self.deletes == "hard":
+            self.rows.pop(id_, None)
+        elif self.deletes == "soft" and id_ in self.rows:
+            self.rows[id_] = (*self.rows[id_][:2], True)
+
+
+def changes(rng: random.Random, kind: str) -> Iterator[Message]:
+    """Messages of a topic: upserts and deletes, or rows before and after, of which some change the key."""
+    for step in range(rng.randint(1, 12)):
+        id_, other = rng.randint(1, 3), rng.randint(1, 3)
+        sent = rng.choice([NOT_SENT, f"s{step}", None])
+        what = rng.random()
+        if kind == "upserts":
+            yield [(id_, None, None, "delete")] if what < 0.3 else [(id_, step, sent, "upsert")]
+        elif what < 0.25:
+            yield [(id_, step, "before", "delete")]
+        elif what < 0.5:
+            yield [(id_, step, sent, "insert")]
+        else:
+            after = id_ if what < 0.8 else other
+            yield [
+                (id_, 0, "before", "update_preimage"),
+                (after, step, sent, "update_postimage"),
+            ]
+
+
+@pytest.mark.parametrize("kind", ["upserts", "images"])
+@pytest.mark.parametrize("deletes", ["hard", "soft", "ignore"])
+def test_the_table_does_not_depend_on_the_batches(lake: Lake, deletes: str, kind: str) -> None:
+    """Each history is cut in its own way; each batch is merged, some of them again, and the table is the model's."""
+    rng = random.Random(f"{deletes} {kind}")
+    batches: list[list[tuple[Any, ...]]] = [[] for _ in range(BATCHES)]
+    expected = set()
+    for history in range(HISTORIES):
+        model, messages = Model(deletes), list(changes(rng, kind))
+        cuts = sorted(rng.choices(range(BATCHES), k=len(messages)))
+        for offset, (message, batch) in enumerate(zip(messages, cuts, strict=True)):
+            model.apply(message)
+            batches[batch] += [(history, *c[:3], 0, offset, c[3]) for c in message]
+        stays = {"soft"} & {deletes}
+        expected |= {
+            (history, id_, *(row if stays else row[:2])) for id_, row in model.rows.items()
+        }
+    table = lake.table()
+    sink = merge_sink(table, primary_key="history,id", deletes=deletes, unavailable=NOT_SENT)
+
+    for number, rows in enumerate(batches):
+        batch = lake.session.createDataFrame(rng.sample(rows, len(rows)), COLUMNS)
+        for _ in range(rng.choice([1, 2])):
+            sink(batch.repartition(3), number)
+
+    found = lake.rows(table)
+    assert len(found) == len(set(found))
+    assert set(found) == expected

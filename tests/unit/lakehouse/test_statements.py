@@ -1,0 +1,111 @@
+"""The statements that `merge_sink` runs."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+
+from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn
+from pyspark_upsert_kafka.lakehouse.settings import Deletes
+from pyspark_upsert_kafka.lakehouse.statements import (
+    Merge,
+    add_statement,
+    create_statement,
+    merge_statement,
+    widen_statement,
+)
+
+HARD = """\
+MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
+WHEN MATCHED AND NOT s.`_merge`.has_row THEN DELETE
+WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`
+WHEN NOT MATCHED AND s.`_merge`.has_row THEN INSERT (`id`, `name`) VALUES (s.`id`, s.`name`)"""
+
+SOFT = """\
+MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
+WHEN MATCHED AND NOT s.`_merge`.has_row THEN UPDATE SET t.`gone` = true
+WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`, t.`gone` = s.`_merge`.is_deleted
+WHEN NOT MATCHED AND s.`_merge`.has_row THEN INSERT (`id`, `name`, `gone`) \
+VALUES (s.`id`, s.`name`, s.`_merge`.is_deleted)"""
+
+IGNORE = """\
+MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
+WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`
+WHEN NOT MATCHED AND s.`_merge`.has_row THEN INSERT (`id`, `name`) VALUES (s.`id`, s.`name`)"""
+
+
+def merge(**more: object) -> Merge:
+    """A MERGE of two columns, with some values changed."""
+    values = {
+        "table": "`lake`.`users`",
+        "changes": "changes",
+        "keys": ["id"],
+        "columns": ["id", "name"],
+        "deletes": Deletes.HARD,
+        "deleted_column": None,
+        "unavailable": {},
+        "flags": "_merge",
+        **more,
+    }
+    return Merge(**values)
+
+
+@pytest.mark.parametrize(
+    ("more", "statement"),
+    [
+        ({}, HARD),
+        ({"deletes": Deletes.SOFT, "deleted_column": "gone"}, SOFT),
+        ({"deletes": Deletes.IGNORE}, IGNORE),
+    ],
+    ids=["hard", "soft", "ignore"],
+)
+def test_what_a_delete_does(more: dict[str, object], statement: str) -> None:
+    """It deletes the row, marks it, or has no clause at all."""
+    assert merge_statement(merge(**more)) == statement
+
+
+def test_a_value_that_was_not_sent_stays() -> None:
+    """Where the row exists; a new row has no other value than the one of the changes."""
+    *_, update, insert = merge_statement(merge(unavailable={"name": 2})).splitlines()
+
+    assert update == (
+        "WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, "
+        "t.`name` = CASE WHEN s.`_merge`.unavailable[2] THEN t.`name` ELSE s.`name` END"
+    )
+    assert insert.endswith("VALUES (s.`id`, s.`name`)")
+
+
+def test_any_name_may_be_that_of_a_column() -> None:
+    """Dots, backticks and spaces are part of a name."""
+    statement = merge_statement(merge(keys=["a.b", "c`d"], columns=["a.b", "c`d"]))
+
+    assert "ON t.`a.b` = s.`a.b` AND t.`c``d` = s.`c``d`\n" in statement
+    assert "INSERT (`a.b`, `c``d`) VALUES (s.`a.b`, s.`c``d`)" in statement
+
+
+def test_a_table_is_made() -> None:
+    """No column is NOT NULL, neither in structs, so that a column can be left out one day."""
+    parts = StructType([StructField("x y", IntegerType(), nullable=False)])
+    columns = StructType(
+        [StructField("id", LongType(), nullable=False), StructField("a.b", ArrayType(parts))]
+    )
+
+    assert create_statement("`t`", columns, "iceberg", {"format-version": "2"}) == (
+        "CREATE TABLE IF NOT EXISTS `t` (`id` BIGINT, `a.b` ARRAY<STRUCT<`x y`: INT>>) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '2')"
+    )
+    assert create_statement("`t`", StructType(columns.fields[:1]), "delta", {}) == (
+        "CREATE TABLE IF NOT EXISTS `t` (`id` BIGINT) USING delta"
+    )
+
+
+def test_a_table_is_changed() -> None:
+    """Fields of structs are columns with a path."""
+    added = [AddedColumn(("a.b", "element", "c"), StringType()), AddedColumn(("d",), LongType())]
+
+    assert add_statement("`t`", added) == (
+        "ALTER TABLE `t` ADD COLUMNS (`a.b`.`element`.`c` STRING, `d` BIGINT)"
+    )
+    assert widen_statement("`t`", ("a", "b"), "BIGINT") == (
+        "ALTER TABLE `t` ALTER COLUMN `a`.`b` TYPE BIGINT"
+    )
