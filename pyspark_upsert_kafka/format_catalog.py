@@ -7,6 +7,7 @@ from importlib import import_module
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.formats.codec import Format
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
@@ -14,9 +15,13 @@ MODULES = {
     "avro": "avro",
     "avro-confluent": "avro_confluent",
     "avro-registry": "avro_confluent",
+    "canal-json": "cdc.canal_json",
     "csv": "csv",
+    "debezium-json": "cdc.debezium_json",
     "json": "json",
     "json-registry": "json_registry",
+    "maxwell-json": "cdc.maxwell_json",
+    "ogg-json": "cdc.ogg_json",
     "proto-registry": "proto_registry",
     "protobuf": "protobuf",
     "raw": "raw",
@@ -29,23 +34,15 @@ _ALIASES = {"avro-registry": "AVRO_REGISTRY"}
 FORMATS = tuple(sorted(MODULES))
 """Names for ``key.format`` and ``value.format``."""
 
-_CHANGE_FORMATS = (
-    "debezium-json",
-    "debezium-avro-confluent",
-    "canal-json",
-    "maxwell-json",
-    "ogg-json",
-)
-
 
 def format_named(name: str, side: str) -> Format:
     """The format of that name; its module is loaded only now.
 
     Raises:
-        OptionError: There is no such format. The wording for change formats is that of Flink's
-            ``UpsertKafkaDynamicTableFactory``.
+        OptionError: There is no such format, or it is a CDC format, which keys have none of. The wording for this is that
+            of Flink's ``UpsertKafkaDynamicTableFactory``.
     """
-    if name in _CHANGE_FORMATS:
+    if name in CDC_FORMATS and side == "key":
         raise OptionError(
             f"'upsert-kafka' connector doesn't support '{name}' as {side} format, because '{name}' "
             "is not in insert-only mode."

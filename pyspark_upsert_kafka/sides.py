@@ -9,8 +9,11 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.cdc_formats import check_metadata
 from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table.metadata import METADATA_OF_FORMATS
 from pyspark_upsert_kafka.format_catalog import format_named
+from pyspark_upsert_kafka.formats.change_format import ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Side
 
 
@@ -32,6 +35,20 @@ def read_value_side(table: Table, options: ReadOptions) -> Side:
     return side_of(options.table, "value", schema, table.required("value"))
 
 
+def change_spec(table: Table, options: ReadOptions) -> ChangeSpec | None:
+    """What the value's decoder is compiled from where it has a CDC format; None = it has another one."""
+    if not options.table.is_cdc:
+        return None
+    shown = tuple(column.key for column in table.metadata if column.key in METADATA_OF_FORMATS)
+    return ChangeSpec(
+        read_value_side(table, options).spec,
+        is_keyed=table.is_keyed,
+        key=tuple(field.name for field in table.key if field in table.value),
+        reads_key=options.table.key_format is not None,
+        metadata=tuple(dict.fromkeys(shown)),
+    )
+
+
 def written_side(table: Table, options: WriteOptions, side: Literal["key", "value"]) -> Side:
     """The format and the columns of a side."""
     schema = table.key_message if side == "key" else table.value_message
@@ -46,9 +63,10 @@ def check_read_sides(table: Table, options: ReadOptions) -> None:
     """Refuses what no task could read, while the query is planned.
 
     Raises:
-        SchemaError: A format cannot carry a column.
+        SchemaError: A format cannot carry a column, or does not have the metadata that one shows.
         OptionError: Two options contradict each other.
     """
+    check_metadata(table.metadata, options.table.value_format.name)
     for side in (read_key_side(table, options), read_value_side(table, options)):
         if side is not None:
             side.check_decoder()

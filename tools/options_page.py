@@ -43,7 +43,7 @@ _METADATA = """
 
 `metadata.<column>` = `<key>` makes a column of the schema show that metadata of the message (Flink's
 `METADATA FROM`). Keys: {keys}; `none` makes a column with a reserved name (`_offset`, ...) an ordinary
-one. See [reading](reading.md#metadata-columns).
+one. See [reading](reading.md#metadata-columns). [CDC formats](cdc.md#metadata) have more keys.
 """
 
 _FORMAT = """

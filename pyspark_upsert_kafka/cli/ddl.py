@@ -29,6 +29,7 @@ from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, create_tables, definition_of
 from pyspark_upsert_kafka.core.options import options_of
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl, name_as_ddl
 from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 
@@ -96,7 +97,8 @@ def table_code(definition: TableDefinition, schema: StructType) -> str:
         column, delay = map(_quoted, definition.watermark)
         lines.append(f"    .withWatermark({column}, {delay})")
     lines.append(")")
-    if definition.options.get("read.mode") != "append":
+    is_written = definition.options.get("value.format") not in CDC_FORMATS
+    if is_written and definition.options.get("read.mode") != "append":
         lines += _writing(name, definition)
     return "\n".join(lines) + "\n"
 

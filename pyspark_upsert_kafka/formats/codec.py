@@ -33,6 +33,7 @@ What other modules of this folder have for a format that wants more:
 - ``leaf_types``, ``number_text``, ``float_text``, ``timestamp_text``, ``base64_text``, ``text_columns``: values as text.
 - ``binary/``: the bytes of many messages, read and written together.
 - ``registry_format``: the seam of formats whose messages name their schema; it takes the place of this one's `Format`.
+- ``change_format``: the seam of formats whose messages say what they did to a row.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ from pyspark_upsert_kafka.core.options import Option
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ class Format:
         check_encoder: The same for the encoder.
         fields: The names of the fields of a message, for the warning about messages that have none of the columns
             but can be read; None = messages of the format do not name their fields.
+        changes: Compiles the decoder of a CDC format, whose ``decoder`` and ``encoder`` only refuse; None = it is none.
     """
 
     name: str
@@ -149,6 +153,7 @@ class Format:
     check_decoder: Callable[[CodecSpec], object] | None = None
     check_encoder: Callable[[CodecSpec], object] | None = None
     fields: Callable[[bytes], Collection[str]] | None = None
+    changes: Callable[[ChangeSpec], ChangeDecoder] | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,12 @@ class Side:
     def decoder(self) -> Decoder:
         """Compiles the decoder. Raises SchemaError or OptionError."""
         return self.format.decoder(self.spec)
+
+    def change_decoder(self, changes: ChangeSpec) -> ChangeDecoder:
+        """Compiles the decoder of a CDC format. Raises SchemaError or OptionError."""
+        if self.format.changes is None:
+            raise ValueError(f"'{self.format.name}' is no CDC format.")
+        return self.format.changes(changes)
 
     def encoder(self) -> Encoder:
         """Compiles the encoder. Raises SchemaError or OptionError."""

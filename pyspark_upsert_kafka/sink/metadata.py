@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.metadata import HEADERS, METADATA
+from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, HEADERS
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 from pyspark_upsert_kafka.local_time import utc_timestamps
 
@@ -33,7 +33,9 @@ class WrittenMetadata:
     def __init__(self, table: Table, topics: tuple[str, ...], time_zone: str) -> None:
         self._topics, self._time_zone = topics, time_zone
         self._names = {
-            column.key: column.name for column in table.metadata if METADATA[column.key].writable
+            column.key: column.name
+            for column in table.metadata
+            if ALL_METADATA[column.key].writable
         }
 
     def topics(self, rows: pa.RecordBatch) -> str | list[str]:

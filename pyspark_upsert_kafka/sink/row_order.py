@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table.changes import PREIMAGES
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_write
-from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, METADATA
+from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, CHANGE_TYPE
 from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def distributing(rows: StructType, table: Table) -> list[StructField]:
 
 def _written(rows: DataFrame, table: Table) -> DataFrame:
     """The rows without the columns that a sink ignores, which would cross to Python for nothing."""
-    ignored = [column.name for column in table.metadata if not METADATA[column.key].writable]
+    ignored = [column.name for column in table.metadata if not ALL_METADATA[column.key].writable]
     return rows.drop(*ignored)
 
 

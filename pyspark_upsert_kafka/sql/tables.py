@@ -29,6 +29,11 @@ _NO_CHANGE_TYPES = (
     "a script shows no change types: INSERT INTO copies deletes by itself. Leave the column out."
 )
 
+_NO_IMAGES = (
+    "a table of the format '{name}' needs a PRIMARY KEY (...) NOT ENFORCED here: it is then an upsert table. Without one it would "
+    "show rows before and after each change, which a script cannot tell apart."
+)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -80,7 +85,8 @@ class Table:
 
     def options(self, *, batch: bool) -> dict[str, str]:
         """The options with which Spark reads it, the statement among them."""
-        more = {"read.mode": "snapshot"} if batch and not self.is_append else {}
+        is_changelog = "read.mode" in self.statement.definition.options
+        more = {"read.mode": "snapshot"} if batch and not is_changelog else {}
         return {"ddl": self.statement.text, **self.beside, **more}
 
     def columns(self, *, batch: bool) -> StructType:
@@ -161,7 +167,10 @@ class Table:
             for name, value in definition.options.items():
                 if name.startswith("metadata.") and value == CHANGE_TYPE:
                     raise OptionError(_NO_CHANGE_TYPES)
-            return ddl_schema(options_of(definition, self._beside(batch=batch)))
+            given = options_of(definition, self._beside(batch=batch))
+            if read_options(given, format_options, stream=not batch).shows_images:
+                raise OptionError(_NO_IMAGES.format(name=given["value.format"]))
+            return ddl_schema(given)
 
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:

@@ -107,6 +107,49 @@ def test_a_changelog(show: Show, users: str) -> None:
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", each["_timestamp"]) for each in changes)
 
 
+@pytest.fixture(scope="module")
+def changed_users(broker: Broker) -> str:
+    """A topic with the changes of a database's table: user 1 moves, user 2 gets the number 3, user 4 is deleted."""
+
+    def row(number: int, region: str) -> dict[str, object]:
+        return {"user_id": number, "region": region}
+
+    changes = [
+        ("c", None, row(1, "Asia")),
+        ("c", None, row(2, "Asia")),
+        ("u", row(1, "Asia"), row(1, "Europe")),
+        ("u", row(2, "Asia"), row(3, "Asia")),
+        ("c", None, row(4, "Asia")),
+        ("d", row(4, "Asia"), None),
+    ]
+    topic = broker.topic()
+    values = [json.dumps({"op": op, "before": old, "after": new}) for op, old, new in changes]
+    broker.produce(topic, *((None, value) for value in values), (None, None))
+    return topic
+
+
+def test_a_table_of_a_cdc_format(show: Show, changed_users: str) -> None:
+    """The table, its counts and one key need no key format; the changelog without a key has rows before and after."""
+    debezium = [*TABLE, "--value-format", "debezium-json"]
+    _, lines, said = show(changed_users, *debezium, "--output", "json", "--limit", "10")
+    assert [[*json.loads(line).values()] for line in lines.splitlines()] == [
+        [1, "Europe"],
+        [3, "Asia"],
+    ]
+    assert said == ""
+    counts = json.loads(show(changed_users, *debezium, "--count", "--output", "json")[1])
+    assert counts == {"live_keys": 2, "tombstones": 1, "messages": 7, "bad_messages": 0}
+    one = [*debezium, "--output", "json", "--key"]
+    assert json.loads(show(changed_users, *one, "user_id=3")[1]) == {"user_id": 3, "region": "Asia"}
+    assert "no such row; deleted" in show(changed_users, *one, "user_id=2")[2]
+    images = [*TABLE[:2], "--value-format", "debezium-json", "--changelog", "--output", "json"]
+    kinds = [
+        json.loads(line)["_change_type"] for line in show(changed_users, *images)[1].splitlines()
+    ]
+    update = ["update_preimage", "update_postimage"]
+    assert kinds == ["insert", "insert", *update, *update, "insert", "delete"]
+
+
 def test_a_table_of_before(show: Show, broker: Broker) -> None:
     """``--at`` shows what messages before that time add up to."""
     topic = broker.topic(message_timestamp_type="CreateTime")

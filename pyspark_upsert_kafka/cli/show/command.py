@@ -48,7 +48,7 @@ def show(given: argparse.Namespace) -> None:
         else:
             _print(given, request, ranges_to_read(request, key), key)
     except DecodeError as error:
-        if error.stage != "null-key":
+        if error.stage != "null-key" or request.options.table.is_cdc:
             raise
         raise _NoKeyError(*error.args) from None
 
@@ -115,7 +115,7 @@ def _count(output: str, request: Request) -> None:
 
     counts = counted(request)
     numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
-    if request.options.mode == "append":
+    if not request.table.is_keyed:
         del numbers["live_keys"], numbers["tombstones"]
     write_numbers(output, numbers)
     if counts.first_bad is not None:

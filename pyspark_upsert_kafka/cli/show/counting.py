@@ -59,7 +59,7 @@ def counted(request: Request) -> Counts:
     counts = Counts()
     # Bad messages and deletes are counted, whatever the options say of them; and the changes of a partition are read in one
     # piece, since its keys are counted together.
-    is_keyed, is_table = request.options.mode != "append", request.options.mode == "snapshot"
+    is_keyed, is_table = request.table.is_keyed, request.options.mode == "snapshot"
     options = replace(
         request.options,
         error_mode="ignore",

@@ -49,12 +49,7 @@ class OneKey:
     def matching(self, changes: Iterable[tuple[RawBatch, Rows]]) -> Iterator[tuple[RawBatch, Rows]]:
         """The rows that have this key."""
         for batch, rows in changes:
-            mask = self._mask(rows)
-            deletes = None if rows.deletes is None else rows.deletes.filter(mask)
-            chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-            places = chosen if rows.places is None else rows.places[chosen]
-            columns = [column.filter(mask) for column in rows.columns]
-            yield batch, Rows(columns, deletes, rows.bad, places)
+            yield batch, rows.where(self._mask(rows).to_numpy(zero_copy_only=False))
 
     def _mask(self, rows: Rows) -> pa.BooleanArray:
         mask = pa.repeat(pa.scalar(True), len(rows))

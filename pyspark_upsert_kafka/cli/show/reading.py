@@ -50,7 +50,8 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
         BrokerError: No broker answers, or there is no such topic.
     """
     ranges, counts = _ranges(request)
-    if key is None:
+    # What writes messages of a CDC format need not send those of one row to the partition of its key.
+    if key is None or request.options.table.is_cdc:
         return Reading(ranges)
     chosen = KeyPlace(key, request.table, request.options).partitions(ranges, counts)
     if chosen is None:

@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.options.properties import client_properties
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
@@ -48,7 +49,10 @@ def request_of(given: argparse.Namespace) -> Request:
         SchemaError: Columns, key or types do not fit.
     """
     raw = connector_options(given)
-    key_is_missing = raw["read.mode"] != "append" and {"primary-key", "key.fields"}.isdisjoint(raw)
+    has_key = not {"primary-key", "key.fields"}.isdisjoint(raw)
+    is_cdc = raw.get("value.format") in CDC_FORMATS
+    needs_key = raw["read.mode"] == "snapshot" if is_cdc else raw["read.mode"] != "append"
+    key_is_missing = needs_key and not has_key
     # Options in a statement are not among them, but its columns and key are.
     knows_columns = given.schema or "ddl" in raw or _has_schema(raw["value.format"])
     if not knows_columns or (key_is_missing and "ddl" not in raw):
@@ -99,11 +103,12 @@ def _declared(statement: str | None) -> Mapping[str, str]:
 
 def _defaults(known: Mapping[str, str], default_mode: str) -> dict[str, str]:
     mode = known.get("read.mode", default_mode)
+    needs_key_format = mode != "append" and known.get("value.format") not in CDC_FORMATS
     defaults = {
         "properties.bootstrap.servers": default_servers(),
         "value.format": "json",
         "read.mode": mode,
-        **({} if mode == "append" else {"key.format": "json"}),
+        **({"key.format": "json"} if needs_key_format else {}),
     }
     # Of the options that a statement has, only the mode is given beside it too.
     return {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyspark_upsert_kafka.core.ddl.statement import Column, CreateTable, Name
 from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.core.table.metadata import METADATA
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA
 
 _UPSERT, _APPEND = "upsert-kafka", "kafka"
 
@@ -13,6 +14,12 @@ _NO_KEY_ALLOWED = (
     "guarantee the semantic of primary key. Leave it out, or use 'connector' = 'upsert-kafka'."
 )
 """The wording of Flink's ``KafkaDynamicTableFactory``."""
+
+_NOT_INSERT_ONLY = (
+    "'upsert-kafka' connector doesn't support '{name}' as value format, because '{name}' is not in insert-only mode. Use "
+    "'connector' = 'kafka' with 'format' = '{name}'; with a PRIMARY KEY it is an upsert table."
+)
+"""The first sentence is that of Flink's ``UpsertKafkaDynamicTableFactory``."""
 
 
 def options_of(statement: CreateTable) -> tuple[dict[str, str], dict[str, Place]]:
@@ -30,7 +37,10 @@ def options_of(statement: CreateTable) -> tuple[dict[str, str], dict[str, Place]
         given[name], places[name] = option.value, option.name.place
     connector = _connector(statement, given, places)
     if connector == _APPEND:
-        given, places = _of_append(statement, given, places)
+        given, places = _of_kafka(statement, given, places)
+    elif given.get("value.format") in CDC_FORMATS:
+        name = given["value.format"]
+        raise places["value.format"].error(_NOT_INSERT_ONLY.format(name=name))
     if statement.primary_key:
         given["primary-key"] = ",".join(map(_key_name, statement.primary_key))
         places["primary-key"] = statement.primary_key[0].place
@@ -58,13 +68,10 @@ def _connector(statement: CreateTable, given: dict[str, str], places: dict[str, 
     return connector
 
 
-def _of_append(
+def _of_kafka(
     statement: CreateTable, given: dict[str, str], places: dict[str, Place]
 ) -> tuple[dict[str, str], dict[str, Place]]:
     """The options of the connector ``kafka``, where ``format`` means ``value.format``."""
-    if statement.primary_key:
-        sentence = _NO_KEY_ALLOWED.format(name=statement.name[-1])
-        raise statement.primary_key[0].place.error(sentence)
     if "format" in given and "value.format" in given:
         raise places["format"].error("'format' and 'value.format' mean the same: leave one out.")
     prefix = f"{given.get('format', '')}."
@@ -77,8 +84,27 @@ def _of_append(
         if new in given:
             raise places[old].error(f"'{old}' and '{new}' mean the same: leave one out.")
     options = {renamed.get(name, name): value for name, value in given.items()}
-    options.setdefault("read.mode", "append")
-    return options, {renamed.get(name, name): place for name, place in places.items()}
+    places = {renamed.get(name, name): place for name, place in places.items()}
+    return {**_kafka_mode(statement, options, places), **options}, places
+
+
+def _kafka_mode(
+    statement: CreateTable, options: dict[str, str], places: dict[str, Place]
+) -> dict[str, str]:
+    """How a table of the connector ``kafka`` is read: with a CDC format and a primary key, as an upsert table."""
+    name = options.get("value.format")
+    if name not in CDC_FORMATS:
+        if statement.primary_key:
+            sentence = _NO_KEY_ALLOWED.format(name=statement.name[-1])
+            raise statement.primary_key[0].place.error(sentence)
+        return {"read.mode": "append"}
+    if statement.primary_key:
+        return {}
+    if "key.fields" in options:
+        raise places["key.fields"].error(
+            f"with '{name}' 'key.fields' needs a PRIMARY KEY of the same columns: the table is then an upsert table."
+        )
+    return {"read.mode": "changelog"}
 
 
 def _key_name(name: Name) -> str:
@@ -91,12 +117,11 @@ def _key_name(name: Name) -> str:
 
 
 def _metadata_key(column: Column, key: Name) -> str:
-    known = [known for known, metadata in METADATA.items() if metadata.column != "_error"]
+    known = [known for known, metadata in ALL_METADATA.items() if metadata.column != "_error"]
     if key.text.lower() not in known:
         where = "" if key is column.name else f" of column '{column.name.text}'"
         raise key.place.error(
             f"the metadata key '{key.text}'{where} is not known: expected one of "
-            f"{', '.join(map(repr, known))}. Metadata of a format ('value. ...') is not read, since the formats "
-            "here have none."
+            f"{', '.join(map(repr, known))}."
         )
     return key.text.lower()

@@ -19,7 +19,13 @@ from pyspark_upsert_kafka.core.options.catalog import (
 from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, options_of
 from pyspark_upsert_kafka.core.options.names import FormatOptions
 from pyspark_upsert_kafka.core.options.option import Given, Option, OptionFamily
-from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of, text
+from pyspark_upsert_kafka.core.options.parsers import (
+    any_text,
+    boolean,
+    one_of,
+    regular_expression,
+    text,
+)
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import (
     BufferFlush,
@@ -72,6 +78,7 @@ __all__ = [
     "one_of",
     "options_of",
     "read_options",
+    "regular_expression",
     "text",
     "write_options",
 ]

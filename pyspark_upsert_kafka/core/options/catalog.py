@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number,
     whole_number_or_auto,
 )
-from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, PHYSICAL
+from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ TABLE_FIRST = "full"
 """The value of `scan.startup.mode` with which a stream begins with the table."""
 
 METADATA_KEYS = (*(key for key in METADATA if key != ERROR), PHYSICAL)
-"""Values of `metadata.<column>`; the last one makes a column with a reserved name an ordinary column."""
+"""Values of `metadata.<column>` with every format; the last one makes a column with a reserved name an ordinary column."""
 
 METADATA_OF_COLUMN = OptionFamily(
-    "metadata.<column>", one_of(*METADATA_KEYS), prefix="metadata.",
+    "metadata.<column>", one_of(*METADATA_KEYS, *METADATA_OF_FORMATS), prefix="metadata.",
     help="which metadata of the message a column of the schema shows (see "
          "[below](#metadatacolumn-metadata-under-a-name-of-your-own))",
 )  # fmt: skip
@@ -87,7 +87,7 @@ _TABLE = Section(
         Option("properties.allow.auto.create.topics", boolean, False,
                "whether the broker may create a topic that does not exist; otherwise that is an error",
                "`false`"),
-        Option("key.format", text, None, "format of the message key; required, except with `read.mode` = `append`"),
+        Option("key.format", text, None, "format of the message key; required, except with `read.mode` = `append` and with a CDC format"),
         Option("value.format", text, None, "format of the message value; required"),
         Option("key.fields-prefix", any_text, "",
                "prefix that key columns have in the table, but not in the message key; needs `value.fields-include` = `EXCEPT_KEY`",

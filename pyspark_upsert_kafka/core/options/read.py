@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST
+from pyspark_upsert_kafka.core.options.cdc_checks import check_names, check_values
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
     check_dead_letter_topic,
@@ -26,6 +27,7 @@ from pyspark_upsert_kafka.core.options.values import (
     ReadOptions,
     TableOptions,
 )
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 
 
 def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool) -> ReadOptions:
@@ -41,10 +43,15 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     """
     given = given_options(raw)
     mode = _mode(given, stream=stream)
-    if mode == "append":
+    value_format = OPTIONS["value.format"].read(given)
+    is_cdc = value_format in CDC_FORMATS
+    if is_cdc:
+        check_names(given, value_format, mode)
+    elif mode == "append":
         check_no_primary_key(given)
-    keyed = mode != "append" or "key.fields" in given
-    values = option_values(given, formats, keyed=keyed)
+    may_lack_key = is_cdc or mode == "append"
+    keyed = not (may_lack_key and {"primary-key", "key.fields"}.isdisjoint(given))
+    values = option_values(given, formats, keyed=keyed and not is_cdc)
     table = table_options(given, values, formats, keyed=keyed)
     end = _end(values, stream=stream)
     _check(values, table, mode, end, stream=stream)
@@ -83,6 +90,8 @@ def _check(
     values: Mapping[str, Any], table: TableOptions, mode: ReadMode, end: Position, *, stream: bool
 ) -> None:
     check_buffer(values)
+    if table.is_cdc:
+        check_values(values, table)
     check_position(values, table, "startup", values["scan.startup.mode"])
     check_position(values, table, "bounded", end.mode)
     if end.mode == "unbounded" and not stream:

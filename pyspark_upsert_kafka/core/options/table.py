@@ -39,7 +39,7 @@ def table_options(
         key_prefix=prefix,
         value_holds_key=holds_key,
         metadata=tuple((column.lower(), key) for column, key in values[METADATA_OF_COLUMN.name]),
-        key_format=_format(values["key.format"], "key", given, formats) if keyed else None,
+        key_format=_key_format(values["key.format"], given, formats) if keyed else None,
         value_format=_format(values["value.format"], "value", given, formats),
         properties=client_properties(
             given, group_start=values["scan.startup.mode"] == "group-offsets"
@@ -82,6 +82,13 @@ def _primary_key(values: Mapping[str, Any]) -> tuple[str, ...]:
             "which keys. Set it by option 'primary-key', for example .option('primary-key', 'id')."
         )
     return cast("tuple[str, ...]", spellings.pop())
+
+
+def _key_format(
+    name: str | None, given: Mapping[str, str], formats: FormatOptions
+) -> FormatChoice | None:
+    """The format of the key; None = it is not given, so that a CDC format finds the key in the row."""
+    return None if name is None else _format(name, "key", given, formats)
 
 
 def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.secrets.masking import is_secret
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]
@@ -65,7 +66,7 @@ class TableOptions:
         key_prefix: Prefix of the key columns, stripped in the message key.
         value_holds_key: Whether the value holds the key columns too (``ALL``).
         metadata: Metadata key by column name in lower case (``metadata.<column>``).
-        key_format: Format of the key; None for an append source that reads no key.
+        key_format: Format of the key; None = the key is not read, as of an append source.
         value_format: Format of the value.
         properties: The client's properties.
         client: Which Kafka client.
@@ -83,6 +84,11 @@ class TableOptions:
     properties: Properties
     client: str
     ddl_columns: StructType | None = None
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether messages say what they did to a row."""
+        return self.value_format.name in CDC_FORMATS
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,11 @@ class ReadOptions:
     read_committed: bool
     warnings: tuple[str, ...] = ()
     table_first: bool = False
+
+    @property
+    def shows_images(self) -> bool:
+        """Whether rows are shown as before and after each update: those of a CDC format without a primary key."""
+        return self.table.is_cdc and not self.table.primary_key
 
     @property
     def sends_dead_letters(self) -> bool:

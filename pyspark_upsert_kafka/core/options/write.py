@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.delivery.guarantee import (
 )
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
+from pyspark_upsert_kafka.core.options.cdc_checks import check_not_written
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
     check_dead_letter_topic,
@@ -52,6 +53,7 @@ def write_options(
     """
     given = given_options(raw)
     _refuse_append(given)
+    check_not_written(OPTIONS["value.format"].read(given))
     values = option_values(given, formats, keyed=True)
     table = table_options(given, values, formats, keyed=True)
     call = None if update_mode else CALL.read(given)
@@ -118,6 +120,7 @@ def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple
         return write_options(given, formats, update_mode=True).warnings
     # Options whose values are not known here are compared with others later.
     _refuse_append(given)
+    check_not_written(OPTIONS["value.format"].read(given))
     unknown_formats = {"key.format", "value.format"} & later
     check_known({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
     check_required({**dict.fromkeys(later, "later"), **given}, keyed=True)

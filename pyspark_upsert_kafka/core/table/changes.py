@@ -17,6 +17,21 @@ class Change(IntEnum):
     """The row as it was before an update: a tombstone unless a later change of the key follows."""
 
 
+class Kind(IntEnum):
+    """What ``_change_type`` shows of a row that is read; its spelling is the name in lower case."""
+
+    UPSERT = 0
+    """The row after the change, of a table with a primary key."""
+    DELETE = 1
+    """The key of a row that is gone; without a primary key the whole row."""
+    INSERT = 2
+    """A new row, where there is no primary key; so are the next two."""
+    UPDATE_PREIMAGE = 3
+    """A row before an update."""
+    UPDATE_POSTIMAGE = 4
+    """The same row after it."""
+
+
 _SPELLINGS = {
     "insert": Change.UPSERT,
     "update_postimage": Change.UPSERT,

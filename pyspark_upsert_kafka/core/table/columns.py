@@ -21,9 +21,9 @@ from pyspark_upsert_kafka.core.table.ddl_columns import (
     without_virtual,
 )
 from pyspark_upsert_kafka.core.table.metadata import (
+    ALL_METADATA,
     CHANGE_TYPE,
     ERROR,
-    METADATA,
     MetadataColumn,
     metadata_columns,
 )
@@ -108,7 +108,7 @@ def table_to_read(schema: StructType, options: ReadOptions) -> Table:
         SchemaError: Columns, key or types do not fit.
         OptionError: An option contradicts the columns.
     """
-    is_keyed = options.mode != "append"
+    is_keyed = options.mode != "append" and not options.shows_images
     table = _table(schema, options.table, reading=True, is_keyed=is_keyed)
     changes = table.metadata_column(CHANGE_TYPE)
     if options.mode == "append" and changes is not None:
@@ -138,7 +138,7 @@ def table_to_write(schema: StructType, options: WriteOptions) -> Table:
     """
     table = _table(as_in_ddl(schema, options.table), options.table, reading=False)
     topics = options.table.topics.names
-    counts = Counter(column.key for column in table.metadata if METADATA[column.key].writable)
+    counts = Counter(column.key for column in table.metadata if ALL_METADATA[column.key].writable)
     if len(topics) == 1:
         del counts["topic"]  # there is nothing to choose
     if counts["headers"] and counts["header-list"]:
@@ -243,7 +243,7 @@ def check_not_null(table: Table, options: ReadOptions) -> None:
                 "since a delete has no other columns. Make it nullable."
             )
         key = metadata.get(field.name)
-        if key is not None and METADATA[key].nullable:
+        if key is not None and ALL_METADATA[key].nullable:
             raise SchemaError(
                 f"Column {field.name!r} is NOT NULL, but not every message has the metadata "
                 f"{key!r}. Make it nullable."

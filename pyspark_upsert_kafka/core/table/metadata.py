@@ -92,7 +92,34 @@ METADATA = {
         Metadata(ERROR, "_error", (_ERROR,), nullable=True),
     )
 }  # fmt: skip
-"""All metadata, by key."""
+"""All metadata of messages, by key."""
+
+_TIME = (TimestampType(), TimestampNTZType())
+_TEXTS = ArrayType(StringType())
+
+METADATA_OF_FORMATS = {
+    key: Metadata(key, None, types, nullable=True)
+    for key, types in {
+        "value.schema": (StringType(),),
+        "value.ingestion-timestamp": _TIME,
+        "value.event-timestamp": _TIME,
+        "value.source.timestamp": _TIME,
+        "value.source.database": (StringType(),),
+        "value.source.schema": (StringType(),),
+        "value.source.table": (StringType(),),
+        "value.source.properties": (MapType(StringType(), StringType()),),
+        "value.database": (StringType(),),
+        "value.table": (StringType(),),
+        "value.primary-key-columns": (_TEXTS,),
+        "value.primary-keys": (_TEXTS,),
+        "value.pk-names": (_TEXTS,),
+        "value.sql-type": (MapType(StringType(), IntegerType()),),
+    }.items()
+}
+"""What CDC formats read beside the row, by key; ``cdc_formats.py`` says which of it each format has."""
+
+ALL_METADATA = METADATA | METADATA_OF_FORMATS
+"""All metadata that a column can show, by key."""
 
 _RESERVED = {each.column: each.key for each in METADATA.values() if each.column is not None}
 
@@ -137,7 +164,7 @@ def metadata_columns(
 
 def _checked(field: StructField, key: str, *, reading: bool) -> MetadataColumn:
     shape, nullable = _parts(field.dataType)
-    types = METADATA[key].types
+    types = ALL_METADATA[key].types
     known = dict(map(_parts, types))
     if shape not in known:
         raise SchemaError(

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.core.options import (
     given_options,
     read_options,
 )
-from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, METADATA, metadata_columns
+from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, CHANGE_TYPE, metadata_columns
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
 from pyspark_upsert_kafka.sides import side_of
 
@@ -76,7 +76,7 @@ def ddl_schema(given: Mapping[str, str]) -> StructType:
     options = read_options(given, format_options, stream=stream)
     in_ddl = options.table.ddl_columns or StructType()
     columns = metadata_columns(in_ddl, options.table.metadata, reading=True)
-    missing = {column.name for column in columns if METADATA[column.key].nullable}
+    missing = {column.name for column in columns if ALL_METADATA[column.key].nullable}
     changes = any(column.key == CHANGE_TYPE for column in columns)
     fields = [
         StructField(field.name, _shown_type(field), field.nullable or field.name in missing)

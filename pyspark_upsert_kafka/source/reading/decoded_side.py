@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,8 +11,9 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, Stage
-from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection
+from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection, select
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class DecodedSide:
     Args:
         rows: A row for each message that could be decoded.
         index: For each message its row in ``rows``; -1 = none.
-        nulls: For each message whether it is null; None = none is.
+        nulls: For each message whether it is null, which in a value is a delete; None = none is.
         bad: Messages that cannot be decoded, in offset order.
         skipped: Messages that the format skips (``ignore-parse-errors``).
     """
@@ -37,6 +39,11 @@ class DecodedSide:
         """Whether each message has a row."""
         return bool(self.rows.num_rows == len(self.index))
 
+    @property
+    def places(self) -> Indexes:
+        """The index of each row's message."""
+        return np.flatnonzero(self.index >= 0)
+
     def column(self, name: str, selection: Selection) -> pa.Array:
         """The column for the selected messages, NULL for a message without a row."""
         array = self.rows.column(name)
@@ -50,7 +57,19 @@ class DecodedSide:
         if self.nulls is None:
             return self
         nulls = [BadMessage(int(at), stage, reason) for at in np.flatnonzero(self.nulls)]
-        return replace(self, bad=sorted([*self.bad, *nulls], key=lambda message: message.index))
+        bad = sorted([*self.bad, *nulls], key=lambda message: message.index)
+        return replace(self, bad=bad, nulls=None)
+
+    def selection(
+        self,
+        batch: RawBatch,
+        bad: Sequence[BadMessage],
+        *,
+        hidden: Collection[int],
+        keep_deletes: bool,
+    ) -> Selection:
+        """The messages that become rows, of values; see `select`."""
+        return select(batch, self.nulls, bad, hidden=hidden, keep_deletes=keep_deletes)
 
 
 def nulls_of(messages: BytesColumn) -> Mask | None:

@@ -52,7 +52,7 @@ def refuse_other_keys(
         OptionError: They differ in a message: its row has a key that another task may keep.
     """
     # A value without a copy takes the key's, so that the two cannot differ.
-    differs = pc.and_(column.is_valid(), pc.invert(_equal(column, from_key)))
+    differs = pc.and_(column.is_valid(), pc.invert(equal_keys(column, from_key)))
     at = pc.index(differs, True).as_py()
     if at >= 0:
         batch, index = selection.batch, at if selection.indexes is None else selection.indexes[at]
@@ -64,7 +64,13 @@ def refuse_other_keys(
         )
 
 
-def _equal(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
+def of_share(keys: pa.RecordBatch, share: Share) -> Mask:
+    """For each row of keys whether it is of a share."""
+    mask: Mask = row_hashes(keys) % share.count == share.index
+    return mask
+
+
+def equal_keys(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
     """Whether they are the same key: NaN is, and -0.0 is 0.0."""
     equal = pc.fill_null(pc.equal(column, other), False)
     if not pa.types.is_floating(column.type):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.table.changes import Kind
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, ERROR
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
@@ -16,6 +17,8 @@ from pyspark_upsert_kafka.local_time import local_time
 from pyspark_upsert_kafka.source.reading.selection import Selection
 
 _TIMESTAMP_TYPES = pa.array(["NoTimestampType", "CreateTime", "LogAppendTime"])
+
+_KINDS = pa.array([kind.name.lower() for kind in Kind])
 
 _MIN_MS, _MAX_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999; a timestamp beyond them is shown as NULL."""
@@ -55,13 +58,11 @@ def _timestamp_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Arra
 
 
 def _change_type(selection: Selection, _type: pa.DataType, _: str) -> pa.Array:
-    deletes = selection.deletes
-    if deletes is None and not selection.bad:
-        return pa.repeat(pa.scalar("upsert"), len(selection))
-    count = len(selection.batch)
-    kinds = np.zeros(count, dtype=np.int8) if deletes is None else deletes.astype(np.int8)
-    kinds_of_good = pa.array(kinds, mask=selection.bad_mask)
-    return selection.take(pa.array(["upsert", "delete"]).take(kinds_of_good))
+    if selection.kinds is None and not selection.bad:
+        return pa.repeat(pa.scalar(_KINDS[0].as_py()), len(selection))
+    kinds = np.zeros(len(selection), np.int8) if selection.kinds is None else selection.kinds
+    is_bad = selection.take(pa.array(selection.bad_mask)).to_numpy(zero_copy_only=False)
+    return _KINDS.take(pa.array(kinds, mask=is_bad))
 
 
 def _error(selection: Selection, type_: pa.DataType, _: str) -> pa.Array:

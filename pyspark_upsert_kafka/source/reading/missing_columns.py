@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.errors import shown
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.reading.changed_rows import ChangedRows
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -34,7 +35,7 @@ class MissingColumns:
         self._fields, self._columns = value.format.fields, value.spec.schema.names
         self._is_said = False
 
-    def look(self, batch: RawBatch, values: DecodedSide) -> None:
+    def look(self, batch: RawBatch, values: DecodedSide | ChangedRows) -> None:
         """Logs the warning, if it is not logged yet and a batch has none of the columns.
 
         Args:
@@ -46,7 +47,7 @@ class MissingColumns:
             return
         if any(column.null_count < rows.num_rows for column in rows.columns):
             return
-        places = np.flatnonzero(values.index >= 0)[:_LOOKED_AT].tolist()
+        places = values.places[:_LOOKED_AT].tolist()
         messages = (batch.values[at] for at in places)
         found = dict.fromkeys(
             name for each in messages if each is not None for name in fields_of(each)
@@ -62,8 +63,7 @@ def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str
         f"Topic {batch.topic!r}, partition {batch.partition}, offset {batch.offsets[at]} and following messages: the values "
         f"have none of the columns {_names(columns)}, so these columns are NULL, except those of the key. The values have the "
         f"fields {_names(fields)}. Check the schema: a column must have the name of its field, with the same capital letters. "
-        "If the row is within an envelope, as in Debezium's messages, declare the envelope's fields as columns, such as "
-        "after STRUCT<...>, and take the row from them."
+        "If the row is within an envelope, as in Debezium's messages, a CDC format reads it: 'value.format' = 'debezium-json'."
     )
 
 

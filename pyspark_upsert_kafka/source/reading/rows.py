@@ -5,34 +5,44 @@ The rules are those of Flink's ``DynamicKafkaDeserializationSchema``:
 - the key is always decoded; a message without a key cannot be decoded;
 - a null value is a delete: its key columns and metadata, NULL elsewhere;
 - under ``ALL`` the value's copy of a key column wins over the key's, where the value has one;
-- a message that a format skips (``ignore-parse-errors``) gives no row.
+- a message that a format skips (``ignore-parse-errors``) gives no row;
+- the value of a CDC format says itself what it did: a null one is a delete where the key of messages is read, else nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.metadata import HEADERS
+from pyspark_upsert_kafka.core.table.metadata import HEADERS, METADATA_OF_FORMATS
+from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.local_time import utc_timestamps
-from pyspark_upsert_kafka.sides import read_key_side, read_value_side
+from pyspark_upsert_kafka.sides import change_spec, read_key_side, read_value_side
 from pyspark_upsert_kafka.source.bad_messages.bad_message import (
     BadMessage,
     first_per_message,
     with_format_hint,
 )
+from pyspark_upsert_kafka.source.reading.changed_keys import ChangedKeys
+from pyspark_upsert_kafka.source.reading.changed_rows import ChangedRows, decode_changes
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide, decode_side
 from pyspark_upsert_kafka.source.reading.key_share import refuse_other_keys
 from pyspark_upsert_kafka.source.reading.metadata import metadata_array
 from pyspark_upsert_kafka.source.reading.missing_columns import MissingColumns, NullKeys
-from pyspark_upsert_kafka.source.reading.selection import Indexes, Selection, select
+from pyspark_upsert_kafka.source.reading.passed_over import PassedOver
+from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection
+
+Values = DecodedSide | ChangedRows
+"""The values of some messages, decoded: a row of each, or the rows that each changed."""
 
 _NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
 _NO_VALUE = (
@@ -48,7 +58,7 @@ class Rows:
         columns: One array per column of the table, all of one length.
         deletes: Whether each row is a delete; None = no row is.
         bad: The messages that cannot be decoded, in offset order.
-        places: The place of each row's message in the batch; None = each message has a row.
+        places: The place of each row's message in the batch, rising; None = each message has a row.
     """
 
     columns: list[pa.Array]
@@ -58,6 +68,16 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    def where(self, mask: Mask) -> Rows:
+        """The rows for which the mask is true, and all messages that cannot be decoded."""
+        kept, chosen = pa.array(mask), np.flatnonzero(mask)
+        return Rows(
+            [column.filter(kept) for column in self.columns],
+            None if self.deletes is None else self.deletes.filter(kept),
+            self.bad,
+            chosen if self.places is None else self.places[chosen],
+        )
 
     def offsets_in(self, batch: RawBatch) -> np.ndarray:
         """The offset of each row's message in the batch that was decoded."""
@@ -81,14 +101,15 @@ class RowDecoder:
         self._table = table
         self._shares_keys = shares_keys
         self._keep_bad = options.error_mode == "column"
-        self._is_append = options.mode == "append"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         key = read_key_side(table, options)
         self._key = None if key is None else key.decoder()
         value = read_value_side(table, options)
-        self._value = value.decoder()
+        self._decode_values = _value_decoder(table, options, value)
+        self._changed_keys, self._passed_over = ChangedKeys(table), PassedOver()
         self._missing = MissingColumns(value)
-        self._null_keys = NullKeys([] if self._is_append else table.key_message.names)
+        only_in_key = not (options.mode == "append" or options.table.is_cdc)
+        self._null_keys = NullKeys(table.key_message.names if only_in_key else [])
         self._formats = _formats(options)
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
@@ -108,21 +129,20 @@ class RowDecoder:
         """
         keys, values = self._decode_sides(batch)
         self._missing.look(batch, values)
-        deletes = None if self._is_append else values.nulls
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
         # In this order: of a message with two errors, that of the key is reported.
         found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
+        if isinstance(values, ChangedRows):
+            self._passed_over.look(batch, values.changes.passed_over)
+            found += self._changed_keys.without_key(batch, values, keys)
         bad = [self._with_format_hint(each, batch) for each in first_per_message(found, skipped)]
         hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
-        selection = select(batch, deletes, bad, hidden=hidden, keep_deletes=self._keep_deletes)
+        selection = values.selection(batch, bad, hidden=hidden, keep_deletes=self._keep_deletes)
         columns = [self._column(field, selection, keys, values) for field in self._schema]
-        shown_deletes = None if deletes is None else selection.take(pa.array(deletes))
-        return Rows(columns, shown_deletes, bad, selection.indexes)
+        return Rows(columns, selection.deletes, bad, selection.indexes)
 
-    def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, DecodedSide]:
-        values = decode_side(batch.values, self._value, "value")
-        if self._is_append:
-            values = values.with_nulls_bad("value", _NO_VALUE)
+    def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, Values]:
+        values = self._decode_values(batch.values)
         if self._key is None:
             return None, values
         keys = decode_side(batch.keys, self._key, "key")
@@ -141,10 +161,12 @@ class RowDecoder:
         return [BadMessage(at, "headers", reason) for at, reason in batch.bad_headers.items()]
 
     def _column(
-        self, field: pa.Field, selection: Selection, keys: DecodedSide | None, values: DecodedSide
+        self, field: pa.Field, selection: Selection, keys: DecodedSide | None, values: Values
     ) -> pa.Array:
         metadata = self._metadata.get(field.name)
         if metadata is not None:
+            if isinstance(values, ChangedRows) and metadata.key in METADATA_OF_FORMATS:
+                return values.metadata(metadata.key, selection, field.type, self._time_zone)
             return metadata_array(metadata.key, field.type, selection, self._time_zone)
         column = values.column(field.name, selection) if field.name in self._in_value else None
         in_key = self._in_key.get(field.name)
@@ -166,6 +188,21 @@ class RowDecoder:
         if self._shares_keys:
             refuse_other_keys(name, column, from_key, selection)
         return pc.coalesce(column, from_key)
+
+
+def _value_decoder(
+    table: Table, options: ReadOptions, value: Side
+) -> Callable[[BytesColumn], Values]:
+    spec = change_spec(table, options)
+    if spec is not None:
+        changes, nulls_delete = value.change_decoder(spec), spec.reads_key
+        return lambda values: decode_changes(values, changes, nulls_delete=nulls_delete)
+    decoder = value.decoder()
+    if options.mode == "append":
+        return lambda values: decode_side(values, decoder, "value").with_nulls_bad(
+            "value", _NO_VALUE
+        )
+    return lambda values: decode_side(values, decoder, "value")
 
 
 def _formats(options: ReadOptions) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
+from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, Detail
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.source.bad_messages.error_handling import (
     ErrorHandler,
     error_handler,
 )
-from pyspark_upsert_kafka.source.reading.key_share import KeyShares
+from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
 from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
 from pyspark_upsert_kafka.source.reading.witnesses import holds
@@ -134,8 +134,20 @@ class RangeDecoder:
         if share is None or share.count == 1:
             yield from in_parts(batch, self._all_rows.decode)
             return
+        if self._options.table.is_cdc:
+            for part, rows in in_parts(batch, self._all_rows.decode):
+                yield part, self._of_share(rows, share)
+            return
         for _, kept in in_parts(batch, lambda part: self._shares.of(part, share)):
             yield from in_parts(kept, self._shared_rows.decode)
+
+    def _of_share(self, rows: Rows, share: Share) -> Rows:
+        """The rows of a share: a message of a CDC format may give rows of several keys, and its own need not be one of them."""
+        names = self._table.schema.names
+        keys = [rows.columns[names.index(name)] for name in self._table.key_names]
+        batch = pa.RecordBatch.from_arrays(keys, [*self._table.key_names])
+        kept = rows.where(of_share(batch, share))
+        return kept if share.index == 0 else replace(kept, bad=[])
 
     @cached_property
     def _all_rows(self) -> RowDecoder:
@@ -209,6 +221,6 @@ def nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
 
 def _details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     """What is needed of a message beside its key, value and offset."""
-    shown = (METADATA[column.key].detail for column in table.metadata)
+    shown = (ALL_METADATA[column.key].detail for column in table.metadata)
     wanted = frozenset(detail for detail in shown if detail is not None)
     return wanted | DETAILS if options.sends_dead_letters else wanted

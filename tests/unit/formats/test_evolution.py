@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.types import DoubleType, FloatType, IntegerType, LongType, StringType, StructType
 
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named
 from pyspark_upsert_kafka.formats import avro_confluent, json_registry, proto_registry
 from pyspark_upsert_kafka.formats.codec import Decoded
@@ -182,7 +183,7 @@ def test_the_page_has_every_format():
     expected = {(name, change) for name in CODECS for change in CHANGES}
 
     assert {*BACKLOG} == {*RUNNING} == expected
-    assert {*CODECS} == {*FORMATS} - {"avro-registry", "raw"}
+    assert {*CODECS} == {*FORMATS} - {"avro-registry", "raw", *CDC_FORMATS}
 
 
 WIDE = columns(id=LongType(), n=LongType())

@@ -1,0 +1,160 @@
+"""The values of messages of a CDC format, decoded: the rows that each message changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
+from pyspark_upsert_kafka.formats.exact_types import with_type
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.local_time import local_time
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.reading.decoded_side import nulls_of
+from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """The rows that the messages of a batch changed.
+
+    Args:
+        changes: The rows; their places, and all other indexes, are those of messages in the batch.
+        nulls: For each message whether it is null and so deletes the row that its key tells; None = none does.
+        bad: Messages that cannot be decoded, in offset order.
+    """
+
+    changes: DecodedChanges
+    nulls: Mask | None
+    bad: list[BadMessage]
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """The rows."""
+        return self.changes.rows
+
+    @property
+    def places(self) -> Indexes:
+        """The index of each row's message."""
+        return self.changes.places
+
+    @property
+    def skipped(self) -> Collection[int]:
+        """Messages that the format skips (``ignore-parse-errors``)."""
+        return self.changes.skipped
+
+    def column(self, name: str, selection: Selection) -> pa.Array:
+        """The column for the selected rows, NULL for a row that no change gave."""
+        return _taken(self.rows.column(name), selection)
+
+    def selection(
+        self,
+        batch: RawBatch,
+        bad: Sequence[BadMessage],
+        *,
+        hidden: Collection[int],
+        keep_deletes: bool,
+    ) -> Selection:
+        """Selects the rows that are shown.
+
+        Args:
+            batch: The messages.
+            bad: Messages that cannot be decoded; each becomes one row unless it is hidden.
+            hidden: Messages that become no row in any case.
+            keep_deletes: Whether deletes become rows.
+        """
+        places, kinds = np.asarray(self.places), np.asarray(self.changes.kinds, np.int8)
+        of_bad = {message.index for message in bad}
+        without_rows = [*of_bad, *hidden]
+        kept = np.flatnonzero(_not_in(places, without_rows))
+        shown_bad = np.array(sorted(of_bad.difference(hidden)), np.int64)
+        deleted = np.flatnonzero(self.nulls) if self.nulls is not None else np.zeros(0, np.int64)
+        deleted = deleted[_not_in(deleted, without_rows)]
+        indexes, kinds, numbers = _in_order(
+            (places[kept], kinds[kept], kept),
+            _without_change(deleted, Kind.DELETE),
+            _without_change(shown_bad, Kind.UPSERT),
+        )
+        if not keep_deletes:
+            stay = kinds != Kind.DELETE
+            indexes, kinds, numbers = indexes[stay], kinds[stay], numbers[stay]
+        return Selection(batch, indexes, bad, kinds, numbers)
+
+    def metadata(self, key: str, selection: Selection, kind: pa.DataType, zone: str) -> pa.Array:
+        """What a metadata key of the format is for the selected rows.
+
+        Args:
+            key: The key, such as ``value.source.timestamp``.
+            selection: The rows.
+            kind: The Arrow type of the column.
+            zone: The session's time zone, for ``TIMESTAMP_NTZ``.
+        """
+        column = _taken(self.changes.metadata[key], selection)
+        if pa.types.is_timestamp(kind) and kind.tz is None:
+            return local_time(column, zone)
+        return with_type(column, kind)
+
+
+def _taken(column: pa.Array, selection: Selection) -> pa.Array:
+    of_change = selection.changes
+    if len(of_change) == len(column) and (of_change == np.arange(len(column))).all():
+        return column
+    return column.take(pa.array(of_change, mask=of_change < 0))
+
+
+def decode_changes(
+    messages: BytesColumn, decoder: ChangeDecoder, *, nulls_delete: bool
+) -> ChangedRows:
+    """Decodes values; a null one is no error.
+
+    Args:
+        messages: The values.
+        decoder: The decoder.
+        nulls_delete: Whether a null value is a delete of the row that the message's key tells; otherwise it is nothing.
+    """
+    nulls = nulls_of(messages)
+    if nulls is None:
+        return _of_batch(decoder.decode(messages), None)
+    decoded = decoder.decode(BytesColumn(messages.column.drop_null()))
+    at = np.flatnonzero(~nulls)
+    moved = replace(
+        decoded,
+        places=at[decoded.places],
+        errors={int(at[index]): why for index, why in decoded.errors.items()},
+        skipped=frozenset(int(at[index]) for index in decoded.skipped),
+        passed_over={int(at[index]): what for index, what in decoded.passed_over.items()},
+    )
+    return _of_batch(moved, nulls if nulls_delete else None)
+
+
+def _of_batch(changes: DecodedChanges, nulls: Mask | None) -> ChangedRows:
+    errors = sorted(changes.errors.items())
+    return ChangedRows(changes, nulls, [BadMessage(at, "value", why) for at, why in errors])
+
+
+def _not_in(places: Indexes, others: Sequence[int]) -> Mask:
+    return ~np.isin(places, others) if others else np.ones(len(places), np.bool_)
+
+
+_Rows = tuple[Any, Any, Any]
+"""The message of each row, its kind, and its number among the changes; -1 = it is none of them."""
+
+
+def _without_change(places: Indexes, kind: Kind) -> _Rows:
+    return places, np.full(len(places), kind, np.int8), np.full(len(places), -1, np.int64)
+
+
+def _in_order(*parts: _Rows) -> _Rows:
+    """The rows of all parts in the order of their messages."""
+    filled = [part for part in parts if len(part[0])] or [parts[0]]
+    if len(filled) == 1:
+        return filled[0]
+    places, kinds, numbers = (np.concatenate(each) for each in zip(*filled, strict=True))
+    order = np.argsort(places, kind="stable")
+    return places[order], kinds[order], numbers[order]
