@@ -28,6 +28,9 @@ _LETTERS_OF_NOT_FINITE = (b"N", b"I")
 # with a large negative exponent, with a very long fraction, or either of them hidden in escapes.
 _NOT_SCALABLE = r"[0-9.][eE]-[0-9]{2,}\"?[ \t\r\n]*[,}\]]|[0-9]{39}|\\u00(?:3[0-9]|[46]5|2[dD])"
 
+_ARRAY_LEVEL, _OBJECT_LEVEL = len("[]"), len('{"":}')
+"""The fewest bytes of a level of arrays or objects. The parser refuses braces without a name between them."""
+
 Parser = Callable[[Sequence[bytes]], "list[pa.Array]"]
 """Messages to their columns; raises ValueError when it is not sure to be right about all of them."""
 
@@ -75,8 +78,9 @@ def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
         forbidden = f"{_NOT_FINITE}|{_NOT_SCALABLE}" if has_decimals else _NOT_FINITE
         if pl.Series(texts).str.contains(forbidden).any():
             raise ValueError("a number is one that the parser gets wrong")
-    # What nests too deep has more than DEEPEST opening brackets and as many closing ones.
-    long = pc.greater(pc.binary_length(values), 2 * DEEPEST)
+    # What nests too deep has more than DEEPEST levels, each of at least two bytes, or five of an object: {"":}
+    of_level = _ARRAY_LEVEL if b"[" in joined else _OBJECT_LEVEL
+    long = pc.greater(pc.binary_length(values), of_level * DEEPEST)
     if any(map(too_deep, BytesColumn(values.filter(long)))):
         raise ValueError("a message is nested too deep")
     return joined

@@ -17,6 +17,7 @@ PLAIN = [
     b'{"c":1,"x":"NaN and Inf; Infinity"}',
     b'{"c":1,"x":' + b"[" * 249 + b"]" * 249 + b"}",
     b'{"c":1,"x":"' + b"[" * 1000 + b'"}',
+    b'{"c":1,"x":' + b'{"":' * 249 + b"1" + b"}" * 250,
 ]
 
 NOT_PLAIN = [
@@ -31,13 +32,14 @@ NOT_PLAIN = [
     b'{"x":Infinity\n}',
     b'{"x":"\xff"}',
     b'{"x":' + b"[" * 250 + b"]" * 250 + b"}",
+    b'{"":' * 251 + b"1" + b"}" * 251,
 ]
 
 
 def test_plain_messages_are_parsed():
     """One row a message, fields of no column ignored."""
     (numbers,) = NUMBER(PLAIN)
-    assert numbers.to_pylist() == [None, 1, 1, 1, 1, 1]
+    assert numbers.to_pylist() == [None, 1, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("message", NOT_PLAIN)
