@@ -17,6 +17,7 @@ MODULES = {
     "avro-registry": "avro_confluent",
     "canal-json": "cdc.canal_json",
     "csv": "csv",
+    "debezium-avro-confluent": "cdc.debezium_avro",
     "debezium-json": "cdc.debezium_json",
     "json": "json",
     "json-registry": "json_registry",

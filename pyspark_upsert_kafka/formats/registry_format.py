@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options import Option
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -81,6 +81,8 @@ class RegistryFormat:
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
         options: Its own options, beside those of the registry.
         fields: As in ``Format.fields``; the message is one without its prefix.
+        complete: Makes the whole format of the one with its registry, where rows are not all that messages hold; None = it is
+            whole.
     """
 
     name: str
@@ -91,6 +93,7 @@ class RegistryFormat:
     columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
     options: tuple[Option, ...] = ()
     fields: Callable[[bytes], Collection[str]] | None = None
+    complete: Callable[[Format], Format] | None = None
 
     def given(self, side: str, text: str | None) -> RegisteredSchema | None:
         """The schema that a user gives for a side; None = none."""

@@ -34,7 +34,7 @@ def framed(format_: RegistryFormat) -> Format:
     Its codecs raise an OptionError when the address is missing, no subject is known, or two options
     contradict each other.
     """
-    return Format(
+    framed_ = Format(
         format_.name,
         (*OPTIONS, *format_.options),
         partial(_decoder, format_),
@@ -42,6 +42,7 @@ def framed(format_: RegistryFormat) -> Format:
         partial(_columns, format_),
         fields=format_.fields and partial(_fields, format_.fields),
     )
+    return format_.complete(framed_) if format_.complete else framed_
 
 
 def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:

@@ -26,6 +26,7 @@ CDC_FORMATS: Mapping[str, tuple[str, ...]] = {
         "value.ingestion-timestamp",
         "value.event-timestamp",
     ),
+    "debezium-avro-confluent": (),
     "debezium-json": _OF_DEBEZIUM,
     "maxwell-json": (
         "value.database",

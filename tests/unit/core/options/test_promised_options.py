@@ -117,6 +117,7 @@ OF_FORMATS = {
 }
 OF_FORMATS["maxwell-json"] = OF_FORMATS["ogg-json"] = OF_FORMATS["json"][1:]
 OF_FORMATS["debezium-json"] = [("schema-include", "true", True, False), *OF_FORMATS["json"][1:]]
+OF_FORMATS["debezium-avro-confluent"] = OF_FORMATS["avro-confluent"]
 OF_FORMATS["canal-json"] = [
     *OF_FORMATS["json"][1:],
     ("database.include", "a.*", re.compile("a.*"), None),
