@@ -1,0 +1,29 @@
+"""The command that writes a recorded topic of Debezium: ``python -m tools.recorded_debezium``."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pyspark_upsert_kafka import LocalKafka
+from tests.conftest import broker_at
+from tools.recorded_debezium import TOPIC, Recorded, record
+from tools.recorded_debezium.__main__ import main
+
+
+def test_the_topics_are_written_to_a_broker(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The broker has the messages of the recording, and the last lines say what the table is."""
+    recording = record(Recorded(seed=3, rows=4, transactions=30, value_schemas=False))
+    with LocalKafka() as kafka:
+        given = ["--bootstrap-servers", kafka.bootstrap_servers, "--seed", "3", "--rows", "4"]
+        monkeypatch.setattr(
+            sys, "argv", ["recorded", *given, "--transactions", "30", "--without-schemas"]
+        )
+        main()
+        found = broker_at(kafka.bootstrap_servers).pairs(TOPIC)
+
+    assert found == [(each.key, each.value) for each in recording.messages if each.topic == TOPIC]
+    assert f"{len(recording.table)} rows in the end" in capsys.readouterr().out
