@@ -51,13 +51,14 @@ def parse_object(message: bytes) -> dict[str, Any]:
     Raises:
         UnreadableError: It is not exactly one JSON object in UTF-8.
     """
-    value = _parse(message)
+    value = parse(message)
     if type(value) is not dict:
         raise UnreadableError(f"expected a JSON object, got {shown(value)}")
     return value
 
 
-def _parse(message: bytes) -> Any:
+def parse(message: bytes) -> Any:
+    """The value that a message is. Raises UnreadableError when it is not exactly one JSON value in UTF-8."""
     if not message:
         raise UnreadableError("not JSON: the message is empty")
     if too_deep(message):

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.formats.avro.leaf_types.numbers import longs
 from pyspark_upsert_kafka.formats.avro.leaf_types.texts import Bytes, size_of
 from pyspark_upsert_kafka.formats.avro.model import Fixed, Logical, logical_of
 from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, Cells, fixed
+from pyspark_upsert_kafka.formats.binary.decimals import beyond, signed
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 _PLENTY = Context(prec=100)
@@ -44,9 +45,9 @@ class DecimalNumber(Bytes):
         high = cursors.buffer.words[cursors.at - 16].byteswap().view(np.int64)
         cursors.leave((lengths == 0) | (lengths > 16))
         short = lengths <= 8
-        low = np.where(short, _signed(low, lengths), low)
-        high = np.where(short, low >> 63, _signed(high, lengths - 8))
-        cursors.leave(_beyond(high, low.view(np.uint64), arrow.precision))
+        low = np.where(short, signed(low, lengths), low)
+        high = np.where(short, low >> 63, signed(high, lengths - 8))
+        cursors.leave(beyond(high, low.view(np.uint64), arrow.precision))
         buffer = pa.py_buffer(np.stack([low, high], axis=1))
         return pa.Array.from_buffers(arrow, start.size, [None, buffer])
 
@@ -65,22 +66,6 @@ class DecimalNumber(Bytes):
             return Decimal(unscaled).scaleb(-arrow.scale, _PLENTY)
 
         return decimal
-
-
-def _signed(numbers: Numbers, lengths: Numbers) -> Numbers:
-    """The last bytes of each number, the first bit of them being the sign."""
-    unused = 8 * np.clip(8 - lengths, 0, 7)
-    return np.asarray((numbers << unused) >> unused)
-
-
-def _beyond(high: Numbers, low: Numbers, precision: int) -> Numbers:
-    """Which numbers of two halves have more digits."""
-    (over, over_low), (under, under_low) = (
-        divmod(bound, 1 << 64) for bound in (10**precision, -(10**precision))
-    )
-    too_large = (high > over) | ((high == over) & (low >= np.uint64(over_low)))
-    too_small = (high < under) | ((high == under) & (low <= np.uint64(under_low)))
-    return np.asarray(too_large | too_small)
 
 
 def write_decimal(field: WrittenField) -> Writer | None:
