@@ -178,5 +178,10 @@ test-kerberos: $(READY)
 	$(BIN)/pip install --quiet "gssapi>=1.8"
 	$(BIN)/python -m pytest tests/kerberos/logins.py $(ARGS)
 
+# The recorded topic beside a real Postgres with Debezium's connector (apt-get install postgresql openjdk-17-jdk-headless).
+.PHONY: test-debezium
+test-debezium: $(READY)
+	$(BIN)/python -m pytest tests/debezium/recording.py tests/debezium/types.py $(ARGS)
+
 clean:
 	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

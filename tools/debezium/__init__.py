@@ -1,0 +1,1 @@
+"""A real Postgres with Debezium's own connector, for ``make test-debezium``."""
