@@ -84,6 +84,7 @@ histories: $(READY)
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md
 	$(BIN)/python tools/functions_table.py docs/sql.md
+	$(BIN)/python tools/debezium_types_table.py docs/cdc.md
 
 # A terminal with `show --follow`, as it is on README.
 picture: $(READY)

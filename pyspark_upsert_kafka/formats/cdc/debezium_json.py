@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StringType, StructField, StructType
@@ -23,11 +22,10 @@ from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import Format
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+    from pyspark_upsert_kafka.formats.codec import Decoder
 
 _PAYLOAD, _SCHEMA = "payload", "schema"
 _INCLUDE = "schema-include"
-_NO_PAYLOAD = "field 'payload' is null or missing"
 
 
 def changes(spec: ChangeSpec) -> ChangeDecoder:
@@ -36,6 +34,7 @@ def changes(spec: ChangeSpec) -> ChangeDecoder:
     from pyspark_upsert_kafka.formats.cdc.debezium import DEBEZIUM, PLACES, WORDS
     from pyspark_upsert_kafka.formats.cdc.envelope_decoder import Envelope, EnvelopeDecoder
     from pyspark_upsert_kafka.formats.cdc.envelope_metadata import Place, fields_of, metadata_reader
+    from pyspark_upsert_kafka.formats.cdc.operations import no_hint
 
     has_schema = spec.value.options[_INCLUDE]
     of_payload = [PLACES[key] for key in spec.metadata if key in PLACES]
@@ -45,19 +44,31 @@ def changes(spec: ChangeSpec) -> ChangeDecoder:
         StructField("op", StringType()),
         *fields_of(of_payload),
     ]
-    places = PLACES
-    if has_schema:
-        wants_schema = "value.schema" in spec.metadata
-        schema = [StructField(_SCHEMA, StringType())] if wants_schema else []
-        envelopes: Decoder = PayloadDecoder(
-            decoder([StructField(_PAYLOAD, StructType(fields)), *schema], spec)
-        )
-        places = {**PLACES, "value.schema": Place((_SCHEMA,))}
-    else:
-        envelopes = decoder(fields, spec)
-    read = read_before_after(DEBEZIUM, no_payload if has_schema else no_op)
+    envelopes = _with_schemas(fields, spec) if has_schema else _without_schemas(fields, spec)
+    places = {**PLACES, "value.schema": Place((_SCHEMA,))} if has_schema else PLACES
+    read = read_before_after(DEBEZIUM, no_hint if has_schema else no_op)
     envelope = Envelope(envelopes, read, metadata_reader(places, spec.metadata), WORDS)
     return EnvelopeDecoder(spec, envelope, skip_bad=spec.value.options["ignore-parse-errors"])
+
+
+def _with_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
+    """Decodes envelopes beside their schemas, which say what the values of the columns mean."""
+    from pyspark_upsert_kafka.formats.debezium_types.by_schema import SchemaDecoder
+
+    return SchemaDecoder(
+        StructType([*fields]),
+        lambda physical: decoder(physical.fields, spec),
+        lenient=spec.value.options["ignore-parse-errors"],
+        schema_column=_SCHEMA if "value.schema" in spec.metadata else None,
+    )
+
+
+def _without_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
+    """Decodes envelopes alone; of values that only a schema explains, errors say what to set."""
+    from pyspark_upsert_kafka.formats.debezium_types.advice import AdvisedDecoder
+
+    option = f"value.debezium-json.{_INCLUDE}"
+    return AdvisedDecoder(decoder(fields, spec), StructType([*fields]), option)
 
 
 def no_op(message: bytes) -> str:
@@ -67,52 +78,10 @@ def no_op(message: bytes) -> str:
     return ""
 
 
-def no_payload(message: bytes) -> str:
-    """The same where a schema is expected."""
-    if "op" in _keys(message):
-        return (
-            f"; it has no schema around it, which 'value.debezium-json.{_INCLUDE}' = 'false' reads"
-        )
-    return ""
-
-
 def _keys(message: bytes) -> AbstractSet[str]:
     from pyspark_upsert_kafka.formats.json.document import parse_object
 
     return parse_object(message).keys()
-
-
-@dataclass(frozen=True)
-class PayloadDecoder:
-    """Decodes envelopes that stand in the field ``payload``, beside their schema.
-
-    Args:
-        whole: Decodes the messages as they are.
-    """
-
-    whole: Decoder
-
-    def decode(self, messages: Sequence[bytes]) -> Decoded:
-        """The payloads, and their schemas as a column, where the messages are decoded with them."""
-        import numpy as np
-        import pyarrow as pa
-
-        from pyspark_upsert_kafka.formats.codec import Decoded
-
-        decoded = self.whole.decode(messages)
-        payloads = decoded.rows.column(_PAYLOAD)
-        others = [name for name in decoded.rows.schema.names if name != _PAYLOAD]
-        names = [payloads.type.field(at).name for at in range(payloads.type.num_fields)]
-        columns = [*payloads.flatten(), *(decoded.rows.column(name) for name in others)]
-        rows = pa.RecordBatch.from_arrays(columns, [*names, *others])
-        if not payloads.null_count:
-            return Decoded(rows, decoded.errors, decoded.skipped)
-        read = np.delete(np.arange(len(messages)), [*decoded.errors, *decoded.skipped])
-        lacking = read[payloads.is_null().to_numpy(zero_copy_only=False)].tolist()
-        errors = {at: f"{_NO_PAYLOAD}{no_payload(messages[at])}" for at in lacking}
-        return Decoded(
-            rows.filter(payloads.is_valid()), {**decoded.errors, **errors}, decoded.skipped
-        )
 
 
 FORMAT = Format(

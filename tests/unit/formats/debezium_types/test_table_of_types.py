@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import pyspark_upsert_kafka
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import SEMANTIC_TYPES
 from tools.debezium_types_table import BEGIN, END, types_table, with_table
 
@@ -16,6 +19,13 @@ def test_each_type_is_a_row(name):
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert len(cells) == 4
     assert all(cells)
+
+
+def test_the_page_is_fresh():
+    """docs/cdc.md has what ``make docs`` writes."""
+    page = (Path(pyspark_upsert_kafka.__file__).parents[1] / "docs" / "cdc.md").read_text("utf-8")
+
+    assert with_table(page) == page
 
 
 def test_the_rest_of_the_page_stays():
