@@ -161,7 +161,7 @@ test-wheel: $(READY)
 # this project, and to make the tables of messages in tests/unit/formats/flink (on Java 19 or newer).
 test-flink: $(READY) .venv-flink/.ready
 	$(BIN)/python -m pytest tests/flink/shared_topics.py tests/flink/sql_scripts.py \
-		tests/flink/functions.py $(ARGS)
+		tests/flink/functions.py tests/flink/cdc_topics.py $(ARGS)
 
 bench-flink: $(READY) .venv-flink/.ready
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/beside_flink.py $(ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from data import rows, with_deletes
+from data import rows, with_deletes, with_envelopes
 from descriptors import descriptor_file
 from pyspark.sql import SparkSession
 from sides import sink_options
@@ -36,6 +36,8 @@ class Bench:
         more = {}
         if format_ == "protobuf":
             more = descriptor_file(self.folder)
+        if format_ == "debezium-json":
+            more = {"key.format": "json"}
         if format_ == "avro-confluent":
             more = {f"{side}.avro-confluent.url": self.registry for side in ("key", "value")}
         return sink_options(True, self.servers, topic, format_, **more)[1]
@@ -54,5 +56,8 @@ class Bench:
         source = rows(self.spark, count, keys, 2)
         source = with_deletes(source) if deletes else source
         options = self.options(topic, format_)
+        if format_ == "debezium-json":
+            source = with_envelopes(source)
+            options |= {"value.format": "json", "value.fields-include": "EXCEPT_KEY"}
         source.write.format("upsert-kafka").options(**options).mode("append").save()
         return topic

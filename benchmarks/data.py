@@ -37,3 +37,24 @@ def with_deletes(rows: DataFrame) -> DataFrame:
     is_delete = f.col("clicks") % 50 == 7
     kind = f.when(is_delete, "delete").otherwise("upsert")
     return rows.withColumn("_change_type", kind)
+
+
+def with_envelopes(rows: DataFrame) -> DataFrame:
+    """The rows in Debezium's envelopes, beside their key: half of them new rows, the others updates with the row before."""
+    row = f.struct("*")
+    is_update = f.col("clicks") % 2 == 1
+    source = f.struct(
+        f.lit("2.5.0.Final").alias("version"),
+        f.lit("mysql").alias("connector"),
+        f.lit("shop").alias("db"),
+        f.lit("users").alias("table"),
+        f.unix_millis("updated").alias("ts_ms"),
+    )
+    return rows.select(
+        "id",
+        f.when(is_update, row).alias("before"),
+        row.alias("after"),
+        source.alias("source"),
+        f.when(is_update, "u").otherwise("c").alias("op"),
+        f.unix_millis("updated").alias("ts_ms"),
+    )

@@ -40,6 +40,12 @@ def _avro_schema(columns: str) -> str:
     return json.dumps(derived_schema(StructType.fromDDL(columns), key, legacy_timestamps=True))
 
 
+def _envelope(columns: str) -> str:
+    """Debezium's envelope around rows of these columns."""
+    row = f"STRUCT<{columns.replace(' ', ': ').replace(',:', ',')}>"
+    return f"before {row}, after {row}, op STRING"
+
+
 PEERS = {
     "json": Peer(
         ("from_json", "to_json"),
@@ -58,6 +64,11 @@ PEERS = {
             message.substr(f.lit(6), f.length(message)), _avro_schema(columns)
         ),
         lambda row, columns: f.concat(f.lit(b"\0\0\0\0\1"), to_avro(row, _avro_schema(columns))),
+    ),
+    "debezium-json": Peer(
+        ("from_json(envelope)", "to_json"),
+        lambda message, columns: f.from_json(message.cast("string"), _envelope(columns)).after,
+        lambda row, _: f.to_json(row),
     ),
     "avro": Peer(
         ("from_avro", "to_avro"),

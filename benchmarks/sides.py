@@ -124,6 +124,7 @@ CASES = (
     replace(_READ, name="read stream: changelog / from_json(value) only", streams=True, mode="changelog"),
     replace(_READ, name="read stream: normalize_changelog, 50,000 keys", streams=True, mode="changelog", normalized_keys=50_000),
     replace(_READ, name="read stream: normalize_changelog, 1,000,000 keys", streams=True, mode="changelog", normalized_keys=1_000_000),
+    replace(_READ, name="debezium-json: read batch: upsert table / from_json(envelope)", format="debezium-json", mode="changelog"),
     replace(_WRITE, name="write batch / to_json + kafka sink"),
     replace(_WRITE, name="write batch / to_json + kafka sink, tuned", tuned=True),
     replace(_WRITE, name="write stream / to_json + kafka sink", streams=True),

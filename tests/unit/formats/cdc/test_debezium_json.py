@@ -78,7 +78,9 @@ def test_an_update_of_the_key_is_a_delete_and_an_upsert() -> None:
 @pytest.mark.parametrize("before", [None, {}, {"name": "Ada"}, {"id": None}])
 def test_an_update_needs_no_row_before_it_with_a_primary_key(before: Any) -> None:
     """What Postgres' default replica identity leaves out says nothing about the key."""
-    assert rows(envelope("u", before, row(1, "Ada")), key=["id"]) == [(0, UPS, 1, "Ada")]
+    update = envelope("u", before, row(1, "Ada L."))
+    assert rows(update, key=["id"]) == [(0, UPS, 1, "Ada L.")]
+    assert rows(update, key=["id", "name"]) == [(0, UPS, 1, "Ada L.")]
 
 
 def test_the_row_before_is_read_only_for_the_key() -> None:
