@@ -146,6 +146,25 @@ def test_a_stream_and_whole_rows(
     )  # fmt: skip
 
 
+def test_a_stream_that_begins_with_the_table(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """With 'scan.startup.mode' = 'full' the first batch is the table, each row once and no deletes."""
+    given = debezium(broker, topic, **{"scan.startup.mode": "full", "minPartitions": 2})
+    query = (
+        spark.readStream.format("upsert-kafka").schema(CHANGES).options(**given).load()
+        .writeStream.format("memory").queryName("cdc_full")
+        .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    )  # fmt: skip
+    run_to_end(query)
+    shown = spark.sql("SELECT id, name, _change_type, _offset FROM cdc_full")
+    assert rows(shown) == [
+        (1, "Ada L.", "upsert", 2),
+        (4, "Edsger", "upsert", 9),
+        (7, "Alan", "upsert", 3),
+    ]
+
+
 SCRIPT = """
 CREATE TABLE people (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'kafka', 'topic' = '{people}', 'properties.bootstrap.servers' = '{servers}', 'format' = 'debezium-json',

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.catalog import TABLE_FIRST
 from pyspark_upsert_kafka.core.options.values import ReadMode, TableOptions
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 
@@ -50,6 +51,11 @@ def check_values(values: Mapping[str, Any], table: TableOptions) -> None:
         raise OptionError(
             f"'scan.deletes' = 'drop' needs 'primary-key': without it '{name}' gives rows before and after each change, which "
             "only the column '_change_type' tells apart."
+        )
+    if not table.primary_key and values["scan.startup.mode"] == TABLE_FIRST:
+        raise OptionError(
+            f"'scan.startup.mode' = '{TABLE_FIRST}' needs 'primary-key': without it messages of '{name}' are no changes of a "
+            "table with which a stream could begin. Use 'earliest-offset' to read all of them."
         )
     if table.primary_key and table.key_format is None and not table.value_holds_key:
         raise OptionError(

@@ -66,6 +66,10 @@ def test_without_a_primary_key_images_are_shown() -> None:
         ),
         ({**NO_KEY, "scan.deletes": "drop"}, "'scan.deletes' = 'drop' needs 'primary-key'"),
         (
+            {**NO_KEY, "scan.startup.mode": "full"},
+            "'scan.startup.mode' = 'full' needs 'primary-key'",
+        ),
+        (
             {**NO_KEY_FORMAT, "key.json.ignore-parse-errors": "true"},
             "'key.json.ignore-parse-errors' needs 'key.format'",
         ),
