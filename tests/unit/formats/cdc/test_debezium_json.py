@@ -111,6 +111,7 @@ def test_a_truncate_is_passed_over() -> None:
         (envelope(None, None, row(1)), 'the message has no "op"'),
         ({"ts_ms": 1}, 'the message has no "op"'),
         ({"status": "BEGIN", "id": "571"}, 'the message has no "op"'),
+        ({"source": {}, "ddl": "ALTER TABLE t", "tableChanges": []}, 'the message has no "op"'),
         (envelope("x", None, row(1)), 'unknown "op" value "x", expected one of c, r, u, d, t'),
         (envelope("C", None, row(1)), 'unknown "op" value "C", expected one of c, r, u, d, t'),
         (envelope("c", row(1), None), 'the "after" field of INSERT message is null or missing'),

@@ -283,6 +283,14 @@ def test_rows_of_another_table_are_told(caplog: pytest.LogCaptureFixture) -> Non
     assert "The values have the fields 'order'" in caplog.text
 
 
+def test_rows_of_another_table_are_bad_with_a_key() -> None:
+    """A row that lacks the key columns says nothing of a row of this table; others around it are read."""
+    value = json.dumps({"op": "c", "after": {"order": 1}}).encode()
+    batch = fake_batch((None, value), (None, envelope("c", None, (1, "a"))))
+    assert bad(batch, **ROW_KEY) == [(0, "null-key")]
+    assert shown(batch, **ROW_KEY) == [(1, "a", "upsert", 1)]
+
+
 def test_no_messages() -> None:
     """A batch may hold nothing, or nothing but null values."""
     for given in (ROW_KEY, BOTH_KEYS, IMAGES):
