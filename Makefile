@@ -104,7 +104,7 @@ $(CLASS_ARCHIVES): $(READY)
 # Reading, writing and streaming on the oldest supported PySpark (what needs limits is skipped there), which
 # leaves the sockets of collected results to the garbage collector.
 TESTS_ON_4_0 := $(addprefix tests/spark/test_,batch_read.py batch_sql.py sink_batch.py sink_stream.py \
-	update_mode.py stream_reading.py recovery_checkpoint.py changelog.py)
+	update_mode.py stream_reading.py recovery_checkpoint.py table_first.py changelog.py)
 
 test-pyspark-4.0: .venv-4.0/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest $(TESTS_ON_4_0) \
