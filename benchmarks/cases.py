@@ -133,7 +133,7 @@ def reading(bench: Bench, case: Case, topic: str) -> Job:
         load = read_ours if ours else read_theirs
         begin = time.monotonic()
         if case.streams:
-            seconds = _streamed(bench, load(case, bench.spark.readStream, options), "noop", {})
+            seconds = streamed(bench, load(case, bench.spark.readStream, options), "noop", {})
             return time.monotonic() - begin if case.metadata else seconds
         frame = load(case, bench.spark.read, options)
         begin = begin if case.metadata else time.monotonic()
@@ -151,7 +151,7 @@ def _normalizing(bench: Bench, keys: int) -> Job:
         reader = bench.spark.readStream.format("upsert-kafka").options(**bench.options(topic))
         changes = reader.schema(f"{SCHEMA}, _partition INT, _offset BIGINT, _change_type STRING")
         limited = changes.option("maxOffsetsPerTrigger", 250_000).load()
-        return _streamed(bench, normalize_changelog(limited, ["id"]), "noop", {})
+        return streamed(bench, normalize_changelog(limited, ["id"]), "noop", {})
 
     return job
 
@@ -187,7 +187,7 @@ def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Job:
         frame = bench.spark.readStream.schema(SCHEMA).parquet(files) if case.streams else source
         frame = frame if ours else written_theirs(case, frame)
         if case.streams:
-            seconds = _streamed(bench, frame, format_, options)
+            seconds = streamed(bench, frame, format_, options)
         else:
             begin = time.monotonic()
             frame.write.format(format_).options(**options).mode("append").save()
@@ -198,7 +198,7 @@ def _writing(bench: Bench, case: Case, source: DataFrame, files: str) -> Job:
     return job
 
 
-def _streamed(bench: Bench, frame: DataFrame, format_: str, options: dict[str, str]) -> float:
+def streamed(bench: Bench, frame: DataFrame, format_: str, options: dict[str, str]) -> float:
     """Seconds of a stream's batches, from its progress, without the query's start."""
     return _run(bench, frame.writeStream.format(format_).options(**options))
 

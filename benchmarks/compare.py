@@ -1,4 +1,4 @@
-"""The comparison: cases, where the time goes, and a snapshot."""
+"""The comparison: cases, where the time goes, a snapshot, and a stream that begins with the table."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from sides import CASES, FORMATS, JARS, MATRIX, TUNED, WHOLE_QUERIES, session
 from small import run_partitions, run_small
 from stages import arrow, noop, reading, writing
+from table_first import TableRead, run_table_first
 from topics import PARTITIONS
 from usage import Usage
 from whole import run_whole
@@ -29,7 +30,17 @@ from whole import run_whole
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
 
-_PARTS = ["cases", "whole", "formats", "stages", "snapshot", "partitions", "small", "buffers"]
+_PARTS = [
+    "cases",
+    "whole",
+    "formats",
+    "stages",
+    "snapshot",
+    "full",
+    "partitions",
+    "small",
+    "buffers",
+]
 
 
 def main() -> int:
@@ -58,8 +69,7 @@ def main() -> int:
             results += run_cases(bench, MATRIX, arguments.only)
         if "stages" in arguments.parts:
             _stages(bench)
-        if "snapshot" in arguments.parts:
-            _snapshot(bench, arguments)
+        _tables(bench, arguments)
         if "partitions" in arguments.parts:
             run_partitions(bench)
         if "small" in arguments.parts:
@@ -136,6 +146,14 @@ def _changelog(source: DataFrame) -> pyspark.sql.types.StructType:
 
     fields = [StructField(field.name, field.dataType) for field in source.schema]
     return StructType([*fields, StructField("_change_type", StringType())])
+
+
+def _tables(bench: Bench, arguments: argparse.Namespace) -> None:
+    if "snapshot" in arguments.parts:
+        _snapshot(bench, arguments)
+    if "full" in arguments.parts:
+        read = TableRead(arguments.snapshot, arguments.keys, arguments.partitions, arguments.tasks)
+        run_table_first(bench, read)
 
 
 def _snapshot(bench: Bench, arguments: argparse.Namespace) -> None:
