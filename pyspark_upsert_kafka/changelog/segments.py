@@ -42,7 +42,7 @@ def segment_count(now: int, looked_at: int, rows: pa.Table) -> int:
 
     >>> rows = pa.table({"text": ["x" * 1000] * 1000})
     >>> segment_count(4, looked_at=1, rows=rows), segment_count(4, looked_at=4, rows=rows)
-    (32, 4)
+    (16, 4)
     """
     size, most = rows.nbytes // looked_at, rows.num_rows // looked_at
     while size > 2 * SEGMENT_BYTES and most > 2 * MIN_ROWS:
