@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = npt.NDArray[np.signedinteger]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _FIRST_LOOK = 50_000
@@ -103,13 +103,13 @@ def flushes(keys: Numbers, max_keys: int) -> tuple[list[int], Mask]:
     >>> ends, newest.tolist()
     ([4], [False, True, True, True, False, True])
     """
-    places = np.empty(int(keys.max(initial=-1)) + 1, np.int64)
+    places = np.empty(int(keys.max(initial=-1)) + 1, keys.dtype)
     newest: Mask = np.empty(len(keys), np.bool_)
     ends: list[int] = []
     begin, size = 0, 2 * max_keys
     while begin < len(keys):
         stretch = keys[begin : begin + size]
-        distinct = _first_of_each(stretch, places).cumsum()
+        distinct = _first_of_each(stretch, places).cumsum(dtype=keys.dtype)
         count = int(np.searchsorted(distinct, max_keys)) + 1
         is_full = count <= len(stretch)
         if is_full or begin + size >= len(keys):
@@ -124,7 +124,7 @@ def flushes(keys: Numbers, max_keys: int) -> tuple[list[int], Mask]:
 
 def _first_of_each(keys: Numbers, places: Numbers) -> Mask:
     """For each key whether it is the first of its number; ``places`` has room for each number."""
-    numbers = np.arange(len(keys))
+    numbers = np.arange(len(keys), dtype=keys.dtype)
     places[keys] = len(keys)
     np.minimum.at(places, keys, numbers)
     first: Mask = places[keys] == numbers
@@ -133,7 +133,7 @@ def _first_of_each(keys: Numbers, places: Numbers) -> Mask:
 
 def _last_of_each(keys: Numbers, places: Numbers) -> Mask:
     """For each key whether it is the last of its number; ``places`` has room for each number."""
-    numbers = np.arange(len(keys))
+    numbers = np.arange(len(keys), dtype=keys.dtype)
     places[keys] = -1
     np.maximum.at(places, keys, numbers)
     last: Mask = places[keys] == numbers
@@ -148,7 +148,7 @@ def _numbered(parts: Sequence[Messages]) -> Numbers:
         return keys
     names = pa.chunked_array([pa.array(list(part.topic_of_each()), pa.string()) for part in parts])
     of_topics = _codes(names)
-    both = keys * (int(of_topics.max(initial=0)) + 1) + of_topics
+    both = keys.astype(np.int64) * (int(of_topics.max(initial=0)) + 1) + of_topics
     numbers: Numbers = np.unique(both, return_inverse=True)[1]
     return numbers
 
@@ -157,7 +157,7 @@ def _codes(column: pa.ChunkedArray) -> Numbers:
     """The place of each value among the distinct ones."""
     encoded = column.dictionary_encode(null_encoding="encode").chunks
     # All chunks have one dictionary.
-    return np.concatenate([chunk.indices.to_numpy() for chunk in encoded]).astype(np.int64)
+    return np.concatenate([chunk.indices.to_numpy() for chunk in encoded])
 
 
 def _filtered(parts: deque[Messages], mask: Mask) -> Iterator[Messages]:
