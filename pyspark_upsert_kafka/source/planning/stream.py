@@ -216,11 +216,11 @@ class StreamReader(DataSourceStreamReader):
 
 def _check_reads_table(options: ReadOptions) -> None:
     """Refuses options with which no query would have begun with the table, before it has ended its first batch."""
-    if options.mode == "append" or options.error_mode == "column":
+    if options.mode == "append" or options.shows_images or options.error_mode == "column":
         raise CheckpointError(
             "The first batch of this checkpoint is the table ('scan.startup.mode' = 'full') and is not finished, and a table "
-            "cannot be read with 'read.mode' = 'append' or 'error-handling.mode' = 'column'. Start the query with the options "
-            "with which it began, or with a new checkpoint."
+            "cannot be read with 'read.mode' = 'append', without a primary key, or with 'error-handling.mode' = 'column'. Start "
+            "the query with the options with which it began, or with a new checkpoint."
         )
 
 

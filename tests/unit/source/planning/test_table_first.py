@@ -240,6 +240,7 @@ def test_a_first_batch_is_the_table_whatever_the_next_run_says(there, protocol):
             {"error-handling.mode": "column"},
             StructType([*SCHEMA]).add("_error", METADATA["error"].types[0]),
         ),
+        ({"value.format": "debezium-json", "primary-key": None, "key.format": None}, SCHEMA),
     ],
 )
 def test_a_first_batch_cannot_be_read_in_another_way(there, protocol, more, columns):
