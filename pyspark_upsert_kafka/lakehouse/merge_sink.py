@@ -15,7 +15,10 @@ from pyspark_upsert_kafka.lakehouse.settings import DELETED_COLUMN, MergeSetting
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ADAPTIVE = "spark.sql.adaptive.enabled"
+_ADAPTIVE = (
+    "spark.sql.adaptive.enabled",
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning",
+)
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,19 @@ class MergeSink:
 
 @contextmanager
 def _adaptive(session: SparkSession) -> Iterator[None]:
-    """Lets Spark choose the number of tasks by the number of changes.
+    """Lets Spark choose the number of tasks by the number of changes, and not by ``spark.sql.shuffle.partitions``.
 
-    In the session of a stream it does not, because state cannot move from task to task. A merge has no state.
+    In the session of a stream it may not, because state cannot move from task to task; nor does it for what is persisted,
+    unless it is told so.
     """
-    before = session.conf.get(_ADAPTIVE)
-    session.conf.set(_ADAPTIVE, "true")
+    before = {name: str(session.conf.get(name)) for name in _ADAPTIVE}
     try:
+        for name in _ADAPTIVE:
+            session.conf.set(name, "true")
         yield
     finally:
-        session.conf.set(_ADAPTIVE, str(before))
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 @contextmanager

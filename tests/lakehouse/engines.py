@@ -70,6 +70,11 @@ ICEBERG = Engine(
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": "{folder}/lake",
+        "spark.sql.catalog.lake.cache-enabled": "false",
+        # The same tables, by a catalog that remembers them.
+        "spark.sql.catalog.remembering": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.remembering.type": "hadoop",
+        "spark.sql.catalog.remembering.warehouse": "{folder}/lake",
     },
 )  # fmt: skip
 DELTA = Engine(

@@ -53,11 +53,12 @@ def test_several_writers(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
 def test_a_table_that_another_program_has_changed(lake: Lake) -> None:
     """What a catalog remembers of the table does not count: its columns are asked for before each batch."""
     table = lake.table()
-    lake.merge(table, "id INT, n INT", (1, 1, "upsert"))
+    known_as = table.replace("lake.", "remembering.")
+    lake.merge(known_as, "id INT, n INT", (1, 1, "upsert"))
     other = lake.session.newSession()
 
     other.sql(f"ALTER TABLE {table} ADD COLUMNS (more STRING)")
     other.sql(f"INSERT INTO {table} (id, n, more) VALUES (2, 2, 'x')")
-    lake.merge(table, "id INT, more STRING", (1, "y", "upsert"), (2, "z", "upsert"))
+    lake.merge(known_as, "id INT, more STRING", (1, "y", "upsert"), (2, "z", "upsert"))
 
     assert lake.rows(table) == [(1, 1, "y"), (2, 2, "z")]
