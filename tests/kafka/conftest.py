@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kafka
@@ -220,11 +221,22 @@ def hung(kafka: LocalKafka) -> Iterator[None]:
     (broker,) = psutil.Process(kafka._node.guard.process.pid).children()
     broker.send_signal(signal.SIGSTOP)
     try:
+        # On a busy machine its threads go on answering for a while.
+        assert eventually(lambda: is_stopped(broker.pid))
         yield
     finally:
         broker.send_signal(signal.SIGCONT)
     # Its controller has missed it and takes it back; a client that asks before then knows no controller for long.
     assert eventually(lambda: is_admitted(kafka.bootstrap_servers))
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether no thread of a process runs any more."""
+    states = [
+        each.read_text().rpartition(")")[2].split()[0]
+        for each in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
+    return set(states) == {"T"}
 
 
 def is_admitted(servers: str) -> bool:

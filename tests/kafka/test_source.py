@@ -148,6 +148,6 @@ def test_a_checkpoint_that_nobody_here_has_written(broker: Broker, edge: Edge) -
     """Of a later version or of another source: refused, with what it holds."""
     topic = broker.topic()
     planned = source(broker, edge, topic).latest()
-    for strange in ({**planned, "version": 2}, {"t": {"0": 5}}):
+    for strange in ({**planned, "version": 3}, {"t": {"0": 5}}):
         with pytest.raises(CheckpointError, match="checkpoint"):
             source(broker, edge, topic).latest(strange)
