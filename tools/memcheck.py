@@ -13,6 +13,7 @@ import random
 import subprocess
 import sys
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Consumer, TopicPartition
@@ -31,7 +32,7 @@ REPORTED = 99
 # purpose. Every allocation goes through the C library, so that valgrind sees when it ends.
 VALGRIND = (
     "valgrind", "--quiet", f"--error-exitcode={REPORTED}", "--undef-value-errors=no", "--num-callers=30",
-    "--keep-debuginfo=yes",
+    "--keep-debuginfo=yes", f"--suppressions={Path(__file__).with_name('memcheck.supp')}",
 )  # fmt: skip
 ALLOCATE_BY_C = {"PYTHONMALLOC": "malloc", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
