@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.table.arrow import canonical_floats
 
@@ -40,6 +41,16 @@ def row_hashes(rows: pa.RecordBatch) -> Words:
             values[column.is_null().to_numpy(zero_copy_only=False)] = _NULL
         hashes = _with(hashes, values)
     return _mixed(hashes)
+
+
+def equal_keys(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
+    """Whether they are the same key: NaN is, and -0.0 is 0.0."""
+    equal = pc.fill_null(pc.equal(column, other), False)
+    if not pa.types.is_floating(column.type):
+        return equal
+    # NULL is no NaN, as of a message whose key lacks the column.
+    are_nan = pc.and_(pc.is_nan(column), pc.is_nan(other))
+    return pc.or_(equal, pc.fill_null(are_nan, False))
 
 
 def _values(column: pa.Array) -> Words:

@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.table.arrow import canonical_floats
 from pyspark_upsert_kafka.core.table.changes import Kind
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.cdc.row_changes import Mask, Op, RowChanges
+from pyspark_upsert_kafka.formats.row_hash import equal_keys
 
 _UPSERTS = np.array([Kind.UPSERT, Kind.UPSERT, Kind.DELETE], np.int8)
 _IMAGES = np.array([Kind.INSERT, Kind.UPDATE_PREIMAGE, Kind.DELETE], np.int8)
@@ -80,20 +81,10 @@ def _moved(changes: RowChanges, key: Sequence[str]) -> Mask:
         return moved
     known = may
     for name in key:
-        old, new = (
-            canonical_floats(images.columns[name]) for images in (changes.before, changes.after)
-        )
+        old, new = changes.before.columns[name], changes.after.columns[name]
         known = known & _true(pc.and_(old.is_valid(), new.is_valid()))
-        moved |= ~_true(pc.fill_null(_equal(old, new), True))
+        moved |= ~_true(equal_keys(old, new))
     return moved & known
-
-
-def _equal(old: pa.Array, new: pa.Array) -> pa.BooleanArray:
-    """Whether they are the same key: NaN is."""
-    equal = pc.equal(old, new)
-    if not pa.types.is_floating(old.type):
-        return equal
-    return pc.or_(equal, pc.and_(pc.is_nan(old), pc.is_nan(new)))
 
 
 def _true(mask: pa.BooleanArray) -> Mask:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.reading.changed_rows import ChangedRows
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide
-from pyspark_upsert_kafka.source.reading.key_share import equal_keys
 from pyspark_upsert_kafka.source.reading.selection import Indexes
 
 logger = logging.getLogger("pyspark_upsert_kafka")

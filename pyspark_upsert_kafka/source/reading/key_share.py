@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Share
 from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.formats.row_hash import row_hashes
+from pyspark_upsert_kafka.formats.row_hash import equal_keys, row_hashes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.sides import read_key_side
 from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
@@ -68,13 +68,3 @@ def of_share(keys: pa.RecordBatch, share: Share) -> Mask:
     """For each row of keys whether it is of a share."""
     mask: Mask = row_hashes(keys) % share.count == share.index
     return mask
-
-
-def equal_keys(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
-    """Whether they are the same key: NaN is, and -0.0 is 0.0."""
-    equal = pc.fill_null(pc.equal(column, other), False)
-    if not pa.types.is_floating(column.type):
-        return equal
-    # NULL is no NaN, as of a message whose key lacks the column.
-    are_nan = pc.and_(pc.is_nan(column), pc.is_nan(other))
-    return pc.or_(equal, pc.fill_null(are_nan, False))
