@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import kafka
 import psutil
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
@@ -226,8 +225,6 @@ def hung(kafka: LocalKafka) -> Iterator[None]:
         yield
     finally:
         broker.send_signal(signal.SIGCONT)
-    # Its controller has missed it and takes it back; a client that asks before then knows no controller for long.
-    assert eventually(lambda: is_admitted(kafka.bootstrap_servers))
 
 
 def is_stopped(pid: int) -> bool:
@@ -237,14 +234,6 @@ def is_stopped(pid: int) -> bool:
         for each in Path(f"/proc/{pid}/task").glob("*/stat")
     ]
     return set(states) == {"T"}
-
-
-def is_admitted(servers: str) -> bool:
-    """Whether a broker belongs to its cluster."""
-    try:
-        return broker_at(servers).admin.list_topics(timeout=10).controller_id >= 0
-    except KafkaException:
-        return False
 
 
 @pytest.fixture(params=CLIENTS)
@@ -260,6 +249,8 @@ def _stoppable() -> Iterator[LocalKafka]:
         "log.cleaner.backoff.ms": "100",
         "log.retention.check.interval.ms": "500",
         "log.segment.delete.delay.ms": "100",
+        # A broker that has hung would be fenced a moment after it goes on, and clients then know no controller for long.
+        "broker.session.timeout.ms": "120000",
     }
     with LocalKafka(config=config) as kafka:
         yield kafka
