@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, TopicPartition
 from flink_reads import beside_normalizing, beside_reading
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from sides import ROCKSDB
+from sides import ARROW, ROCKSDB
 from topics import PARTITIONS, drop_topic, new_topic
 
 from pyspark_upsert_kafka import LocalKafka
@@ -106,6 +106,7 @@ def _session() -> SparkSession:
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     builder = builder.config("spark.sql.shuffle.partitions", str(TASKS))
+    builder = builder.config(map=ARROW)
     spark = builder.config("spark.python.unix.domain.socket.enabled", "true").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

@@ -19,7 +19,7 @@ from buffers import run_buffers
 from cases import Result, run_cases
 from data import SCHEMA, rows
 from pyspark.sql import DataFrame
-from sides import CASES, FORMATS, JARS, MATRIX, TUNED, WHOLE_QUERIES, session
+from sides import ARROW, CASES, FORMATS, JARS, MATRIX, TUNED, WHOLE_QUERIES, session
 from small import run_partitions, run_small
 from stages import arrow, noop, reading, writing
 from table_first import TableRead, run_table_first
@@ -112,6 +112,7 @@ def _about(arguments: argparse.Namespace) -> str:
         f"Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, {arguments.messages:,} messages of seven columns, "
         f"{PARTITIONS} partitions, medians of {arguments.runs} alternating runs after a warm-up; "
+        f"{', '.join(f'{name}={value}' for name, value in ARROW.items())}; "
         f"'tuned': Spark's sink with {', '.join(f'{name}={value}' for name, value in TUNED.items())}"
     )
 

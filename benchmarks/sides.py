@@ -96,6 +96,9 @@ def written_theirs(case: Case, rows: DataFrame) -> DataFrame:
 TUNED = {"linger.ms": "20", "batch.size": "1000000", "acks": "all", "enable.idempotence": "true"}
 """Settings of the Java producer under which Spark's sink writes fastest and as safely as this one."""
 
+ARROW = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+"""Without a limit, Spark does not add up the bytes of a batch again for each row that it hands to Python."""
+
 
 def sink_options(
     ours: bool, servers: str, topic: str, format_: str = "json", **more: str
@@ -193,6 +196,7 @@ def session(*, unix_sockets: bool = True) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config(map=ARROW)
         .config("spark.python.unix.domain.socket.enabled", str(unix_sockets).lower())
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .getOrCreate()
