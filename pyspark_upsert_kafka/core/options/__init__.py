@@ -5,18 +5,20 @@ Formats read their own options when a codec is compiled; every default is part o
 """
 
 from pyspark_upsert_kafka.core.options.catalog import (
-    CALL,
     DDL,
-    DDL_COLUMNS,
     EVENT_TIME,
-    FROM_UPSERT_SINK,
-    INTERNAL,
     OPTIONS,
     SECTIONS,
     SPARKS_OWN,
     VIRTUAL,
 )
 from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, options_of
+from pyspark_upsert_kafka.core.options.internal import (
+    CALL,
+    DDL_COLUMNS,
+    FROM_UPSERT_SINK,
+    INTERNAL,
+)
 from pyspark_upsert_kafka.core.options.names import FormatOptions
 from pyspark_upsert_kafka.core.options.option import Given, Option, OptionFamily
 from pyspark_upsert_kafka.core.options.parsers import (

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from pyspark.sql.types import StructType
-
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.receipts import call_of_text
 from pyspark_upsert_kafka.core.options.option import Option, OptionFamily
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
@@ -20,7 +16,6 @@ from pyspark_upsert_kafka.core.options.parsers import (
     id_prefix,
     json_topic_list,
     memory_or_auto,
-    names_as_written,
     one_of,
     positive_duration,
     regular_expression,
@@ -213,32 +208,6 @@ _WRITING = Section(
 SECTIONS = (_TABLE, _READING, _BATCHES, _ERRORS, _WRITING)
 
 OPTIONS = {option.name: option for section in SECTIONS for option in section.options}
-
-FROM_UPSERT_SINK = Option(
-    "upsert-sink.order", one_of("in-task", "by-key", "unknown"), None,
-    "set by `upsert_sink` for the tasks of a batch: the changes of a key come in order, one after another (`by-key`), "
-    "or in order with changes of other keys between them (`in-task`), or may be in several tasks (`unknown`)",
-)  # fmt: skip
-"""An internal option: users do not set it, and no page names it. So are the next ones."""
-
-CALL = Option(
-    "upsert-sink.call", call_of_text, None,
-    "set by `upsert_sink` for the tasks of an exactly-once batch: the call, as `Call.to_text` writes it",
-)  # fmt: skip
-
-NAMES = Option(
-    "upsert-sink.names", names_as_written, {},
-    "set by `upsert_sink` for the tasks of a batch, since Spark passes on names in lower case: names of options as they were "
-    "written, by their lower case, as a JSON object",
-)  # fmt: skip
-
-DDL_COLUMNS = Option(
-    "ddl.columns", lambda text: StructType.fromJson(json.loads(text)), None,
-    "set when `ddl` is read, in its place: its columns, as Spark's JSON of a schema",
-)  # fmt: skip
-
-INTERNAL = frozenset({FROM_UPSERT_SINK.name, CALL.name, NAMES.name, DDL_COLUMNS.name})
-"""Names of the internal options."""
 
 PATHS = (
     Option("path", topic_list, (), '`load("t")`, `save("t")`, `start("t")`'),

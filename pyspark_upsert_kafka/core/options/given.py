@@ -10,14 +10,8 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import (
-    DDL,
-    DDL_COLUMNS,
-    EVENT_TIME,
-    INTERNAL,
-    NAMES,
-    VIRTUAL,
-)
+from pyspark_upsert_kafka.core.options.catalog import DDL, EVENT_TIME, VIRTUAL
+from pyspark_upsert_kafka.core.options.internal import DDL_COLUMNS, INTERNAL, NAMES
 from pyspark_upsert_kafka.core.options.option import Given
 from pyspark_upsert_kafka.core.options.properties import one_spelling
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret, literal_secrets

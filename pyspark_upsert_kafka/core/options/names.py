@@ -7,11 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import (
-    INTERNAL,
-    OPTIONS,
-    SPARKS_OWN,
-)
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS, SPARKS_OWN
+from pyspark_upsert_kafka.core.options.internal import INTERNAL
 from pyspark_upsert_kafka.core.options.option import Option, OptionFamily, where
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import DDL_COLUMNS, METADATA_OF_COLUMN, PATHS
+from pyspark_upsert_kafka.core.options.catalog import METADATA_OF_COLUMN, PATHS
+from pyspark_upsert_kafka.core.options.internal import DDL_COLUMNS
 from pyspark_upsert_kafka.core.options.names import FormatOptions
 from pyspark_upsert_kafka.core.options.properties import client_properties
 from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics

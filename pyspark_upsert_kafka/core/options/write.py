@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.delivery.guarantee import (
     weak_acks,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.cdc_checks import check_not_written
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_position,
 )
 from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
+from pyspark_upsert_kafka.core.options.internal import CALL, FROM_UPSERT_SINK
 from pyspark_upsert_kafka.core.options.names import (
     FormatOptions,
     check_known,
