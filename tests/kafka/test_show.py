@@ -418,3 +418,23 @@ def test_local_kafka_runs_until_it_is_told_to_stop() -> None:
     finally:
         program.kill()
         program.communicate()
+
+
+def test_messages_with_certain_headers(show: Show, broker: Broker) -> None:
+    """Rows and counts are those of a topic that has no others."""
+    topic = broker.topic()
+    asia, europe = [("region", b"Asia")], [("region", b"Europe")]
+    broker.produce(
+        topic, (*user(1, "Asia"), asia), (*user(1, "Europe"), europe), ("?", "?", europe),
+        (*user(2, "Asia"), asia), ('{"user_id":2}', None), user(3, "Asia"),
+    )  # fmt: skip
+    chosen = [*TABLE, "--option", "scan.headers=region=Asia"]
+
+    _, printed, _ = show(topic, *chosen, "--output", "json")
+    assert [json.loads(line) for line in printed.splitlines()] == [
+        {"user_id": 1, "region": "Asia"}, {"user_id": 2, "region": "Asia"},
+    ]  # fmt: skip
+    _, printed, _ = show(topic, *chosen, "--count", "--output", "json")
+    assert json.loads(printed) == {
+        "live_keys": 2, "tombstones": 0, "messages": 2, "bad_messages": 0,
+    }  # fmt: skip

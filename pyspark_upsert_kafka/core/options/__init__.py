@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.core.options.catalog import (
     VIRTUAL,
 )
 from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, options_of
+from pyspark_upsert_kafka.core.options.headers import WantedHeaders
 from pyspark_upsert_kafka.core.options.internal import (
     CALL,
     DDL_COLUMNS,
@@ -71,6 +72,7 @@ __all__ = [
     "ReadOptions",
     "TableOptions",
     "Topics",
+    "WantedHeaders",
     "WriteOptions",
     "any_text",
     "as_spark_passes_on",

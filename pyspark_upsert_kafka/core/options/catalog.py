@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.options.headers import header_values
 from pyspark_upsert_kafka.core.options.option import Option, OptionFamily
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
@@ -141,6 +142,9 @@ _READING = Section(
                "`10 min`"),
         Option("properties.isolation.level", one_of("read_committed", "read_uncommitted"),
                "read_committed", "`read_committed` = messages of open and aborted transactions are not read; `read_uncommitted` = they are"),
+        Option("scan.headers", header_values, None,
+               "only messages that have all of these headers with these values (UTF-8) are read: `type=Order;tenant=7` "
+               "(see [reading](reading.md#only-messages-with-certain-headers))"),
     ),
 )  # fmt: skip
 

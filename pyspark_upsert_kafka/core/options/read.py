@@ -74,6 +74,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         read_committed=values["properties.isolation.level"] == "read_committed",
         warnings=tuple(secret_warnings(raw)),
         table_first=values["scan.startup.mode"] == TABLE_FIRST,
+        headers=values["scan.headers"] or (),
     )
 
 

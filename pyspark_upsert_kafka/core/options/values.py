@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call
+from pyspark_upsert_kafka.core.options.headers import WantedHeaders
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.secrets.masking import is_secret
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
@@ -153,6 +154,7 @@ class ReadOptions:
         read_committed: Whether messages of open and aborted transactions are left out.
         warnings: What is logged when the read is planned.
         table_first: Whether the first batch of a new stream is the table (``scan.startup.mode`` = ``full``).
+        headers: What headers a message must have to be read; empty = all messages are read.
     """
 
     table: TableOptions
@@ -172,6 +174,7 @@ class ReadOptions:
     read_committed: bool
     warnings: tuple[str, ...] = ()
     table_first: bool = False
+    headers: WantedHeaders = ()
 
     @property
     def shows_images(self) -> bool:

@@ -116,9 +116,11 @@ class RowDecoder:
         self._in_value = {field.name for field in table.value}
         self._metadata = {column.name: column for column in table.metadata}
         self._time_zone = time_zone
-        # Unreadable headers are an error only where headers are shown or sent on.
-        self._wants_headers = options.sends_dead_letters or any(
-            column.key in HEADERS for column in table.metadata
+        # Unreadable headers are an error only where headers are shown or sent on, or choose what is read.
+        self._wants_headers = (
+            options.sends_dead_letters
+            or bool(options.headers)
+            or any(column.key in HEADERS for column in table.metadata)
         )
 
     def decode(self, batch: RawBatch) -> Rows:

@@ -23,6 +23,7 @@ from pyspark_upsert_kafka.source.bad_messages.error_handling import (
     ErrorHandler,
     error_handler,
 )
+from pyspark_upsert_kafka.source.reading.headers import with_headers
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
 from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
@@ -100,7 +101,7 @@ class ChangeReader:
         self, batches: Iterable[RawBatch], range_: Range, *, handles_bad: bool = True
     ) -> Iterator[tuple[RawBatch, Rows]]:
         """The messages with their rows; bad messages are handled once, by the batch that shows them."""
-        for whole in batches:
+        for whole in with_headers(batches, self.options.headers):
             for batch, rows in self._decoder.decode(whole, range_.share):
                 if rows.bad and handles_bad:
                     self._handle_errors(batch, rows.bad)
@@ -223,4 +224,6 @@ def _details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     """What is needed of a message beside its key, value and offset."""
     shown = (ALL_METADATA[column.key].detail for column in table.metadata)
     wanted = frozenset(detail for detail in shown if detail is not None)
+    if options.headers:
+        wanted |= {Detail.HEADERS}
     return wanted | DETAILS if options.sends_dead_letters else wanted

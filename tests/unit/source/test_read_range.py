@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DecodeError
 from pyspark_upsert_kafka.core.options import read_options
@@ -19,6 +20,7 @@ from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA, Detail
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
 from pyspark_upsert_kafka.source.bad_messages import error_handling as dead_letters
 from pyspark_upsert_kafka.source.reading import task
@@ -280,6 +282,19 @@ def test_details_are_asked_for_when_shown(
     column = StructField("m", METADATA[key].types[0])
     _, client = read(fake_batch(GOOD), columns=(ID, KIND, column), **{"metadata.m": key})
     assert client.asked[0].details == wanted
+
+
+def test_messages_without_the_headers_are_not_decoded(read: Callable[..., Any]) -> None:
+    """Those of other types may be anything; their headers are what the client must read."""
+    order, other = [("type", b"Order")], [("type", None)]
+    pairs = [BAD, GOOD, (None, None), (b'{"id":3}', b'{"name":"c"}')]
+    keys, values = (BytesColumn.of(pair[side] for pair in pairs) for side in (0, 1))
+    batch = RawBatch("orders", 3, keys, values, [4, 5, 6, 7], headers=[other, order, (), order])
+
+    rows, client = read(batch, **{"scan.headers": "type=Order"})
+
+    assert rows == [(1, "a", "upsert"), (3, "c", "upsert")]
+    assert client.asked[0].details == {Detail.HEADERS}
 
 
 def test_the_last_range_of_each_topic_is_checked_after_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,6 +253,7 @@ OF_GROUP = replace(
             },
             {"end": Position("specific-offsets", offsets=((0, 42),))},
         ),
+        ({"scan.headers": "type=Order"}, {"headers": (("type", b"Order"),)}),
         ({"scan.topic-partition-discovery.interval": "0"}, {"discovery_interval_s": 0.0}),
         ({"scan.topic-partition-discovery.interval": "1 min"}, {"discovery_interval_s": 60.0}),
         ({"scan.outage.timeout": "0"}, {"outage_timeout_s": 0.0}),
@@ -419,6 +420,7 @@ VALID = {
     },
     "scan.topic-partition-discovery.interval": {"scan.topic-partition-discovery.interval": "1s"},
     "scan.outage.timeout": {"scan.outage.timeout": "1s"},
+    "scan.headers": {"scan.headers": "type=Order"},
     "minPartitions": {"minPartitions": "1"},
     "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
     "scan.parallelism": {"scan.parallelism": "1"},
@@ -1190,7 +1192,7 @@ def test_a_name_that_sparks_source_has_and_this_one_needs_not():
     assert suggestion("includeHeaders") == "(a column '_headers' in the schema shows them)"
 
 
-@pytest.mark.parametrize("name", ["header", "value.cvs.null-literal", "sink.partitioner"])
+@pytest.mark.parametrize("name", ["multiline", "value.cvs.null-literal", "sink.partitioner"])
 @pytest.mark.parametrize("planned", ANY, ids=["batch", "stream", "write", "upsert_sink"])
 def test_an_unknown_name_without_a_likeness_gets_no_hint(planned, name):
     """Nothing is suggested that has nothing to do with it."""

@@ -41,6 +41,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.topic-partition-discovery.interval", "10 s", 10, 5 * 60),
     ("scan.outage.timeout", "1 min", 60, 10 * 60),
     ("properties.isolation.level", "read_uncommitted", "read_uncommitted", "read_committed"),
+    ("scan.headers", "type=Order;tenant=7", (("tenant", b"7"), ("type", b"Order")), None),
     ("minPartitions", "4", 4, None),
     ("scan.snapshot.memory", "1 gb", 2**30, None),
     ("scan.parallelism", "4", 4, None),

@@ -359,12 +359,13 @@ def test_headers_that_cannot_be_read_are_unseen_where_nobody_looks() -> None:
         ({"errors": "ignore"}, "header-list"),
         ({"errors": "ignore", "metadata.h": "headers"}, "headers"),
         ({"errors": "log", "target": "letters"}, None),
+        ({"errors": "ignore", "scan.headers": "h=x"}, None),
     ],
 )
 def test_headers_that_cannot_be_read_make_a_bad_message(
     options: dict[str, str], metadata: str | None
 ) -> None:
-    """Where they are shown, or sent on; what is wrong with key or value is said first."""
+    """Where they are shown, or sent on, or choose what is read; what is wrong with key or value is said first."""
     name = "h" if "metadata.h" in options else "_headers"
     shown = [StructField(name, METADATA[metadata].types[0])] if metadata else []
     schema = columns("id#", "name", CHANGE, *shown)
