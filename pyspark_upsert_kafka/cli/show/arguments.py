@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime, timedelta, timezone
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.iso_time import epoch_ms
 
 ALL = -1
 """The value of ``--limit all``."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _CONTRADICTIONS = {
     ("count", "follow"): "--count ends with a number, and --follow does not end",
@@ -43,41 +41,11 @@ def a_limit(text: str) -> int:
 
 
 def a_time(text: str) -> int:
-    """A time with a zone as milliseconds since the epoch, rounded up, so that a message before it stays before it.
-
-    >>> a_time("1970-01-01T01:00:01+01:00"), a_time("1970-01-01T00:00:00.0001Z")
-    (1000, 1)
-    """
+    """A time with a zone as milliseconds since the epoch, rounded up, so that a message before it stays before it."""
     try:
-        time = _parsed(text)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(
-            f"expected a time such as 2026-01-31T12:00:00Z, but is {text!r}"
-        ) from None
-    if time.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} has no zone: write {text}Z for UTC, or an offset as in {text}+01:00"
-        )
-    since = -((_EPOCH - time) // timedelta(milliseconds=1))
-    if since < 0:
-        raise argparse.ArgumentTypeError(f"expected a time from 1970 on, but is {text!r}")
-    return since
-
-
-def _parsed(text: str) -> datetime:
-    """The time, rounded up to microseconds. Raises ValueError if it is no time, or a date without a time.
-
-    Python 3.10 does not read Z, and reads a fraction of three or six digits only.
-    """
-    if text[10:11] not in {"T", "t", " "}:
-        raise ValueError(text)
-    begin, zone = (text[:-1], "+00:00") if text[-1] in "Zz" else (text, "")
-    whole, dot, rest = begin.partition(".")
-    offset = rest.lstrip("0123456789")
-    fraction = rest[: len(rest) - len(offset)]
-    micros = f".{fraction[:6].ljust(6, '0')}" if dot else ""
-    time = datetime.fromisoformat(f"{whole}{micros}{offset}{zone}")
-    return time + timedelta(microseconds=1) if fraction[6:].strip("0") else time
+        return epoch_ms(text)
+    except ValueError as why:
+        raise argparse.ArgumentTypeError(str(why)) from None
 
 
 def check_arguments(given: argparse.Namespace) -> None:
