@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number,
     whole_number_or_auto,
 )
+from pyspark_upsert_kafka.core.options.times import TIME_COMPLAINT, time_or_ago
 from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
 
 
@@ -115,6 +116,10 @@ _READING = Section(
                "(see [streaming](streaming.md#the-table-first))"),
         Option("scan.startup.timestamp-millis", whole_number(), None,
                "start at the first message of at least this record timestamp (ms since the epoch)"),
+        Option("scan.startup.timestamp", time_or_ago, None,
+               "the same as a time with a zone (`2026-01-31T12:00:00Z`), or as how long before the first start of the "
+               "query (`-10 min`); `scan.startup.mode` is then `timestamp`",
+               complaint=TIME_COMPLAINT),
         Option("scan.startup.specific-offsets", specific_offsets, None,
                "start offsets: `partition:0,offset:42;partition:1,offset:300`",
                complaint=OFFSETS_COMPLAINT),
@@ -129,6 +134,10 @@ _READING = Section(
                "stream: `unbounded`; batch: `latest-offset`"),
         Option("scan.bounded.timestamp-millis", whole_number(), None,
                "end before the first message of at least this record timestamp (ms since the epoch)"),
+        Option("scan.bounded.timestamp", time_or_ago, None,
+               "the same as a time with a zone (`2026-01-31T12:00:00Z`), or as how long before the first start of the "
+               "query (`-10 min`); `scan.bounded.mode` is then `timestamp`",
+               complaint=TIME_COMPLAINT),
         Option("scan.bounded.specific-offsets", specific_offsets, None,
                "end offsets: `partition:0,offset:42;partition:1,offset:300`",
                complaint=OFFSETS_COMPLAINT),

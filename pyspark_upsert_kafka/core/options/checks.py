@@ -34,12 +34,16 @@ def check_position(values: Mapping[str, Any], table: TableOptions, which: str, m
         which: ``startup`` or ``bounded``.
         mode: The mode, given or default.
     """
-    for needed, option in (
-        ("timestamp", f"scan.{which}.timestamp-millis"),
-        ("specific-offsets", f"scan.{which}.specific-offsets"),
+    for needed, option, hint in (
+        (
+            "timestamp",
+            f"scan.{which}.timestamp-millis",
+            f" A time as text goes into 'scan.{which}.timestamp'.",
+        ),
+        ("specific-offsets", f"scan.{which}.specific-offsets", ""),
     ):
         if mode == needed and values[option] is None:
-            raise OptionError(f"'{option}' is required in '{mode}' {which} mode but missing.")
+            raise OptionError(f"'{option}' is required in '{mode}' {which} mode but missing.{hint}")
         if mode != needed and values[option] is not None:
             raise OptionError(
                 f"'{option}' is for 'scan.{which}.mode' = '{needed}' only, but that is '{mode}'."

@@ -95,12 +95,22 @@ def _replaced(inside: Mapping[str, str], beside: Mapping[str, str]) -> Iterator[
         if not spellings.isdisjoint(beside):
             yield from spellings
     for position in ("scan.startup.", "scan.bounded."):
-        if _differs(f"{position}mode", inside, beside):
+        modes = {_position_mode(position, each) for each in (inside, beside)}
+        if len(modes - {None}) > 1:
             yield from (name for name in inside if name.startswith(position))
+        times = {f"{position}timestamp", f"{position}timestamp-millis"}
+        if not times.isdisjoint(beside):
+            yield from times
     for side in ("key", "value"):
         if _differs(f"{side}.format", inside, beside):
             prefix = f"{side}.{inside[f'{side}.format']}."
             yield from (name for name in inside if name.startswith(prefix))
+
+
+def _position_mode(position: str, options: Mapping[str, str]) -> str | None:
+    """The mode of a position, which a time says too; None = no option says it."""
+    mode = options.get(f"{position}mode")
+    return "timestamp" if mode is None and f"{position}timestamp" in options else mode
 
 
 def _differs(name: str, inside: Mapping[str, str], beside: Mapping[str, str]) -> bool:

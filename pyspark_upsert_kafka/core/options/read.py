@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.options.checks import (
 from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
 from pyspark_upsert_kafka.core.options.names import FormatOptions, option_values
 from pyspark_upsert_kafka.core.options.table import table_options
+from pyspark_upsert_kafka.core.options.times import now_ms, with_times
 from pyspark_upsert_kafka.core.options.values import (
     Limits,
     Position,
@@ -52,6 +53,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     may_lack_key = is_cdc or mode == "append"
     keyed = not (may_lack_key and {"primary-key", "key.fields"}.isdisjoint(given))
     values = option_values(given, formats, keyed=keyed and not is_cdc)
+    values = with_times(given, values, now_ms())
     table = table_options(given, values, formats, keyed=keyed)
     end = _end(values, stream=stream)
     _check(values, table, mode, end, stream=stream)

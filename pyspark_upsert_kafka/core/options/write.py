@@ -31,6 +31,7 @@ from pyspark_upsert_kafka.core.options.names import (
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import table_options
+from pyspark_upsert_kafka.core.options.times import now_ms, with_times
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.secrets.masking import is_secret, literal_secrets, refers
 
@@ -55,7 +56,7 @@ def write_options(
     given = given_options(raw)
     _refuse_append(given)
     check_not_written(OPTIONS["value.format"].read(given))
-    values = option_values(given, formats, keyed=True)
+    values = with_times(given, option_values(given, formats, keyed=True), now_ms())
     table = table_options(given, values, formats, keyed=True)
     call = None if update_mode else CALL.read(given)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)

@@ -113,13 +113,10 @@ def _with_what_is_kept(
 
 def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:
     """Warns about a table as of an earlier moment, from which compaction may have removed rows."""
-    mode, at_ms = options.end.mode, options.end.timestamp_ms
     now_ms = int(time.time() * 1000)
     configs = _topic_configs(cluster, topics, options)
-    option = f"'scan.bounded.mode' = '{mode}'"
-    if at_ms is not None:
-        option = f"'scan.bounded.timestamp-millis' = '{at_ms}'"
-    warning = past_table_warning(configs, at_ms, now_ms, option)
+    option = f"'scan.bounded.mode' = '{options.end.mode}'"
+    warning = past_table_warning(configs, options.end.timestamp_ms, now_ms, option)
     if warning is not None:
         logger.warning("%s", warning)
 

@@ -60,6 +60,18 @@ def append(more: str = "") -> str:
         (upsert(), {"Value.JSON.fail-on-missing-field": "false"}, ()),
         (append(), {"scan.startup.mode": "earliest-offset"}, ["scan.startup.timestamp-millis"]),
         (append(), {"scan.startup.timestamp-millis": "7"}, ()),
+        (append(), {"scan.startup.timestamp": "-1 h"}, ["scan.startup.timestamp-millis"]),
+        (
+            append(", 'scan.bounded.mode' = 'latest-offset'"),
+            {"scan.bounded.timestamp": "-1 h"},
+            ["scan.bounded.mode"],
+        ),
+        (
+            append(", 'scan.bounded.timestamp' = '-1 h'"),
+            {"scan.bounded.mode": "latest-offset"},
+            ["scan.bounded.timestamp"],
+        ),
+        (append(", 'scan.bounded.timestamp' = '-1 h'"), {"scan.bounded.timestamp": "-2 h"}, ()),
         (append(), {"scan.bounded.mode": "latest-offset"}, ()),
     ],
 )

@@ -405,6 +405,7 @@ VALID = {
         "scan.startup.mode": "timestamp",
         "scan.startup.timestamp-millis": "1",
     },
+    "scan.startup.timestamp": {"scan.startup.timestamp": "-10 min"},
     "scan.startup.specific-offsets": {
         "scan.startup.mode": "specific-offsets",
         "scan.startup.specific-offsets": "partition:0,offset:1",
@@ -414,6 +415,7 @@ VALID = {
         "scan.bounded.mode": "timestamp",
         "scan.bounded.timestamp-millis": "1",
     },
+    "scan.bounded.timestamp": {"scan.bounded.timestamp": "-10 min"},
     "scan.bounded.specific-offsets": {
         "scan.bounded.mode": "specific-offsets",
         "scan.bounded.specific-offsets": "partition:0,offset:1",

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from pyspark_upsert_kafka.core.options import OPTIONS, read_options, write_options
+from pyspark_upsert_kafka.core.options.times import Time
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.formats.raw.values import UTF_8, charset
@@ -33,10 +34,12 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.deletes", "drop", "drop", "emit"),
     ("scan.startup.mode", "timestamp", "timestamp", "earliest-offset"),
     ("scan.startup.timestamp-millis", "7", 7, None),
+    ("scan.startup.timestamp", "-10 min", Time(600_000, is_ago=True), None),
     ("scan.startup.specific-offsets", "partition:0,offset:42", ((0, 42),), None),
     ("properties.auto.offset.reset", "latest", "latest", "none"),
     ("scan.bounded.mode", "timestamp", "timestamp", None),
     ("scan.bounded.timestamp-millis", "7", 7, None),
+    ("scan.bounded.timestamp", "1970-01-01T00:00:01Z", Time(1000), None),
     ("scan.bounded.specific-offsets", "partition:0,offset:42", ((0, 42),), None),
     ("scan.topic-partition-discovery.interval", "10 s", 10, 5 * 60),
     ("scan.outage.timeout", "1 min", 60, 10 * 60),
