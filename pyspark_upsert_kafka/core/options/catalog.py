@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     id_prefix,
     json_topic_list,
     memory_or_auto,
+    memory_size,
     one_of,
     positive_duration,
     regular_expression,
@@ -171,6 +172,9 @@ _BATCHES = Section(
                "after another; `auto` = one for each 10,000 offsets of a micro-batch or a batch read"),
         Option("maxOffsetsPerTrigger", whole_number(1), None,
                "at most this many offsets per micro-batch, divided among partitions in proportion to their backlog"),
+        Option("maxBytesPerTrigger", memory_size, None,
+               "at most about so many bytes of keys and values per micro-batch (`64 mb`), by the sizes of messages seen so far "
+               "(see [streaming](streaming.md#limit-the-size-of-batches))"),
         Option("minOffsetsPerTrigger", whole_number(1), None,
                "wait until this many new offsets are available, or `maxTriggerDelay` has passed"),
         Option("maxTriggerDelay", duration, 900.0,

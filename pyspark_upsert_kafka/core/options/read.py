@@ -133,4 +133,5 @@ def _limits(values: Mapping[str, Any]) -> Limits:
         values["minOffsetsPerTrigger"],
         values["maxTriggerDelay"],
         values["scan.watermark.alignment.max-drift"],
+        values["maxBytesPerTrigger"],
     )

@@ -111,24 +111,25 @@ class Position:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many offsets a micro-batch reads.
+    """How much a micro-batch reads.
 
     Args:
         max_offsets: At most this many; None = no limit.
         min_offsets: At least this many; None = no limit.
         max_delay_s: For how long a micro-batch may wait until it has ``min_offsets``.
         max_drift_s: No partition reads further than this past the slowest, in record timestamps; None = no limit.
+        max_bytes: About the most bytes of keys and values; None = no limit.
     """
 
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay_s: float = 0.0
     max_drift_s: float | None = None
+    max_bytes: int | None = None
 
     def __bool__(self) -> bool:
-        return any(
-            each is not None for each in (self.max_offsets, self.min_offsets, self.max_drift_s)
-        )
+        limits = (self.max_offsets, self.min_offsets, self.max_drift_s, self.max_bytes)
+        return any(each is not None for each in limits)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal
 
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -73,8 +74,10 @@ def backlog(start: Positions, end: Positions) -> int:
     return sum(max(0, at - start.get(tp, at)) for tp, at in end.items())
 
 
-def rate_limited(start: Positions, end: Positions, limit: int) -> dict[TopicPartition, int]:
-    """At most about ``limit`` offsets, shared among partitions in proportion to their backlog.
+def rate_limited(
+    start: Positions, end: Positions, limit: int, sizes: Positions = MappingProxyType({})
+) -> dict[TopicPartition, int]:
+    """At most about ``limit`` offsets, or bytes, shared among partitions in proportion to their backlog.
 
     A partition with anything to read gets at least one, so a lone message is never starved: the rule
     of Spark's ``KafkaMicroBatchStream.rateLimit``.
@@ -82,8 +85,16 @@ def rate_limited(start: Positions, end: Positions, limit: int) -> dict[TopicPart
     >>> a, b = TopicPartition("t", 0), TopicPartition("t", 1)
     >>> rate_limited({a: 0, b: 0}, {a: 100, b: 1}, 10) == {a: 9, b: 1}
     True
+    >>> rate_limited({a: 0, b: 0}, {a: 100, b: 100}, 1000, {a: 10, b: 90}) == {a: 10, b: 10}
+    True
+
+    Args:
+        start: Where reading is.
+        end: Where it may end at most.
+        limit: The most offsets, or bytes.
+        sizes: The bytes of an offset in each partition; by default 1, so that the limit is one of offsets.
     """
-    total = backlog(start, end)
+    total = sum(max(0, at - start.get(tp, at)) * sizes.get(tp, 1) for tp, at in end.items())
     if total <= limit:
         return dict(end)
     limited = {}

@@ -43,11 +43,18 @@ class ReaderWithLimits(StreamReader):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The limit of the options, if any; Trigger.Once replaces it by ReadAllAvailable."""
-        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadMaxBytes,
+            ReadMaxRows,
+            ReadMinRows,
+        )
 
         limits = self._options.limits
         if limits.max_offsets is not None:
             return ReadMaxRows(limits.max_offsets)
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
         if limits.min_offsets is not None:
             return ReadMinRows(limits.min_offsets)
         # Trigger.Once asks for all there is: any other limit is told apart from it.
@@ -85,8 +92,8 @@ class ReaderWithoutLimits(StreamReader):
     def __init__(self, table: Table, options: ReadOptions) -> None:
         if options.limits:
             raise OptionError(
-                "'maxOffsetsPerTrigger', 'minOffsetsPerTrigger' and 'scan.watermark.alignment.max-drift' need "
-                "PySpark 4.2 or newer: the Python data source API of 4.0 and 4.1 does not support read limits."
+                "'maxOffsetsPerTrigger', 'maxBytesPerTrigger', 'minOffsetsPerTrigger' and "
+                "'scan.watermark.alignment.max-drift' need PySpark 4.2 or newer: the Python data source API of 4.0 and 4.1 does not support read limits."
             )
         super().__init__(table, options)
         self._now = INITIAL

@@ -10,14 +10,12 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pyspark_upsert_kafka.core.errors import CheckpointError, UnknownTopicError
+from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
-from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     INITIAL,
@@ -37,9 +35,9 @@ from pyspark_upsert_kafka.core.positions.planning import (
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.sides import check_read_sides
+from pyspark_upsert_kafka.source.planning.batch_ends import BatchEnds
 from pyspark_upsert_kafka.source.planning.loss import accept_loss, ends_of, remaining_ranges
 from pyspark_upsert_kafka.source.planning.observer import Observer
-from pyspark_upsert_kafka.source.planning.record_times import RecordTimes, record_times
 from pyspark_upsert_kafka.source.planning.table_ranges import first_ranges
 
 if TYPE_CHECKING:
@@ -63,8 +61,7 @@ class StreamReader(DataSourceStreamReader):
         self._resumed = False
         self._idle_at: dict[str, Any] | None = None
         self._waits = False
-        self._alignment: Alignment | None = None
-        self._times: RecordTimes | None = None
+        self._ends = BatchEnds(self._observer, options)
 
     def initialOffset(self) -> dict[str, Any]:
         """The same offset for every query: the end of the first batch says where the query really starts."""
@@ -135,27 +132,11 @@ class StreamReader(DataSourceStreamReader):
         moved = before is None or bool(now.begins) or now.positions != before.positions
         if not moved and self._waits_for_more(now, view, limits):
             return self._idle(start, waits=True)
-        target = self._aligned(now, view, limits)
-        end = advanced(now, view, max_offsets=limits.max_offsets, target=target)
+        end = self._ends.end(now, view, limits, self._target)
         if not moved and end.positions == now.positions:
             return self._idle(start)
         self._last_batch_at = time.monotonic()
         return end.to_json()
-
-    def _aligned(self, now: StreamOffset, view: ClusterView, limits: Limits) -> Positions | None:
-        """Nothing past these positions; None = no limit."""
-        if limits.max_drift_s is None:
-            return self._target
-        if self._alignment is None or self._times is None:
-            self._alignment = Alignment(int(limits.max_drift_s * 1000), int(time.time() * 1000))
-            self._times = record_times(self._observer.cluster, self._options)
-        reachable = advanced(now, view, target=self._target).positions
-        try:
-            begin = self._times.start_batch(view, now.positions, reachable)
-            asks = partial(self._times.first_after, view, begin, reachable)
-            return self._alignment.ends(begin, reachable, asks)
-        except UnknownTopicError:  # the next view shows whether it is gone
-            return now.positions
 
     def _is_idle_at(self, start: dict[str, Any]) -> bool:
         """Whether there was nothing new at this start and nothing has changed since."""

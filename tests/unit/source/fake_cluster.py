@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
-from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading import rechecking
-from pyspark_upsert_kafka.source.planning import observer, stream
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.source.planning import batch_ends, message_sizes, observer, stream
 from tests.table_options import table_options
+
+_AT_ONCE = 100
+"""Messages that a reader gives at once."""
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("_change_type", StringType())])
 
@@ -62,19 +67,22 @@ class FakeTopic:
 class FakeCluster:
     """A broker that a test changes as it likes; it counts the questions it is asked.
 
-    Each look takes the first of ``stale`` for what is there, while there is one.
+    Each look takes the first of ``stale`` for what is there, while there is one. ``sizes`` says how many bytes the message of
+    an offset has; None = there is none.
     """
 
     topics_there: dict[str, FakeTopic] = field(default_factory=dict)
     stale: list[dict[str, FakeTopic]] = field(default_factory=list)
     shown: dict[str, FakeTopic] = field(default_factory=dict)
     committed: dict[TopicPartition, int] = field(default_factory=dict)
+    sizes: Callable[[TopicPartition, int], int | None] = lambda tp, offset: 100
     topic_settings: dict[str, str] | None = None
     asked_settings: int = 0
     opened: int = 0
     looks: int = 0
     least_looks: int = 0
     created: int = 0
+    read_ranges: list[Range] = field(default_factory=list)
 
     # What a test does.
 
@@ -170,6 +178,20 @@ class FakeCluster:
         """As `Cluster.commit`."""
         self.committed.update(positions)
 
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """As `RangeReader.read`: what is there, a few messages at a time."""
+        self.read_ranges.append(range_)
+        tp = TopicPartition(range_.topic, range_.partition)
+        if tp not in self.ends():
+            return
+        there = self.topics_there[tp.topic].partitions[tp.partition]
+        begin, end = max(range_.begin, there.earliest), min(range_.end, there.latest)
+        found = [at for at in range(begin, end) if self.sizes(tp, at) is not None]
+        for first in range(0, len(found), _AT_ONCE):
+            offsets = found[first : first + _AT_ONCE]
+            values = BytesColumn.of([bytes(self.sizes(tp, at) or 0) for at in offsets])
+            yield RawBatch(*tp, BytesColumn.of([None] * len(offsets)), values, offsets)
+
     def wait_out(self, outage_s: float) -> None:
         """As `Cluster.wait_out`."""
 
@@ -194,7 +216,11 @@ def world(patch: pytest.MonkeyPatch) -> World:
             cluster.opened += 1
             return cluster
 
-    patch.setattr(observer, "load_client", lambda name: Client())
-    for module in (rechecking, observer, stream):
+        def reader(self, settings: object) -> FakeCluster:
+            return cluster
+
+    for module in (observer, message_sizes):
+        patch.setattr(module, "load_client", lambda name: Client())
+    for module in (rechecking, observer, stream, batch_ends):
         patch.setattr(module, "time", clock)
     return World(cluster, clock)

@@ -28,15 +28,20 @@ class ExactlyOnce(RuleBasedStateMachine):
         protocol=st.sampled_from(PROTOCOLS),
         start=st.sampled_from(["earliest-offset", "latest-offset"]),
         most=st.none() | st.integers(1, 12),
+        most_bytes=st.none() | st.integers(1, 2000),
+        gaps=st.integers(1, 5),
         least=st.none() | st.integers(1, 3),
         pieces=st.none() | st.integers(1, 5),
         tasks=st.sampled_from([None, 5, 6, "auto"]),
         bounded=st.booleans(),
         early=st.integers(0, 5),
     )
-    def begin(self, protocol, start, most, least, pieces, tasks, bounded, early) -> None:
-        """Starts a query."""
+    def begin(
+        self, protocol, start, most, most_bytes, gaps, least, pieces, tasks, bounded, early
+    ) -> None:
+        """Starts a query; of some offsets the first of a few only is a message, of its own size."""
         limited = protocol is PROTOCOLS[0] and KNOWS_LIMITS
+        self.cluster.sizes = lambda _, at: None if at % gaps else 10 * (at % 7)
         self.bounded = bounded
         self.cluster.create("t-0", 2)
         self.cluster.produce("t-0", 0, early)
@@ -46,6 +51,7 @@ class ExactlyOnce(RuleBasedStateMachine):
                 topic_pattern="t-.*",
                 scan__startup__mode=start,
                 maxOffsetsPerTrigger=most if limited else None,
+                maxBytesPerTrigger=most_bytes if limited else None,
                 minOffsetsPerTrigger=min(least, most or least) if limited and least else None,
                 minPartitions=None if tasks == "auto" else pieces,
                 scan__parallelism=tasks,

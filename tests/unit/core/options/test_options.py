@@ -279,6 +279,7 @@ OF_GROUP = replace(
             {"min_partitions": 8, "max_partitions": 8},
         ),
         ({"maxOffsetsPerTrigger": "10"}, {"limits": Limits(max_offsets=10, max_delay_s=900.0)}),
+        ({"maxBytesPerTrigger": "1 kb"}, {"limits": Limits(max_bytes=1024, max_delay_s=900.0)}),
         (
             {
                 "minOffsetsPerTrigger": "10",
@@ -427,6 +428,7 @@ VALID = {
     "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
     "scan.parallelism": {"scan.parallelism": "1"},
     "maxOffsetsPerTrigger": {"maxOffsetsPerTrigger": "1"},
+    "maxBytesPerTrigger": {"maxBytesPerTrigger": "1"},
     "minOffsetsPerTrigger": {"minOffsetsPerTrigger": "1"},
     "maxTriggerDelay": {"maxTriggerDelay": "2s"},
     "scan.watermark.alignment.max-drift": {"scan.watermark.alignment.max-drift": "2s"},
@@ -744,6 +746,13 @@ ANY = (batch, stream, write, sink)
         (
             {"scan.snapshot.memory": "0 mb"},
             "Invalid value for option 'scan.snapshot.memory': expected an amount of memory",
+        ),
+        *(
+            (
+                {"maxBytesPerTrigger": value},
+                "Invalid value for option 'maxBytesPerTrigger': expected an amount of memory such as '512 mb' or '1g'",
+            )
+            for value in ("0", "much", "-1", "1.5 mb")
         ),
         (
             {"scan.watermark.alignment.max-drift": "soon"},
@@ -1356,6 +1365,7 @@ def test_topics_are_shown_as_they_were_given(topics, shown):
         (Limits(1), True),
         (Limits(None, 1), True),
         (Limits(max_drift_s=1.0), True),
+        (Limits(max_bytes=1), True),
     ],
 )
 def test_limits_are_true_when_there_is_one(limits, any_):

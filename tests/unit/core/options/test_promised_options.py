@@ -49,6 +49,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.snapshot.memory", "1 gb", 2**30, None),
     ("scan.parallelism", "4", 4, None),
     ("maxOffsetsPerTrigger", "4", 4, None),
+    ("maxBytesPerTrigger", "64 mb", 64 * 2**20, None),
     ("minOffsetsPerTrigger", "4", 4, None),
     ("maxTriggerDelay", "1 min", 60, 15 * 60),
     ("scan.watermark.alignment.max-drift", "1 min", 60, None),

@@ -46,6 +46,7 @@ def test_spark_knows_that_available_now_is_supported():
     "option",
     [
         {"maxOffsetsPerTrigger": 5},
+        {"maxBytesPerTrigger": 5},
         {"minOffsetsPerTrigger": 5},
         {"scan.watermark.alignment.max-drift": "1 min"},
     ],
@@ -70,6 +71,9 @@ def test_before_4_2_limits_are_refused(option):
             "ReadMaxRows(max_rows=9223372036854775807)",
         ),
         ({"minOffsetsPerTrigger": 5, "maxOffsetsPerTrigger": 9}, "ReadMaxRows(max_rows=9)"),
+        ({"maxBytesPerTrigger": "1 kb"}, "ReadMaxBytes(max_bytes=1024)"),
+        ({"maxBytesPerTrigger": "1 kb", "maxOffsetsPerTrigger": 9}, "ReadMaxRows(max_rows=9)"),
+        ({"maxBytesPerTrigger": "1 kb", "minOffsetsPerTrigger": 5}, "ReadMaxBytes(max_bytes=1024)"),
     ],
 )
 def test_the_default_limit_tells_trigger_once_apart(option, limit):
