@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 
@@ -438,3 +439,28 @@ def test_messages_with_certain_headers(show: Show, broker: Broker) -> None:
     assert json.loads(printed) == {
         "live_keys": 2, "tombstones": 0, "messages": 2, "bad_messages": 0,
     }  # fmt: skip
+
+
+def test_messages_of_a_time(show: Show, broker: Broker) -> None:
+    """Start and end may be times, and how long ago they were."""
+    topic, producer = broker.topic(), broker.producer()
+    for number, hours_ago in enumerate((5, 3, 1)):
+        key, value = user(number, "Asia")
+        at_ms = int((time.time() - hours_ago * 3600) * 1000)
+        producer.produce(topic, key=key, value=value, timestamp=at_ms)
+    assert producer.flush(60) == 0
+    end = datetime.fromtimestamp(time.time() - 2 * 3600, timezone.utc).isoformat()
+    between = [
+        "--option",
+        "scan.startup.timestamp=-4 h",
+        "--option",
+        f"scan.bounded.timestamp={end}",
+    ]
+
+    code, printed, _ = show(topic, *TABLE, "--changelog", *between, "--output", "json")
+
+    assert code == 0
+    assert [json.loads(line)["user_id"] for line in printed.splitlines()] == [1]
+    code, _, said = show(topic, *TABLE, "--option", "scan.bounded.timestamp=2026-01-31T12:00:00")
+    assert code != 0
+    assert "has no zone: write 2026-01-31T12:00:00Z for UTC" in said

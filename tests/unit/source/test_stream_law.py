@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self, protocol, start, most, most_bytes, gaps, least, pieces, tasks, bounded, early
     ) -> None:
         """Starts a query; of some offsets the first of a few only is a message, of its own size."""
-        limited = protocol is PROTOCOLS[0] and KNOWS_LIMITS
+        limited = self.limited = protocol is PROTOCOLS[0] and KNOWS_LIMITS
         self.cluster.sizes = lambda _, at: None if at % gaps else 10 * (at % 7)
         self.bounded = bounded
         self.cluster.create("t-0", 2)
@@ -124,9 +126,13 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.query.finish()
         self._is_as_planned()
 
-    @rule(available_now=st.booleans())
-    def crash_and_restart(self, available_now) -> None:
-        """Loses all but the checkpoint; the next run may be one with an end."""
+    @rule(available_now=st.booleans(), most_bytes=st.none() | st.integers(1, 2000))
+    def crash_and_restart(self, available_now, most_bytes) -> None:
+        """Loses all but the checkpoint; the next run may have another limit, and may be one with an end."""
+        options = self.query.options
+        if self.limited:
+            limits = replace(options.limits, max_bytes=most_bytes)
+            self.query.options = replace(options, limits=limits)
         self.query.start(available_now=available_now)
         self._is_as_planned()
         if available_now:
