@@ -12,13 +12,13 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, text_of
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
 from pyspark_upsert_kafka.cli.show.arguments import prints_changes
-from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.options.properties import client_properties
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA
+from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.sides import check_read_sides
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.lakehouse.column_types import needed
 from pyspark_upsert_kafka.lakehouse.settings import SchemaChanges
 from pyspark_upsert_kafka.lakehouse.table_name import table_name

@@ -10,11 +10,11 @@ import pytest
 
 from pyspark_upsert_kafka.cli.show.live_table import LastRows, ShownRows, TableRows
 from pyspark_upsert_kafka.cli.show.request import Request
-from pyspark_upsert_kafka.cli.show.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from tests.table_options import table_options
