@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.options import (
     as_spark_passes_on,
     check_write_options,
     given_options,
+    option_texts,
     write_options,
 )
 from pyspark_upsert_kafka.core.secrets.masking import masked
@@ -135,17 +136,9 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
         })
         query = counts.writeStream.outputMode("update").foreachBatch(sink).start()
     """
-    raw = {name: _text(name, value) for name, value in {**(options or {}), **more}.items()}
+    raw = option_texts({**(options or {}), **more})
     for name in INTERNAL & {name.lower() for name in raw}:
         raise OptionError(f"Option '{name}' is for upsert_sink itself: leave it out.")
     warn_once(*check_write_options(raw, format_options))
     # A DDL is read here and not in each batch anew, and may hold options that are upsert_sink's own.
     return UpsertSink(given_options(raw))
-
-
-def _text(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if value is None:
-        raise OptionError(f"Option '{name}' is None; leave it out, or give it a value.")
-    return str(value)

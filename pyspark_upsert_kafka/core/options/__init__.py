@@ -12,7 +12,12 @@ from pyspark_upsert_kafka.core.options.catalog import (
     SPARKS_OWN,
     VIRTUAL,
 )
-from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, options_of
+from pyspark_upsert_kafka.core.options.given import (
+    as_spark_passes_on,
+    given_options,
+    option_texts,
+    options_of,
+)
 from pyspark_upsert_kafka.core.options.headers import WantedHeaders
 from pyspark_upsert_kafka.core.options.internal import (
     CALL,
@@ -80,6 +85,7 @@ __all__ = [
     "check_write_options",
     "given_options",
     "one_of",
+    "option_texts",
     "options_of",
     "read_options",
     "regular_expression",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql.types import StructField, StructType
 
@@ -18,6 +19,26 @@ from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret, litera
 
 _TOPICS = frozenset({"topic", "topic-pattern", "path", "paths"})
 _KEYS = frozenset({"primary-key", "key.fields"})
+
+
+def option_texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options of a function as texts, which Spark makes of those of ``.option(...)``.
+
+    Raises:
+        OptionError: An option is None.
+
+    >>> option_texts({"topic": "t", "sink.parallelism": 2, "failOnDataLoss": True})
+    {'topic': 't', 'sink.parallelism': '2', 'failOnDataLoss': 'true'}
+    """
+    return {name: _text(name, value) for name, value in options.items()}
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        raise OptionError(f"Option '{name}' is None; leave it out, or give it a value.")
+    return str(value)
 
 
 def given_options(raw: Mapping[str, str]) -> Given:
