@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
-from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.columns import Table
@@ -18,6 +17,7 @@ from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.source.reading.task import ChangeReader
+from pyspark_upsert_kafka.without_spark.request import Request
 
 
 @dataclass

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
-from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Limits, Position
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.source.planning.stream import StreamReader
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.source.reading.task import ChangeReader
+from pyspark_upsert_kafka.without_spark.request import Request
 
 _NO_LIMITS = Limits()
 

@@ -12,19 +12,13 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.show.key_place import KeyPlace
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
-from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.metadata import Detail
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.rows import Rows
-from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
+from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes, read_with
+from pyspark_upsert_kafka.without_spark.request import Request
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-
-Changes = Iterator[tuple[RawBatch, Rows]]
 
 _AS_SHOWN: frozenset[Detail] = frozenset()
 _TIMESTAMPS = frozenset({Detail.TIMESTAMP})
@@ -65,10 +59,8 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
 
 def _ranges(request: Request) -> tuple[list[Range], Mapping[str, int]]:
     """All ranges, and how many partitions each topic has."""
-    options = request.options
-    client = load_client(options.table.client)
-    with closing(client.cluster(options.table.properties, "driver")) as cluster:
-        ranges = ranges_of_batch(cluster, options)
+    with request.open_cluster() as cluster:
+        ranges = ranges_of_batch(cluster, request.options)
         topics = cluster.existing(sorted({range_.topic for range_ in ranges}))
     return ranges, {name: topic.partitions for name, topic in topics.items()}
 
@@ -111,15 +103,12 @@ def _rows(
     *,
     prints: bool,
 ) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(request.table.schema)
     reader = ChangeReader(request.table, request.options, details=details)
     offsets = sum(range_.size for range_ in ranges)
     with closing(ReadProgress(offsets, prints=prints)) as progress:
-        for range_ in ranges:
-            found = chosen(watched(reader.read(range_), range_, progress))
-            for rows in shown_rows(found, range_, reader):
-                if len(rows):
-                    yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+        yield from read_with(
+            reader, ranges, lambda changes, range_: chosen(watched(changes, range_, progress))
+        )
 
 
 def watched(changes: Changes, range_: Range, progress: ReadProgress) -> Changes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyspark.sql.types import StructField, StructType
 
@@ -16,29 +15,15 @@ from pyspark_upsert_kafka.core.errors import OptionError, shown
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.options.properties import client_properties
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
-from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
-from pyspark_upsert_kafka.sides import check_read_sides
+from pyspark_upsert_kafka.without_spark.request import Request, checked_request
 
 _ADVICE = (
     "A topic does not say what its columns are, nor which of them make the key: give both, for "
     'example --schema "id BIGINT, name STRING" --primary-key id, or --ddl with a CREATE TABLE statement.'
 )
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for.
-
-    Args:
-        table: The table.
-        options: How it is read.
-    """
-
-    table: Table
-    options: ReadOptions
 
 
 def request_of(given: argparse.Namespace) -> Request:
@@ -62,9 +47,7 @@ def request_of(given: argparse.Namespace) -> Request:
             "Which topic is shown? Give --topic, or --ddl with a CREATE TABLE statement."
         )
     options = read_options(raw, format_options, stream=False)
-    table = table_to_read(_schema(given, raw, options), options)
-    check_read_sides(table, options)
-    return Request(table, options)
+    return checked_request(_schema(given, raw, options), options)
 
 
 def connector_options(given: argparse.Namespace) -> dict[str, str]:

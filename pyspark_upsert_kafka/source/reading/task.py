@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import TypeVar
@@ -31,6 +32,7 @@ from pyspark_upsert_kafka.source.reading.witnesses import holds
 from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 
 T = TypeVar("T")
+Changes = Iterator[tuple[RawBatch, Rows]]
 
 
 def read_ranges(
@@ -44,12 +46,29 @@ def read_ranges(
         BrokerError: The broker stays away, or refuses.
     """
     freeze_modules()
-    schema = arrow_schema(table.schema)
-    reader = ChangeReader(table, options)
+    yield from read_with(ChangeReader(table, options), ranges)
+
+
+def read_with(
+    reader: ChangeReader,
+    ranges: Sequence[Range],
+    chosen: Callable[[Changes, Range], Changes] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges, as `read_ranges` gives them, by a reader that there is already.
+
+    Args:
+        reader: Reads the changes.
+        ranges: The ranges.
+        chosen: Passes on which of the changes of a range count; None = all.
+    """
+    schema = arrow_schema(reader.table.schema)
     for range_ in with_last_checked(ranges):
-        for rows in shown_rows(reader.read(range_), range_, reader):
-            if len(rows):
-                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+        # An error of the rows ends the client's fetches at once, and not when its traceback is forgotten.
+        with closing(reader.read(range_)) as changes:
+            found = chosen(changes, range_) if chosen else changes
+            for rows in shown_rows(found, range_, reader):
+                if len(rows):
+                    yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def with_last_checked(ranges: Sequence[Range]) -> Iterator[Range]:
@@ -87,7 +106,7 @@ class ChangeReader:
         )
         self._decoder = RangeDecoder(table, options)
 
-    def read(self, range_: Range) -> Iterator[tuple[RawBatch, Rows]]:
+    def read(self, range_: Range) -> Generator[tuple[RawBatch, Rows], None, None]:
         """The messages of a range, or its share of them, and their rows; of a snapshot those past its end, too, if need be.
 
         Raises:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pyspark_upsert_kafka.cli.show import following, key_place, reading
+from pyspark_upsert_kafka.cli.show import following, key_place
 from pyspark_upsert_kafka.cli.show.counting import counted
 from pyspark_upsert_kafka.cli.show.following import Follower
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
 from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
-from pyspark_upsert_kafka.cli.show.request import Request
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
@@ -24,6 +23,8 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import observer
 from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.without_spark import request as requests
+from pyspark_upsert_kafka.without_spark.request import Request
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, world
 
@@ -87,7 +88,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     found = Topic(there.cluster, there.clock)
     client = observer.load_client("any")
     client.reader = found.reader  # type: ignore[method-assign]
-    for module in (task, reading, key_place, observer):
+    for module in (task, requests, key_place, observer):
         monkeypatch.setattr(module, "load_client", lambda _: client)
     monkeypatch.setattr(following, "stop_without_reader", lambda: None)
     return found
