@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
     from pyspark_upsert_kafka.sink.update_mode import upsert_sink
     from pyspark_upsert_kafka.sql import run_sql
+    from pyspark_upsert_kafka.without_spark.read_table import read_table
 
     __version__: str
 
@@ -62,6 +63,7 @@ __all__ = [
     "last_changes",
     "merge_sink",
     "normalize_changelog",
+    "read_table",
     "run_sql",
     "upsert_sink",
     "watermark_of",
@@ -79,6 +81,7 @@ _LAZY = {
     "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
     "merge_sink": "pyspark_upsert_kafka.lakehouse.merge_sink",
     "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
+    "read_table": "pyspark_upsert_kafka.without_spark.read_table",
     "run_sql": "pyspark_upsert_kafka.sql",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
     "watermark_of": "pyspark_upsert_kafka.core.ddl",

@@ -33,6 +33,7 @@ PUBLIC = [
     "last_changes",
     "merge_sink",
     "normalize_changelog",
+    "read_table",
     "run_sql",
     "upsert_sink",
     "watermark_of",

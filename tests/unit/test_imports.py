@@ -30,6 +30,20 @@ except SystemExit:
     print([name for name in ("pandas", "sqlglot", "rich") if name in sys.modules], SparkContext._gateway)
 """
 
+READ_TABLE = """
+import sys
+from pyspark_upsert_kafka import BrokerError, read_table
+from tests.table_options import table_options
+
+quickly = {"properties.default.api.timeout.ms": 1000, "properties.request.timeout.ms": 1000}
+try:
+    read_table(table_options(**{"properties.bootstrap.servers": "127.0.0.1:9"}), schema="id BIGINT", **quickly)
+except BrokerError:
+    from pyspark import SparkContext
+    heavy = ("polars", "sqlglot", "rich", "pyspark_upsert_kafka.cli")
+    print([name for name in heavy if name in sys.modules], SparkContext._gateway)
+"""
+
 PROGRAM = """
 import sys
 from pyspark.sql.types import LongType, StringType, StructType
@@ -121,3 +135,11 @@ def test_show_starts_no_jvm_and_imports_what_it_needs() -> None:
     assert child.code == 0, child.wrong
     assert child.said == "[] None\n"
     assert "127.0.0.1:9" in child.wrong
+
+
+def test_read_table_starts_no_jvm_and_imports_what_it_needs() -> None:
+    """Its first row is there in under a second, most of which are imports: pandas, too, where pyarrow finds it."""
+    child = run(READ_TABLE)
+
+    assert child.code == 0, child.wrong
+    assert child.said == "[] None\n"

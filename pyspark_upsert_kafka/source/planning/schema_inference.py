@@ -30,7 +30,7 @@ from pyspark_upsert_kafka.sides import side_of
 
 _NO_SCHEMA = (
     "The table has no schema: a Kafka topic does not say what its columns are. Give one, for "
-    "example .schema('id BIGINT, name STRING, _change_type STRING')."
+    "example .schema('id BIGINT, name STRING, _change_type STRING'), or schema='id BIGINT, name STRING' for read_table."
 )
 
 
