@@ -1,4 +1,4 @@
-"""The comparison: cases, where the time goes, a snapshot, and a stream that begins with the table."""
+"""The comparison: cases, where the time goes, a snapshot, a stream that begins with the table, and the table without Spark."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from table_first import TableRead, run_table_first
 from topics import PARTITIONS
 from usage import Usage
 from whole import run_whole
+from without_spark import run_without_spark
 
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
@@ -37,6 +38,7 @@ _PARTS = [
     "stages",
     "snapshot",
     "full",
+    "without-spark",
     "partitions",
     "small",
     "buffers",
@@ -152,9 +154,11 @@ def _changelog(source: DataFrame) -> pyspark.sql.types.StructType:
 def _tables(bench: Bench, arguments: argparse.Namespace) -> None:
     if "snapshot" in arguments.parts:
         _snapshot(bench, arguments)
+    read = TableRead(arguments.snapshot, arguments.keys, arguments.partitions, arguments.tasks)
     if "full" in arguments.parts:
-        read = TableRead(arguments.snapshot, arguments.keys, arguments.partitions, arguments.tasks)
         run_table_first(bench, read)
+    if "without-spark" in arguments.parts:
+        run_without_spark(bench, read)
 
 
 def _snapshot(bench: Bench, arguments: argparse.Namespace) -> None:
