@@ -42,7 +42,7 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
     reader = schema if given else None
 
     def of_schema(registered: RegisteredSchema) -> Decoder:
-        writer = parse_schema(_text(registered), registered.origin)
+        writer = parse_schema(whole_text(registered), registered.origin)
         return datum_decoder(writer, spec.schema, reader=reader, prefix_length=prefix_length)
 
     return of_schema
@@ -72,10 +72,10 @@ def columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> StructT
     Raises:
         SchemaError: It is wrong, or Spark has no type for a field.
     """
-    return columns_of(parse_schema(_text(schema), schema.origin), only)
+    return columns_of(parse_schema(whole_text(schema), schema.origin), only)
 
 
-def _text(schema: RegisteredSchema) -> str:
+def whole_text(schema: RegisteredSchema) -> str:
     """A schema as JSON that needs no other schema."""
     if not schema.references:
         return schema.text

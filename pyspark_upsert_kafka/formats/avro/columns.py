@@ -149,7 +149,7 @@ def fields_to_read(
     found: dict[str, tuple[int, AvroType | None]] = {}
     unwritten: dict[int, Field | None] = {}
     for slot, name in enumerate(names):
-        field = _field_of_column(name, (reader or writer).fields, names)
+        field = field_of_column(name, (reader or writer).fields, names)
         written = _written_field(field, writer) if field and reader else field
         if written is None:
             unwritten[slot] = field
@@ -160,15 +160,23 @@ def fields_to_read(
     return found, unwritten
 
 
-def _field_of_column(name: str, fields: Iterable[Field], columns: Collection[str]) -> Field | None:
+def field_of_column(name: str, fields: Iterable[Field], columns: Collection[str]) -> Field | None:
+    """The field of a column; see `name_in_schema`."""
+    by_name = {field.name: field for field in fields}
+    found = name_in_schema(name, by_name, columns)
+    return None if found is None else by_name[found]
+
+
+def name_in_schema(column: str, fields: Iterable[str], columns: Collection[str]) -> str | None:
     """The field of a column: of exactly its name, else the only one that differs in case alone.
 
     A field that has exactly the name of another column belongs to that column.
     """
-    alike = [field for field in fields if field.name.lower() == name.lower()]
-    same = [field for field in alike if field.name == name]
-    free = [field for field in alike if field.name not in columns]
-    return next(iter(same), free[0] if len(free) == 1 else None)
+    alike = [field for field in fields if field.lower() == column.lower()]
+    free = [field for field in alike if field not in columns]
+    if column in alike:
+        return column
+    return free[0] if len(free) == 1 else None
 
 
 def _written_field(field: Field, writer: Record) -> Field | None:

@@ -1,15 +1,20 @@
-"""``debezium-avro-confluent``: Debezium's envelopes in Avro whose messages name their schema, as Flink's format of this name reads them."""
+"""``debezium-avro-confluent``: Debezium's envelopes in Avro whose messages name their schema, as Flink's format of this name reads them.
+
+Beyond Flink, Debezium's types and Kafka Connect's, which the schema names, become the table's.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.avro_confluent import columns, decoder, encoder
+from pyspark_upsert_kafka.formats.avro_confluent import columns, encoder
 from pyspark_upsert_kafka.formats.cdc.json_envelopes import refuse, row_after, row_before
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+from pyspark_upsert_kafka.formats.debezium_types.by_avro_schema import decoder
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
 _NAME = "debezium-avro-confluent"
@@ -21,7 +26,7 @@ def _envelope_spec(spec: ChangeSpec) -> CodecSpec:
         StructField("after", row_after(spec)),
         StructField("op", StringType()),
     ]
-    return CodecSpec(StructType(fields), "value", spec.value.options, spec.value.topics)
+    return replace(spec.value, schema=StructType(fields), required=frozenset())
 
 
 def _changes(envelopes: Format, spec: ChangeSpec) -> ChangeDecoder:
@@ -36,6 +41,11 @@ def _changes(envelopes: Format, spec: ChangeSpec) -> ChangeDecoder:
     return EnvelopeDecoder(spec, envelope)
 
 
+def _check(envelopes: Format, row: CodecSpec) -> None:
+    """Raises what compiling the decoder of envelopes around such rows raises."""
+    envelopes.decoder(_envelope_spec(ChangeSpec(row, is_keyed=False)))
+
+
 def _completed(envelopes: Format) -> Format:
     """The format, from one that reads its envelopes as rows with a registry."""
     return Format(
@@ -43,7 +53,7 @@ def _completed(envelopes: Format) -> Format:
         envelopes.options,
         refuse,
         refuse,
-        check_decoder=envelopes.decoder,
+        check_decoder=partial(_check, envelopes),
         changes=partial(_changes, envelopes),
     )
 

@@ -14,13 +14,8 @@ compiles the plain decoder for some physical columns, and it is a `Decoder` of `
     SchemaDecoder(columns, lambda physical: json_decoder(replace(spec, schema=physical)), lenient=False)
 
 ``columns`` may be those of a whole envelope (``before``, ``after``, ``op``, ...); ``schema_column`` adds the schema itself.
-Messages in one topic may have different schemas: those of one schema are decoded together. For messages of Avro the
-parts are used one by one::
-
-    schema = connect_schema_of_avro(json.loads(avro_schema))        # ``avro_schema.py``
-    mapping = row_mapping(schema, columns, lenient=False)           # ``mapping.py``; raises SchemaError
-    decoder = ...                                                   # compiled for mapping.physical
-    decoded = mapping.apply(decoder.decode(messages))               # errors by index of the message, as all formats
+Messages in one topic may have different schemas: those of one schema are decoded together. ``by_avro_schema.decoder`` does
+the same for messages of Avro, with the decoder of ``avro-confluent``.
 
 ``default_type`` (``semantic_types.py``) is the column that a schema means where the user gives none. An
 ``advice.AdvisedDecoder`` says what to set where messages come without their schemas.

@@ -12,7 +12,15 @@ from typing import Any
 from pyspark_upsert_kafka.formats.avro.model import PRIMITIVES
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema, texts
 
-_TYPES = {"int": "int32", "long": "int64", "fixed": "bytes", "enum": "string", "record": "struct"}
+_TYPES = {
+    "int": "int32",
+    "long": "int64",
+    "fixed": "bytes",
+    "enum": "string",
+    "record": "struct",
+    "error": "struct",
+}
+_NULLS = ("null", {"type": "null"})
 _UNKNOWN = ConnectSchema("unknown")
 
 
@@ -20,7 +28,7 @@ def connect_schema_of_avro(declared: Any) -> ConnectSchema:
     """The Connect schema that an Avro schema stands for.
 
     What no Connect schema has, such as a union of several types, is of type ``unknown``, and so is a record within
-    itself: they have no semantic type.
+    itself: they have no semantic type. A named type that says nothing of Connect has its own name, as in the converter.
 
     Args:
         declared: The JSON of a valid Avro schema.
@@ -41,12 +49,12 @@ class _AvroSchemas:
             return self._named(declared, space)
         if isinstance(declared["type"], list | dict):
             return self.schema(declared["type"], space)
-        if declared["type"] in ("record", "enum", "fixed"):
+        if declared["type"] in ("record", "error", "enum", "fixed"):
             return self._definition(declared, space)
         return self._plain(declared, space)
 
     def _union(self, branches: list[Any], space: str) -> ConnectSchema:
-        others = [branch for branch in branches if branch != "null"]
+        others = [branch for branch in branches if branch not in _NULLS]
         if len(others) != 1:
             return _UNKNOWN
         return replace(self.schema(others[0], space), optional=len(branches) > 1)
@@ -64,7 +72,7 @@ class _AvroSchemas:
         fields = {
             field["name"]: self.schema(field["type"], space) for field in declared.get("fields", [])
         }
-        self.known[full] = _schema(declared, fields=fields)
+        self.known[full] = _schema(declared, full, fields=fields)
         return self.known[full]
 
     def _plain(self, declared: Mapping[str, Any], space: str) -> ConnectSchema:
@@ -78,7 +86,13 @@ class _AvroSchemas:
         return self._named(declared["type"], space)
 
 
-def _schema(declared: Mapping[str, Any], **parts: Any) -> ConnectSchema:
-    kind = declared.get("connect.type", _TYPES.get(declared["type"], declared["type"]))
-    name = declared.get("connect.name")
-    return ConnectSchema(kind, name, texts(declared.get("connect.parameters")), **parts)
+def _schema(
+    declared: Mapping[str, Any], full_name: str | None = None, **parts: Any
+) -> ConnectSchema:
+    kind, name = declared.get("connect.type"), declared.get("connect.name")
+    return ConnectSchema(
+        kind if isinstance(kind, str) else _TYPES.get(declared["type"], declared["type"]),
+        name if isinstance(name, str) else full_name,
+        texts(declared.get("connect.parameters")),
+        **parts,
+    )

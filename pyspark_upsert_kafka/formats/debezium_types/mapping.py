@@ -139,7 +139,7 @@ def _leaf(
     reading = meant.read(schema, wanted)
     if reading is None:
         raise SchemaError(
-            f"Column {path!r} has the type {wanted.simpleString()}, but the schema in the message says "
+            f"Column {path!r} has the type {wanted.simpleString()}, but the schema of the message says "
             f"{schema.shown()}: declare it {meant.fits}."
         )
     if reading.value is None:

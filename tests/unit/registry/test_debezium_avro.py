@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import fastavro
 import pytest
-from pyspark.sql.types import LongType, StringType
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.types import LongType, StringType, StructType
 
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from tests.unit.formats.cdc.decoding import rows_of
+from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
+from tests.unit.formats.cdc import decoding
+from tests.unit.formats.cdc.decoding import checked, rows_of
+from tests.unit.formats.cdc.test_laws import copies, one_by_one, said
+from tests.unit.formats.debezium_types import avro_converter
 from tests.unit.formats.json.codecs import columns
+from tests.unit.registry.fake_registry import FakeRegistry
+from tools.recorded_debezium import TOPIC, Recorded, record
 
 NAME = "debezium-avro-confluent"
 ROW = columns(id=LongType(), name=StringType())
@@ -73,13 +83,19 @@ def url(registry: Any) -> str:
     return address
 
 
-def decoder(url: str, *key: str) -> ChangeDecoder:
+def decoder(
+    url: str, *key: str, row: StructType = ROW, given: Mapping[str, str] = {}
+) -> ChangeDecoder:
     """The decoder, of upserts with a key and of images without one."""
-    options = {option.name: option.read({"url": url}) for option in format_options(NAME, "value")}
     compiled = format_named(NAME, "value").changes
     assert compiled is not None
-    value = CodecSpec(ROW, "value", options, ("people",))
-    return compiled(ChangeSpec(value, bool(key), key))
+    return compiled(ChangeSpec(row_spec({"url": url, **given}, row), bool(key), key))
+
+
+def row_spec(given: Mapping[str, str], row: StructType = ROW) -> CodecSpec:
+    """The row, with options of the format."""
+    options = {option.name: option.read(given) for option in format_options(NAME, "value")}
+    return CodecSpec(row, "value", options, ("people",))
 
 
 def test_rows_before_and_after_each_change(url: str) -> None:
@@ -112,10 +128,162 @@ def test_many_messages(url: str) -> None:
     assert [row[1:] for row in rows_of(many)] == [row[1:] for row in rows_of(one)] * 100
 
 
+def check(given: Mapping[str, str], row: StructType = ROW) -> None:
+    """What is checked when a query is planned."""
+    checked_by = format_named(NAME, "value").check_decoder
+    assert checked_by is not None
+    checked_by(row_spec(given, row))
+
+
 def test_the_registry_is_needed() -> None:
     """Without its address the format is refused when the query is planned."""
-    options = {option.name: option.read({}) for option in format_options(NAME, "value")}
-    check = format_named(NAME, "value").check_decoder
-    assert check is not None
     with pytest.raises(OptionError, match=r"'value\.debezium-avro-confluent\.url'"):
-        check(CodecSpec(ROW, "value", options, ("people",)))
+        check({})
+
+
+def test_a_given_schema_is_that_of_the_envelope(url: str) -> None:
+    """It is compared with the columns when the query is planned, NOT NULL ones too."""
+    given = {"url": url, "schema": json.dumps(ENVELOPE)}
+    check(given, spark_columns("id BIGINT NOT NULL, name STRING"))
+    with pytest.raises(SchemaError, match=r"field 'before\.id' is DATE"):
+        check(given, spark_columns("id DATE"))
+    found = decoder(url, "id", given={"schema": json.dumps(ENVELOPE)}).decode(MESSAGES[:1])
+    assert rows_of(found) == [(0, Kind.UPSERT, 1, "Ada")]
+
+
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["images", "key"])
+def test_a_recorded_topic_in_avro_is_the_one_in_json(
+    registry: FakeRegistry, key: tuple[str, ...]
+) -> None:
+    """Dates, timestamps, decimals and all other types, before and after a column was added in the middle."""
+    recording = record(Recorded(4, rows=30, transactions=80, replica_identity="full"))
+    values = [each.value for each in recording.messages if each.topic == TOPIC and each.value]
+    ids: dict[str, int] = {}
+    messages = []
+    for value in values:
+        document = json.loads(value)
+        schema = connect_schema(document["schema"])
+        avro = avro_converter.avro_schema(schema)
+        number = ids.setdefault(json.dumps(avro), len(ids) + 1)
+        registry.schema(number, avro)
+        sent = avro_converter.datum(schema, document["payload"])
+        messages.append(avro_converter.message(avro, sent, bytes([0, 0, 0, 0, number])))
+
+    found = decoder(registry.url, *key, row=spark_columns(recording.ddl)).decode(messages)
+
+    assert len(ids) == 2
+    in_json = decoding.decoded(
+        "debezium-json", *values, columns=recording.ddl, key=key or None, schema_include="true"
+    )
+    assert found.errors == in_json.errors == {}
+    assert said(found) == said(in_json)
+    assert found.rows.num_rows > 100
+
+
+def test_a_column_that_does_not_fit_is_an_error_of_each_message(registry: FakeRegistry) -> None:
+    """The error names the types that fit; messages of another schema are read."""
+    dated = json.loads(json.dumps(ENVELOPE))
+    born = {"type": "int", "connect.version": 1, "connect.name": "io.debezium.time.Date"}
+    dated["fields"][0]["type"][1]["fields"][2]["type"] = ["null", born]
+    registry.schema(7, ENVELOPE)
+    registry.schema(8, dated)
+    other = avro_converter.message(dated, {"op": "c", "after": {"id": 1}, "source": {"db": ""}})
+    found = decoder(registry.url, "id").decode(
+        [message("c", None, (1, "Ada")), b"\0\0\0\0\x08" + other[5:]]
+    )
+    assert rows_of(found) == [(0, Kind.UPSERT, 1, "Ada")]
+    assert list(found.errors) == [1]
+    assert "io.debezium.time.Date (int32): declare it DATE, TINYINT" in found.errors[1]
+
+
+BAD = [
+    (message("x"), 'unknown "op" value "x", expected one of c, r, u, d, t'),
+    (message(""), 'unknown "op" value "", expected one of'),
+    (message("c"), 'the "after" field of INSERT message is null or missing'),
+    (message("u", (1, "a")), 'the "after" field of UPDATE message is null or missing'),
+    (message("d", None, (1, "a")), 'The "before" field of DELETE message is null'),
+    (message("c", None, (1, "a"))[:-3], "field '"),
+    (message("c", None, (1, "a")) + b"\0", "1 byte"),
+    (message("c")[:5], "field '"),
+    (message("c")[:3], "does not begin with a zero byte"),
+    (b"{}", "does not begin with a zero byte"),
+    (b'{"op":"c","after":{"id":1}}', "does not begin with a zero byte"),
+    (b"\0\0\0\0\x63" + message("c")[5:], "99"),
+]
+
+
+@pytest.mark.parametrize(("bad", "why"), BAD)
+def test_an_error_is_the_same_on_both_paths(url: str, bad: bytes, why: str) -> None:
+    """One sentence for each bad message; those around it are read."""
+    compiled, good = decoder(url, "id"), message("c", None, (1, "Ada"))
+    alone = compiled.decode([bad])
+    many = compiled.decode([good, bad] * 70)
+    assert why in alone.errors[0]
+    assert dict(many.errors) == dict.fromkeys(range(1, 140, 2), alone.errors[0])
+    assert len(many.places) == 70
+
+
+ROWS = st.none() | st.tuples(st.integers(1, 3), st.none() | st.sampled_from(["a", "b"]))
+GOOD = st.builds(message, st.sampled_from([*"crudux", "t", ""]), ROWS, ROWS)
+CUT = st.tuples(GOOD, st.integers(0, 40)).map(lambda each: each[0][: each[1]])
+DAMAGED = st.tuples(GOOD, st.integers(5, 40), st.binary(min_size=1, max_size=3)).map(
+    lambda each: each[0][: each[1]] + each[2] + each[0][each[1] + 1 :]
+)
+
+
+@pytest.mark.parametrize("key", [(), ("id",), ("id", "name")], ids=["images", "key", "keys"])
+def test_a_batch_is_its_messages(url: str, key: tuple[str, ...]) -> None:
+    """Whatever is wrong with messages, both paths say and read the same of each."""
+    compiled = decoder(url, *key)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(GOOD | GOOD | CUT | DAMAGED, min_size=1, max_size=30))
+    def law(messages: list[bytes]) -> None:
+        many = copies(messages)
+        assert said(checked(compiled.decode(many))) == one_by_one(compiled, many)
+
+    law()
+
+
+def nested(kind: Any) -> Any:
+    """An envelope whose op or rows have another type."""
+    changed = json.loads(json.dumps(ENVELOPE))
+    changed["fields"] = [{**each, **kind.get(each["name"], {})} for each in changed["fields"]]
+    changed["fields"] = [each for each in changed["fields"] if each.get("type") is not None]
+    return changed
+
+
+INNER = {
+    "type": "record",
+    "name": "Inner",
+    "fields": [{"name": "op", "type": "string"}, {"name": "after", "type": ["null", "Value"]}],
+}
+NO_KEY = "key column 'id' is NULL or missing"
+
+
+@pytest.mark.parametrize(
+    ("changes", "datum", "why"),
+    [
+        ({"op": {"type": None}}, {"after": {"id": 1}}, 'the message has no "op"'),
+        ({"op": {"type": ["null", "string"]}}, {"after": {"id": 1}}, 'the message has no "op"'),
+        ({"after": {"type": None}}, {"op": "c"}, 'the "after" field of INSERT message is null or'),
+        ({"after": {"type": "string", "default": ""}}, {"op": "c", "after": "x"}, "which cannot hold Avro's string"),
+        ({"op": {"type": "int"}}, {"op": 1, "after": {"id": 1}}, "which cannot hold Avro's int"),
+        ({"after": {"type": INNER, "default": {}}}, {"op": "c", "after": {"op": "c", "after": {"id": 1}}}, NO_KEY),
+    ],
+)  # fmt: skip
+def test_envelopes_of_another_shape(
+    registry: FakeRegistry, changes: Any, datum: Any, why: str
+) -> None:
+    """A message of such a schema is an error, or its row has no key, which is told where keys are looked at."""
+    schema = nested(changes)
+    registry.schema(7, schema)
+    found = decoder(registry.url, "id").decode(
+        [avro_converter.message(schema, {"source": {"db": ""}, **datum})] * 70
+    )
+    if why == NO_KEY:
+        assert found.errors == {}
+        assert found.rows.column("id").null_count == 70
+    else:
+        assert len(found.errors) == 70
+        assert why in found.errors[69]

@@ -174,7 +174,7 @@ def test_a_column_that_does_not_fit_is_refused(name, type_, wanted, fits):
         field_mapping(ConnectSchema(type_, name, {"scale": "2"}), wanted, "after.d")
 
     assert str(error.value).startswith(
-        f"Column 'after.d' has the type {wanted.simpleString()}, but the schema in the message says {name} ({type_}): "
+        f"Column 'after.d' has the type {wanted.simpleString()}, but the schema of the message says {name} ({type_}): "
         f"declare it {fits}"
     )
 
