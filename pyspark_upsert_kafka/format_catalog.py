@@ -7,7 +7,7 @@ from importlib import import_module
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS, DEBEZIUM_FORMATS
 from pyspark_upsert_kafka.formats.codec import Format
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
@@ -32,6 +32,9 @@ MODULES = {
 _ALIASES = {"avro-registry": "AVRO_REGISTRY"}
 """Other names of a format, and what its module calls it under them; all others it calls FORMAT."""
 
+_KEYS_OF_CONNECT = {"json": "JSON", "avro-confluent": "AVRO", "avro-registry": "AVRO_REGISTRY"}
+"""Formats of keys that mean more beside Debezium's values, and what ``formats/cdc/connect_keys.py`` calls them."""
+
 FORMATS = tuple(sorted(MODULES))
 """Names for ``key.format`` and ``value.format``."""
 
@@ -55,13 +58,24 @@ def format_named(name: str, side: str) -> Format:
             f"Unknown {side} format '{name}' in option '{side}.format'.{hint} "
             f"Known formats: {', '.join(FORMATS)}."
         )
-    module = import_module(f"pyspark_upsert_kafka.formats.{MODULES[name]}")
-    declared: Format | RegistryFormat = getattr(module, _ALIASES.get(name, "FORMAT"))
+    return _loaded(MODULES[name], _ALIASES.get(name, "FORMAT"))
+
+
+def _loaded(module: str, name: str) -> Format:
+    loaded = import_module(f"pyspark_upsert_kafka.formats.{module}")
+    declared: Format | RegistryFormat = getattr(loaded, name)
     if isinstance(declared, RegistryFormat):
         from pyspark_upsert_kafka.registry.framing import framed
 
         return framed(declared)
     return declared
+
+
+def key_format_beside(value_format: str, name: str) -> Format:
+    """The format of keys that stand beside values of a format. Raises as `format_named` does."""
+    if name not in _KEYS_OF_CONNECT or value_format not in DEBEZIUM_FORMATS:
+        return format_named(name, "key")
+    return _loaded("cdc.connect_keys", _KEYS_OF_CONNECT[name])
 
 
 def format_options(name: str, side: str) -> tuple[Option, ...]:

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.cdc_formats import check_metadata
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.core.table.metadata import METADATA_OF_FORMATS
-from pyspark_upsert_kafka.format_catalog import format_named
+from pyspark_upsert_kafka.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.formats.change_format import ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Side
 
@@ -107,4 +107,6 @@ def side_of(
     if choice is None:
         raise OptionError(f"'{side}.format' is missing.")
     spec = CodecSpec(schema, side, dict(choice.options), options.topics.names, required)
+    if side == "key":
+        return Side(key_format_beside(options.value_format.name, choice.name), spec)
     return Side(format_named(choice.name, side), spec)

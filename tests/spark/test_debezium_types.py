@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.conftest import Broker, options
@@ -13,13 +14,16 @@ from tests.spark.batches import load
 from tools.recorded_debezium import TOPIC, Recorded, record
 
 
-def test_the_table_of_a_recorded_topic(spark: SparkSession, broker: Broker) -> None:
-    """Dates, timestamps, decimals, texts and bits of messages with schemas, after a column was added."""
+@pytest.mark.parametrize("key_format", [None, "json"])
+def test_the_table_of_a_recorded_topic(
+    spark: SparkSession, broker: Broker, key_format: str | None
+) -> None:
+    """Dates, timestamps, decimals, texts and bits of messages with schemas, after a column was added; keys have schemas too."""
     recording = record(Recorded(9, rows=20, transactions=60))
     topic = broker.topic(2, retention_ms="-1")
     broker.produce(topic, *((m.key, m.value) for m in recording.messages if m.topic == TOPIC))
     given: dict[str, Any] = {
-        "key.format": None,
+        "key.format": key_format,
         "value.format": "debezium-json",
         "value.debezium-json.schema-include": "true",
         "read.mode": "snapshot",

@@ -43,6 +43,9 @@ CDC_FORMATS: Mapping[str, tuple[str, ...]] = {
 }
 """Their names, and the metadata that each of them reads; keys and types are Flink's."""
 
+DEBEZIUM_FORMATS = ("debezium-avro-confluent", "debezium-json")
+"""Those that Kafka Connect's converters write."""
+
 
 def check_metadata(columns: Iterable[MetadataColumn], value_format: str) -> None:
     """Raises SchemaError for a column that shows metadata of another format."""

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 _PAYLOAD, _SCHEMA = "payload", "schema"
 _INCLUDE = "schema-include"
+_SEND = (
+    "let the connector send the schema ('value.converter.schemas.enable' = 'true') and set "
+    f"'value.debezium-json.{_INCLUDE}' = 'true'"
+)
 
 
 def changes(spec: ChangeSpec) -> ChangeDecoder:
@@ -67,8 +71,7 @@ def _without_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder
     """Decodes envelopes alone; of values that only a schema explains, errors say what to set."""
     from pyspark_upsert_kafka.formats.debezium_types.advice import AdvisedDecoder
 
-    option = f"value.debezium-json.{_INCLUDE}"
-    return AdvisedDecoder(decoder(fields, spec), StructType([*fields]), option)
+    return AdvisedDecoder(decoder(fields, spec), StructType([*fields]), _SEND)
 
 
 def no_op(message: bytes) -> str:

@@ -22,10 +22,6 @@ from pyspark_upsert_kafka.formats.json.document import Number, parse
 # A date, or a timestamp without a zone, as 'time.precision.mode' = 'isostring' writes them.
 _IN_UTC = re.compile(r"[+-]?[0-9]{4,9}-[0-9]{2}-[0-9]{2}(T.*)?Z")
 _FIELD = re.compile(r"field '(.*?)': ")
-_SEND = (
-    "let the connector send the schema ('value.converter.schemas.enable' = 'true') and set "
-    "'{option}' = 'true'"
-)
 
 
 @dataclass(frozen=True)
@@ -35,12 +31,12 @@ class AdvisedDecoder:
     Args:
         plain: Decodes the messages.
         columns: The columns of the messages.
-        option: The option that says that messages carry their schemas: ``debezium-json.schema-include``.
+        send: What makes messages carry their schemas, as a part of a sentence.
     """
 
     plain: Decoder
     columns: StructType
-    option: str
+    send: str
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """The rows of some messages, and the errors of the others with advice."""
@@ -59,19 +55,18 @@ class AdvisedDecoder:
             if not isinstance(wanted, StructType) or name not in wanted.names:
                 return ""
             wanted, value = wanted[name].dataType, value.get(name)
-        advice = without_schema(wanted, value, self.option)
+        advice = without_schema(wanted, value, self.send)
         return f". {advice}" if advice else ""
 
 
-def without_schema(wanted: DataType, value: Any, option: str) -> str | None:
+def without_schema(wanted: DataType, value: Any, send: str) -> str | None:
     """What to do about a value that cannot be read as the column wants; None = its schema would not help.
 
     Args:
         wanted: The type of the column.
         value: The value, as ``formats/json/document.py`` parses it.
-        option: The option that says that messages carry their schemas: ``debezium-json.schema-include``.
+        send: See `AdvisedDecoder`.
     """
-    send = _SEND.format(option=option)
     if isinstance(wanted, TimestampType | TimestampNTZType | DateType) and type(value) is Number:
         return (
             f"Debezium sends a {wanted.typeName().upper()} as a number, and only the schema says "

@@ -103,6 +103,26 @@ def test_a_null_value_is_a_delete_where_the_message_key_is_read() -> None:
     ]
 
 
+def test_keys_with_their_schema() -> None:
+    """A key shows whether it has one, whatever values have; it tells the row where the value does not."""
+    fields = [{"type": "int64", "optional": False, "field": "id"}]
+    schema = {"type": "struct", "fields": fields, "optional": False, "name": "shop.people.Key"}
+
+    def with_schema(id_: int) -> bytes:
+        return json.dumps({"schema": schema, "payload": {"id": id_}}).encode()
+
+    batch = fake_batch(
+        (with_schema(1), envelope("c", None, (1, "a"))), (with_schema(1), None), (key(2), None),
+        (with_schema(3), envelope("d")),
+    )  # fmt: skip
+    assert shown(batch, **BOTH_KEYS) == [
+        (1, "a", "upsert", 0),
+        (1, None, "delete", 1),
+        (2, None, "delete", 2),
+        (3, None, "delete", 3),
+    ]
+
+
 def test_images() -> None:
     """Without a primary key there are rows before and after each change; null values are nothing."""
     assert shown(CHANGES, **IMAGES) == [
