@@ -39,10 +39,13 @@ def read_bits(schema: ConnectSchema, wanted: DataType) -> Reading | None:
         return Reading(BinaryType(), None, _number)
     if isinstance(wanted, StringType):
         digits = _declared_digits(schema)
-        return Reading(
-            BinaryType(), None, lambda data: f"{int.from_bytes(data, 'little'):0{digits}b}"
-        )
+        return Reading(BinaryType(), None, lambda data: _bits(data, digits))
     return None
+
+
+def _bits(data: bytes, digits: int) -> str:
+    """The bits as digits; never more than were sent, whatever a schema declares."""
+    return f"{int.from_bytes(data, 'little'):0{max(1, min(digits, 8 * len(data)))}b}"
 
 
 def _number(data: bytes) -> int:
