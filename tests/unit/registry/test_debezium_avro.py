@@ -196,6 +196,29 @@ def test_a_column_that_does_not_fit_is_an_error_of_each_message(registry: FakeRe
     assert "io.debezium.time.Date (int32): declare it DATE, TINYINT" in found.errors[1]
 
 
+def test_a_type_may_be_sent_otherwise_after_a_while(registry: FakeRegistry) -> None:
+    """As after ``time.precision.mode`` was set anew: each message is read by its own schema."""
+    kinds = {
+        7: ({"type": "long", "connect.name": "io.debezium.time.Timestamp"}, 1_529_507_596_945),
+        8: ({"type": "long", "connect.name": "io.debezium.time.NanoTimestamp"}, 1_529_507_596_945_000_000),
+        9: ({"type": "string", "connect.name": "io.debezium.time.IsoTimestamp"}, "2018-06-20T15:13:16.945Z"),
+    }  # fmt: skip
+    messages = []
+    for number, (kind, sent) in kinds.items():
+        schema = json.loads(json.dumps(ENVELOPE))
+        schema["fields"][0]["type"][1]["fields"][2]["type"] = ["null", kind]
+        registry.schema(number, schema)
+        datum = {"op": "c", "after": {"id": number, "name": sent}, "source": {"db": ""}}
+        messages.append(avro_converter.message(schema, datum, bytes([0, 0, 0, 0, number])))
+
+    row = spark_columns("id BIGINT, name TIMESTAMP_NTZ")
+    found = decoder(registry.url, "id", row=row).decode(messages * 40)
+
+    assert found.errors == {}
+    assert [each[2] for each in rows_of(found)] == [7, 8, 9] * 40
+    assert {str(each[3]) for each in rows_of(found)} == {"2018-06-20 15:13:16.945000"}
+
+
 BAD = [
     (message("x"), 'unknown "op" value "x", expected one of c, r, u, d, t'),
     (message(""), 'unknown "op" value "", expected one of'),

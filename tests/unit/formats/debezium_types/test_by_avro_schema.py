@@ -9,6 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
@@ -16,6 +19,7 @@ from pyspark_upsert_kafka.formats import avro_confluent
 from pyspark_upsert_kafka.formats.cdc.debezium_avro import FORMAT
 from pyspark_upsert_kafka.formats.codec import Decoded
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
+from pyspark_upsert_kafka.formats.debezium_types.semantic_types import SEMANTIC_TYPES
 from tests.unit.formats.debezium_types.avro_converter import avro_schema, message
 from tests.unit.formats.debezium_types.columns import arrow_type, spark_type
 from tests.unit.formats.debezium_types.examples import BAD, EXAMPLES, INFINITIES, Example
@@ -306,3 +310,39 @@ def test_records_within_themselves_are_no_end() -> None:
     found = read("made TIMESTAMP_NTZ", tree, {"made": 1_529_507_596_945_104, "more": None})
 
     assert found.rows.to_pylist() == [{"made": MOMENT}]
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "int64", "struct", "2", "-1", "x"]),
+    lambda parts: st.lists(parts, max_size=2) | st.dictionaries(st.sampled_from(["scale", "length"]), parts),
+    max_leaves=4,
+)  # fmt: skip
+VALUES = {"int": -7, "long": 1_529_507_596_945, "string": "2005-05-12Z", "bytes": b"\x04\xd2"}
+KINDS = st.fixed_dictionaries(
+    {"type": st.sampled_from([*VALUES])},
+    optional={
+        "connect.name": st.sampled_from([*SEMANTIC_TYPES]) | st.sampled_from([*SEMANTIC_TYPES]) | JUNK,
+        "connect.type": JUNK,
+        "connect.parameters": st.dictionaries(st.sampled_from(["scale", "length"]), JUNK) | JUNK,
+    },
+)  # fmt: skip
+TYPES = st.sampled_from(
+    ["BIGINT", "STRING", "DATE", "TIMESTAMP", "DECIMAL(10,2)", "BINARY", "INTERVAL DAY TO SECOND"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@drawn(KINDS, TYPES)
+def test_whatever_a_schema_says_is_read_or_refused(kind: Any, column: str) -> None:
+    """Both paths give the same row, or the same error."""
+    schema = {"type": "record", "name": "Value", "fields": [{"name": "d", "type": kind}]}
+    row = {"d": VALUES[kind["type"]]}
+    try:
+        one = read(f"d {column}", schema, row)
+    except SchemaError:
+        return
+
+    many = read(f"d {column}", schema, row, copies=VECTORISED)
+
+    assert [*many.errors.values()] == [*one.errors.values()] * VECTORISED
+    assert many.rows.to_pylist() == one.rows.to_pylist() * VECTORISED
