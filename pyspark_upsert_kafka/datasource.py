@@ -58,10 +58,10 @@ class UpsertKafkaDataSource(DataSource):
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table.columns import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
-        from pyspark_upsert_kafka.source.planning.batch import BatchReader
+        from pyspark_upsert_kafka.source.planning.filters import batch_reader
 
         options = read_options(self.options, format_options, stream=False)
-        return BatchReader(table_to_read(schema, options), options)
+        return batch_reader(table_to_read(schema, options), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read: the table's changes, or plain messages."""

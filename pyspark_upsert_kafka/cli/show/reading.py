@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.show.key_place import KeyPlace
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
+from pyspark_upsert_kafka.source.planning.key_place import KeyPlace
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes, read_with
 from pyspark_upsert_kafka.without_spark.request import Request
 
@@ -47,7 +47,7 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
     # What writes messages of a CDC format need not send those of one row to the partition of its key.
     if key is None or request.options.table.is_cdc:
         return Reading(ranges)
-    chosen = KeyPlace(key, request.table, request.options).partitions(ranges, counts)
+    chosen = KeyPlace(key.values, request.table, request.options).partitions(ranges, counts)
     if chosen is None:
         return Reading(ranges)
     is_chosen = [TopicPartition(range_.topic, range_.partition) in chosen for range_ in ranges]

@@ -201,6 +201,19 @@ _ERRORS = Section(
     ),
 )  # fmt: skip
 
+_FILTERS = Section(
+    "Reading: only what is asked for",
+    (
+        Option("scan.filter-pushdown", one_of("one-filter-per-load"), None,
+               "batch: `one-filter-per-load` = read only what the filters of the query (`WHERE`) leave; each `load()` is then "
+               "for queries with one and the same filter (see [reading](reading.md#only-what-a-filter-leaves))"),
+        Option("scan.key-partitioner", one_of("murmur2"), None,
+               "`murmur2` = each key has one spelling and is in the partition that Java's producer chooses for it, so that a "
+               "filter on all key columns leaves only the partitions of these keys (see "
+               "[reading](reading.md#rows-of-some-keys))"),
+    ),
+)  # fmt: skip
+
 _WRITING = Section(
     "Writing",
     (
@@ -222,7 +235,7 @@ _WRITING = Section(
     ),
 )  # fmt: skip
 
-SECTIONS = (_TABLE, _READING, _BATCHES, _ERRORS, _WRITING)
+SECTIONS = (_TABLE, _READING, _BATCHES, _FILTERS, _ERRORS, _WRITING)
 
 OPTIONS = {option.name: option for section in SECTIONS for option in section.options}
 

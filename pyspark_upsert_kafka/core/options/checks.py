@@ -92,6 +92,23 @@ def check_table_first(values: Mapping[str, Any], mode: ReadMode, *, stream: bool
         )
 
 
+def check_key_partitioner(values: Mapping[str, Any], table: TableOptions, mode: ReadMode) -> None:
+    """Only of a table whose keys are read is it known what is hashed."""
+    given = f"'scan.key-partitioner' = '{values['scan.key-partitioner']}'"
+    if values["scan.key-partitioner"] is None:
+        return
+    if mode == "append":
+        raise OptionError(
+            f"{given} says in which partition the rows of a primary key are, and with 'read.mode' = 'append' there is "
+            "none: leave it out."
+        )
+    if table.is_cdc:
+        raise OptionError(
+            f"{given} says in which partition the rows of a primary key are, but what writes "
+            f"'{table.value_format.name}' need not choose the partition by the key of the row: leave it out."
+        )
+
+
 def check_limits(values: Mapping[str, Any]) -> None:
     """No least number, of offsets in a micro-batch or of Spark partitions, is larger than the greatest one."""
     most, least = values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"]

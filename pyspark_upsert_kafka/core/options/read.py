@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.options.cdc_checks import check_names, check_valu
 from pyspark_upsert_kafka.core.options.checks import (
     check_buffer,
     check_dead_letter_topic,
+    check_key_partitioner,
     check_limits,
     check_no_primary_key,
     check_position,
@@ -77,6 +78,8 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         warnings=tuple(secret_warnings(raw)),
         table_first=values["scan.startup.mode"] == TABLE_FIRST,
         headers=values["scan.headers"] or (),
+        takes_filters=values["scan.filter-pushdown"] is not None,
+        key_partitioner=values["scan.key-partitioner"],
     )
 
 
@@ -105,6 +108,7 @@ def _check(
         check_table_first(values, mode, stream=stream)
     if mode == "snapshot":
         check_snapshot(values)
+    check_key_partitioner(values, table, mode)
     check_limits(values)
     check_dead_letter_topic(values, table.topics)
 

@@ -156,6 +156,8 @@ class ReadOptions:
         warnings: What is logged when the read is planned.
         table_first: Whether the first batch of a new stream is the table (``scan.startup.mode`` = ``full``).
         headers: What headers a message must have to be read; empty = all messages are read.
+        takes_filters: Whether a batch reads only what the filters of its query leave.
+        key_partitioner: Which hash of a key's bytes gives its partition; None = a key may be in any.
     """
 
     table: TableOptions
@@ -176,6 +178,8 @@ class ReadOptions:
     warnings: tuple[str, ...] = ()
     table_first: bool = False
     headers: WantedHeaders = ()
+    takes_filters: bool = False
+    key_partitioner: Literal["murmur2"] | None = None
 
     @property
     def shows_images(self) -> bool:

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
+from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
 from pyspark_upsert_kafka.source.planning.start import start_offset
 from pyspark_upsert_kafka.source.planning.table_ranges import table_ranges
 from pyspark_upsert_kafka.spark_task import freeze_modules
@@ -35,6 +36,7 @@ class BatchReader(DataSourceReader):
         freeze_modules()
         self._table = table
         self._options = options
+        self._narrowing: Narrowing | None = None
         check_read_sides(table, options)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -43,7 +45,7 @@ class BatchReader(DataSourceReader):
         warn_once(*options.warnings)
         cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
         try:
-            ranges = ranges_of_batch(cluster, options)
+            ranges = ranges_of_batch(cluster, options, self._narrowing)
         finally:
             cluster.close()
         # Without any partition Spark plans one of its own, with a value that depends on its version.
@@ -59,8 +61,15 @@ class BatchReader(DataSourceReader):
         return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 
 
-def ranges_of_batch(cluster: Cluster, options: ReadOptions) -> list[Range]:
+def ranges_of_batch(
+    cluster: Cluster, options: ReadOptions, narrowing: Narrowing | None = None
+) -> list[Range]:
     """The ranges of a batch read.
+
+    Args:
+        cluster: Says what there is.
+        options: How it is read.
+        narrowing: Leaves out what cannot hold a row that is wanted; None = every row is wanted.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
@@ -74,6 +83,8 @@ def ranges_of_batch(cluster: Cluster, options: ReadOptions) -> list[Range]:
         Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())
     ]
+    if narrowing is not None:
+        ranges = narrowing.of(not_empty(ranges), cluster, view)
     if options.mode != "snapshot":
         return split(not_empty(ranges), options.min_partitions)
     return table_ranges(cluster, not_empty(ranges), list(view.topic_ids), options, planned_ms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pyspark_upsert_kafka.cli.show import following, key_place
+from pyspark_upsert_kafka.cli.show import following
 from pyspark_upsert_kafka.cli.show.counting import counted
 from pyspark_upsert_kafka.cli.show.following import Follower
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import observer
+from pyspark_upsert_kafka.source.planning import key_place, observer
 from pyspark_upsert_kafka.source.reading import task
 from pyspark_upsert_kafka.without_spark import request as requests
 from pyspark_upsert_kafka.without_spark.request import Request

@@ -53,6 +53,8 @@ CONNECTOR = [  # name, a text, its value, the default
     ("minOffsetsPerTrigger", "4", 4, None),
     ("maxTriggerDelay", "1 min", 60, 15 * 60),
     ("scan.watermark.alignment.max-drift", "1 min", 60, None),
+    ("scan.filter-pushdown", "one-filter-per-load", "one-filter-per-load", None),
+    ("scan.key-partitioner", "murmur2", "murmur2", None),
     ("failOnDataLoss", "false", False, True),
     ("error-handling.mode", "column", "column", "fail"),
     ("error-handling.log.target", "bad", "bad", None),

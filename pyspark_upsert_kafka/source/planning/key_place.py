@@ -1,19 +1,34 @@
-"""The partition that holds a key, if its writer gives keys the bytes and the partitions that this connector would."""
+"""The partitions that hold some keys, if their writer gives keys the bytes and the partitions that this connector would."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+)
 
-from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
 from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -25,29 +40,73 @@ from pyspark_upsert_kafka.source.reading.task import in_parts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
+_MOST_KEYS = 1000
+"""The partitions of more keys than these are not looked for: they are probably all there are."""
 
-class KeyPlace:
-    """Finds the partition that holds a key.
+_MOST_MESSAGES = 1000
+"""How many of the first messages of a partition are compared with what this connector would write."""
+
+_ONE_SPELLING = (
+    BinaryType, BooleanType, ByteType, DateType, DecimalType, IntegerType, LongType, ShortType, StringType,
+)  # fmt: skip
+"""Types whose equal values are written in one way: of floating numbers 0.0 and -0.0 are not, and timestamps depend on zones."""
+
+
+def keys_of(table: Table, values: Sequence[Sequence[Any] | None]) -> pa.RecordBatch | None:
+    """The keys that have one of the values in each column.
 
     Args:
-        key: The key.
-        table: Its table.
+        table: Their table.
+        values: Values of each key column, in Python's types; None = they are not known.
+
+    Returns:
+        The key columns, one row for each key; None = the values do not name a few keys, each of which has one spelling.
+    """
+    known = [each for each in values if each is not None]
+    if len(known) < len(values) or math.prod(map(len, known)) > _MOST_KEYS:
+        return None
+    if not all(_has_one_spelling(field) for field in table.key):
+        return None
+    schema = arrow_schema(table.key_message)
+    try:
+        columns = [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*product(*known), strict=True), schema, strict=True)
+        ]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None
+    return pa.RecordBatch.from_arrays(columns, schema.names)
+
+
+def _has_one_spelling(field: StructField) -> bool:
+    """Whether equal values of a column are written in one way; texts that are compared by a collation are not."""
+    type_ = field.dataType
+    return type(type_) in _ONE_SPELLING and (
+        not isinstance(type_, StringType) or type_ == StringType()
+    )
+
+
+class KeyPlace:
+    """Finds the partitions that hold some keys.
+
+    Args:
+        keys: The columns of the key, with a row for each of the keys.
+        table: Their table; its keys are read.
         options: How the table is read.
     """
 
-    def __init__(self, key: OneKey, table: Table, options: ReadOptions) -> None:
+    def __init__(self, keys: pa.RecordBatch, table: Table, options: ReadOptions) -> None:
         self._options = options
         side = read_key_side(table, _not_registering(options))
         if side is None:
-            raise OptionError("--key needs 'key.format': nothing says how keys are written.")
+            raise ValueError("Nothing says how keys are written that are not read.")
         self._side: Side = side
-        names = table.key_message.names
-        self._values = pa.RecordBatch.from_arrays(key.values.columns, names)
+        self._values = pa.RecordBatch.from_arrays(keys.columns, table.key_message.names)
 
     def partitions(
         self, ranges: Sequence[Range], counts: Mapping[str, int]
     ) -> frozenset[TopicPartition] | None:
-        """The partitions that hold the key, one of each topic; None = it may be in any.
+        """The partitions that hold the keys, of each topic at least one; None = they may be in any.
 
         Args:
             ranges: What there is to read.
@@ -56,22 +115,39 @@ class KeyPlace:
         if any(_is_zero(column) for column in self._values.columns):
             return None
         try:
-            (message,) = self._messages(self._values)
+            messages = self._messages(self._values)
         except (
-            BrokerError,
+            BrokerError,  # a registry that does not know the key's schema
             SchemaError,
-        ) as error:  # a registry that does not know the key's schema
+            EncodeError,
+        ) as error:
             logger.warning(
                 "Every partition is read, since the key's bytes are not known: %s", error
             )
             return None
-        chosen = {TopicPartition(name, partition_of(message, n)) for name, n in counts.items()}
-        for topic, count in counts.items():
+        chosen = {
+            TopicPartition(topic, partition_of(message, count))
+            for topic, count in counts.items()
+            for message in messages
+        }
+        for topic in counts:
             of_topic = [range_ for range_ in ranges if range_.topic == topic]
             of_topic.sort(key=lambda r: TopicPartition(r.topic, r.partition) not in chosen)
-            if of_topic and not self._is_ours(self._first_messages(of_topic[0]), count):
+            if of_topic and not self.is_ours(of_topic[0], counts):
                 return None
         return frozenset(chosen)
+
+    def is_ours(self, range_: Range, counts: Mapping[str, int]) -> bool:
+        """Whether the first messages of a range have the keys, and are in the partition, that this connector would write.
+
+        A warning is logged if not.
+
+        Args:
+            range_: The range.
+            counts: How many partitions each topic has.
+        """
+        batch = self._first_messages(range_)
+        return batch is None or self._is_ours(batch, counts[range_.topic])
 
     def _messages(self, keys: pa.RecordBatch) -> list[bytes]:
         found: list[bytes] = self._side.encoder().encode(keys).to_pylist()
@@ -84,11 +160,8 @@ class KeyPlace:
         with closing(reader.read(whole)) as batches:  # type: ignore[type-var]
             return next(batches, None)
 
-    def _is_ours(self, batch: RawBatch | None, partitions: int) -> bool:
-        """Whether keys have the bytes that this connector would write, and lie in the partition to which it would send them."""
-        if batch is None:
-            return True
-        for key, ours in self._written_again(batch):
+    def _is_ours(self, batch: RawBatch, partitions: int) -> bool:
+        for key, ours in self._written_again(batch.part(0, _MOST_MESSAGES)):
             if key != ours or partition_of(key, partitions) != batch.partition:
                 logger.warning(
                     "Every partition is read: topic %r has a key in partition %d that this connector would "
