@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -41,6 +41,11 @@ bench: $(READY)
 bench-quick: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
 bench-quick: $(READY)
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/quick.py $(ARGS)
+
+# What filters of a query save: one key of a table, one minute of a day; ARGS="--messages 20000000 --keys 5000000" takes longer.
+bench-filters: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
+bench-filters: $(READY)
+	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/filters.py $(ARGS)
 
 # A table is copied while its broker restarts every minute; the last line is the verdict.
 SECONDS ?= 600
