@@ -168,8 +168,11 @@ def test_a_line_on_a_terminal_stands_alone():
         ProgressListener(print_to=file).onQueryProgress(done(source(latest=END)))
         file.write(bar)
         file.flush()
-        shown = pyte.Screen(80, 3)
-        pyte.ByteStream(shown).feed(os.read(master, 4096))
+        seen = b""
+        while seen.count(bar.encode()) < 2:  # a terminal passes on what is written piece by piece
+            seen += os.read(master, 4096)
+    shown = pyte.Screen(80, 3)
+    pyte.ByteStream(shown).feed(seen)
 
     line, below, _ = (row.rstrip() for row in shown.display)
     assert line == "copy, batch 3 (1.2 s): t 12 rows, 10/s, lag 0, bad 0"
