@@ -127,7 +127,7 @@ test-pyspark-4.0: .venv-4.0/.ready
 test-versions: $(READY) $(CLASS_ARCHIVES)
 	unset PYSPARK_PYTHON; $(BIN)/python -m tools.versions $(ARGS)
 
-# merge_sink and docs/lakehouse.md, on the Spark that each table format is made for. PySpark 4.1 leaves the sockets of
+# merge_sink and its pages, on the Spark that each table format is made for. PySpark 4.1 leaves the sockets of
 # collected results to the garbage collector.
 test-iceberg: .venv-4.1/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.1/bin/python) .venv-4.1/bin/python -m pytest tests/lakehouse \
@@ -189,7 +189,7 @@ test-kerberos: $(READY)
 # The recorded topic beside a real Postgres with Debezium's connector (apt-get install postgresql openjdk-17-jdk-headless).
 .PHONY: test-debezium
 test-debezium: $(READY)
-	$(BIN)/python -m pytest tests/debezium/recording.py tests/debezium/types.py $(ARGS)
+	$(BIN)/python -m pytest tests/debezium/recording.py tests/debezium/types.py tests/debezium/page.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

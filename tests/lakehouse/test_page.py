@@ -1,24 +1,26 @@
-"""docs/lakehouse.md: a topic is copied into a table of Iceberg or of Delta Lake, and the table is maintained."""
+"""The pages on lakehouse tables: a topic is copied into a table of Iceberg or of Delta Lake, and the table is maintained."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import Broker
-from tests.lakehouse.engines import Lake
-from tests.spark.pages import LAKEHOUSE, check_page
+from tests.lakehouse.engines import ICEBERG, Lake
+from tests.spark.pages import DATABASE_TO_ICEBERG, LAKEHOUSE, check_page
 
 OTHER = {"iceberg": "Delta Lake", "delta": "Iceberg"}
+PAGES = [LAKEHOUSE, DATABASE_TO_ICEBERG] if ICEBERG.fits else [LAKEHOUSE]
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs_and_prints_what_it_says(
-    lake: Lake, broker: Broker, capsys: pytest.CaptureFixture[str]
+    lake: Lake, broker: Broker, capsys: pytest.CaptureFixture[str], page: Path
 ) -> None:
     """What a user pastes, top to bottom, works: with each engine but for the sections of the other one."""
     names: dict[str, object] = {"__name__": "__main__"}
     # The session is there already, and a catalog has its settings from its first use: the folder is the same.
-    check_page(
-        LAKEHOUSE, names, broker, lake.folder, lambda: capsys.readouterr().out,
-        without=OTHER[lake.engine.name],
-    )  # fmt: skip
+    without = OTHER[lake.engine.name] if page == LAKEHOUSE else None
+    check_page(page, names, broker, lake.folder, lambda: capsys.readouterr().out, without=without)

@@ -3,7 +3,7 @@
 What a page says and a test cannot have is replaced: the addresses ``localhost:9092`` and
 ``http://localhost:8081``, the folders ``/tmp/checkpoints`` and ``/tmp/lake``, and the names of topics (wherever
 they stand in quotes) by unique ones, which exist unless the page creates them. A block of ``text`` right after one of
-``python`` is what that prints.
+``python`` is what that prints. In a block of ``sh`` the programs of this repository run (``python -m tools....``).
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.conftest import Broker
+from tools.recorded_debezium import TOPIC as RECORDED
 
 ROOT = Path(__file__).parents[2]
 LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
+DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 
-_BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^##+ (.*)$", re.MULTILINE)
 _TOPIC = re.compile(
     r"""["'](?:topic|error-handling\.log\.target)["']\s*[,:=]\s*["']([^"']+)["']|NewTopic\("([^"]+)\""""
@@ -42,14 +44,24 @@ def snippets(page: str) -> list[Snippet]:
     end = -1
     for block in _BLOCK.finditer(page):
         kind, text = block.groups()
-        if kind == "python":
+        if kind == "sh":
+            text = _programs(text)
+        if kind == "python" or (kind == "sh" and text):
             before = page[: block.start()]
             heading = ["", *_HEADING.findall(before)][-1]
             found.append(Snippet(text, None, before.count("\n") + 2, heading))
             end = block.end()
-        elif found and not page[end : block.start()].strip():
+        elif kind == "text" and found and not page[end : block.start()].strip():
             found[-1] = replace(found[-1], output=text)
     return found
+
+
+def _programs(commands: str) -> str:
+    """Python that runs those commands that are programs of this repository, by the Python that runs the tests."""
+    programs = re.findall(r"^python -m tools\..*$", commands, re.MULTILINE)
+    calls = (f"run([executable, *{program!r}.split()[1:]], check=True)" for program in programs)
+    imports = ["from subprocess import run", "from sys import executable"]
+    return "\n".join([*imports, *calls]) if programs else ""
 
 
 def topics_in(code: str) -> set[str]:
@@ -113,7 +125,9 @@ def check_page(
         if without is None or without not in snippet.heading
     ]
     code = "\n".join(snippet.code for snippet in found)
-    topics = {name: f"{name}-{uuid.uuid4().hex[:8]}" for name in topics_in(code)}
+    # What the tool has recorded is in topics with Debezium's names.
+    names = topics_in(code) - {RECORDED}
+    topics = {name: f"{name}-{uuid.uuid4().hex[:8]}" for name in names}
     for name, unique in topics.items():
         if f'NewTopic("{name}"' not in code:
             broker.create(unique)

@@ -80,19 +80,30 @@ class Connector:
             read = Change("r", key, None, image(self.columns, row))
             yield self._message(key, envelope(read, self.at, snapshot=where))
 
-    def stream(self) -> Iterator[Message]:
-        """The transactions, and a heartbeat now and then."""
-        for number in range(self.what.transactions):
-            self.transactions.append([])
-            if number == self.what.transactions // 2:
-                self._add_column()
-            yield from self._transaction()
-            if number % 25 == 24:
-                yield heartbeat(self.converter, self.at)
+    def changes(self) -> Iterator[Message]:
+        """The first half of the transactions, and a heartbeat now and then."""
+        yield from self._transactions(0, self._middle)
+
+    def changes_after_a_column_was_added(self) -> Iterator[Message]:
+        """The second half; the first transaction of it adds a column."""
+        yield from self._transactions(self._middle, self.what.transactions)
         self.as_sent = {
             key: {column.name: row.get(column.name) for column in self.columns}
             for key, row in self.as_sent.items()
         }
+
+    @property
+    def _middle(self) -> int:
+        return self.what.transactions // 2
+
+    def _transactions(self, begin: int, end: int) -> Iterator[Message]:
+        for number in range(begin, end):
+            self.transactions.append([])
+            if number == self._middle:
+                self._add_column()
+            yield from self._transaction()
+            if number % 25 == 24:
+                yield heartbeat(self.converter, self.at)
 
     def _add_column(self) -> None:
         self._do(add_column(ADDED))

@@ -50,6 +50,20 @@ def test_a_snapshot_stands_before_the_changes():
     assert {each["op"] for each in found[10:]} == {"c", "u", "d"}
 
 
+def test_parts():
+    """The snapshot, the changes of the same columns, and those since there is one more; a part may be empty."""
+    parts = record(WHAT).parts
+    rows = [
+        {len(payload(each)["after"]) for each in part if each.topic == TOPIC and each.value and payload(each)["after"]}
+        for part in parts.values()
+    ]  # fmt: skip
+
+    assert [*parts] == ["snapshot", "changes", "added-column"]
+    assert {payload(each)["op"] for each in parts["snapshot"]} == {"r"}
+    assert rows == [{13}, {13}, {14}]
+    assert record(Recorded(transactions=0)).parts["added-column"] == []
+
+
 def test_a_delete_is_followed_by_a_tombstone():
     """The tombstone has the same key."""
     messages = [each for each in record(WHAT).messages if each.topic == TOPIC]
