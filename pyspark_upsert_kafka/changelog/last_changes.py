@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, change_columns
+from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns, change_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+_KINDS = ("upsert", "delete")
 
 
 def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
@@ -39,31 +41,60 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
 
         stream.writeStream.foreachBatch(merge).start()
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     columns = change_columns(df.schema, keys, "last_changes")
     if df.isStreaming:
         raise SchemaError(
             "last_changes takes a batch, and this DataFrame is a stream: call it in a foreachBatch."
         )
-    # A message of several changes may delete a key and give it to another row: an upsert comes before a delete.
-    newest_first = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
-        f.desc(columns.partition), f.desc(columns.offset), f.desc(columns.change_type)
+    from pyspark.sql import functions as f
+
+    kind = f.col(columns.change_type)
+    known = f.when(kind.isin(*_KINDS), kind).otherwise(
+        unknown_kind(columns, "last_changes", ", ".join(_KINDS))
     )
-    place = "_place_of_change"
-    while place in df.columns:
-        place += "_"
-    numbered = df.withColumn(place, f.row_number().over(newest_first))
+    return last_of_each_key(df, columns, known)
+
+
+def last_of_each_key(df: DataFrame, columns: ChangeColumns, kind: Column) -> DataFrame:
+    """The last change of each key.
+
+    Args:
+        df: A batch of changes.
+        columns: Its columns.
+        kind: ``upsert`` or ``delete``. A message of several changes may delete a key and give it to another row: of two
+            changes in one place the upsert counts.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    newest_first = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
+        f.desc(columns.partition), f.desc(columns.offset), kind.desc()
+    )
+    number = "_number_of_change"
+    while number in df.columns:
+        number += "_"
+    numbered = df.withColumn(number, f.row_number().over(newest_first))
+    return numbered.where(f.col(number) == 1).drop(number)
+
+
+def unknown_kind(columns: ChangeColumns, function: str, kinds: str) -> Column:
+    """Fails the query at a row whose kind of change is not known.
+
+    The text of the error is that of a SchemaError, as Spark shows errors of Python sources too.
+
+    Args:
+        columns: The columns of the changes.
+        function: Whose changes they are, for the message.
+        kinds: The kinds that it takes, for the message.
+    """
+    from pyspark.sql import functions as f
+
     kind, partition, offset = (
         f.coalesce(f.col(name).cast("string"), f.lit("NULL"))
         for name in (columns.change_type, columns.partition, columns.offset)
     )
-    refused = f.concat(
-        f.lit(f"SchemaError: last_changes takes rows whose {columns.change_type!r} is 'upsert' or 'delete', and of partition "),
-        partition, f.lit(", offset "), offset, f.lit(" it is "), kind,
-        f.lit(f". {PUT_ASIDE}"),
+    text = f.concat(
+        f.lit(f"SchemaError: {function}: {columns.change_type!r} of partition "), partition, f.lit(", offset "), offset,
+        f.lit(" is "), kind, f.lit(f", and must be one of {kinds}. {PUT_ASIDE}"),
     )  # fmt: skip
-    known = f.col(columns.change_type).isin("upsert", "delete")
-    is_last = f.when(known, f.col(place) == 1).otherwise(f.raise_error(refused).cast("boolean"))
-    return numbered.where(is_last).drop(place)
+    return f.raise_error(text).cast("string")

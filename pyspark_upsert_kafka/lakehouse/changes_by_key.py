@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns
-from pyspark_upsert_kafka.changelog.last_changes import last_changes
+from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.last_changes import last_of_each_key, unknown_kind
 from pyspark_upsert_kafka.core.table.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.lakehouse.settings import Deletes, MergeSettings
@@ -78,26 +78,14 @@ def changes_by_key(
 
 
 def _kind(columns: ChangeColumns) -> Column:
-    """Whether a row is an upsert or a delete.
-
-    The text of the error is that of a SchemaError, as Spark shows errors of Python sources too.
-    """
+    """Whether a row is an upsert or a delete."""
     from pyspark.sql import functions as f
 
-    shown, partition, offset = (
-        f.coalesce(f.col(name).cast("string"), f.lit("NULL"))
-        for name in (columns.change_type, columns.partition, columns.offset)
-    )
-    text = f.concat(
-        f.lit(f"SchemaError: merge_sink: {columns.change_type!r} of partition "),
-        partition, f.lit(", offset "), offset, f.lit(" is "), shown,
-        f.lit(f", which is not a kind of change; known kinds: {SPELLINGS}. {PUT_ASIDE}"),
-    )  # fmt: skip
     spelled = f.lower(f.col(columns.change_type))
     return (
         f.when(spelled.isin(*UPSERTS), _UPSERT)
         .when(spelled.isin(*DELETES, *PREIMAGES), _DELETE)
-        .otherwise(f.raise_error(text).cast("string"))
+        .otherwise(unknown_kind(columns, "merge_sink", SPELLINGS))
     )
 
 
@@ -105,16 +93,10 @@ def _last(known: DataFrame, columns: ChangeColumns, flags: str) -> DataFrame:
     """The last change of each key is all that counts."""
     from pyspark.sql import functions as f
 
-    kind, spelled = f"{flags}_kind", f"{flags}_spelled"
-    renamed = known.withColumn(spelled, f.col(columns.change_type)).withColumn(
-        columns.change_type, f.col(kind)
-    )
-    last = last_changes(renamed, columns.keys)
-    has_row = f.col(columns.change_type) == _UPSERT
-    names = (spelled if name == columns.change_type else name for name in columns.all)
-    return last.select(
-        *(f.col(quoted(name)).alias(to) for name, to in zip(names, columns.all, strict=True)),
-        _flags(has_row, ~has_row, f.lit(None)).alias(flags),
+    kind = f.col(f"{flags}_kind")
+    has_row = kind == _UPSERT
+    return last_of_each_key(known, columns, kind).select(
+        *map(quoted, columns.all), _flags(has_row, ~has_row, f.lit(None)).alias(flags)
     )
 
 

@@ -355,7 +355,7 @@ def test_a_change_that_is_neither_upsert_nor_delete(spark: SparkSession) -> None
 
     with pytest.raises(Exception, match=r"SchemaError: .*partition 3, offset 8 is 'insert'"):
         normalize_changelog(changes, ["id"]).collect()
-    with pytest.raises(Exception, match=r"SchemaError: .*partition 3, offset 8 it is insert"):
+    with pytest.raises(Exception, match=r"SchemaError: .*partition 3, offset 8 is insert"):
         last_changes(changes, ["id"]).collect()
 
 
