@@ -7,23 +7,31 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.lakehouse.engines import ENGINES, Lake
+from tests.lakehouse.engines import Lake, engine_here
 from tests.spark.conftest import connect_server
 
 __all__ = ["connect_server"]
 
+ENGINE = engine_here()
 
-@pytest.fixture(scope="session", params=ENGINES)
-def lake(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lake]:
-    """Tests run for each engine; one that is made for another PySpark is skipped."""
-    engine = ENGINES[request.param]
-    if not engine.fits:
-        pytest.skip(f"{engine.name} is for PySpark {engine.pyspark}x: make {engine.target}")
-    folder = tmp_path_factory.mktemp(engine.name)
-    session = engine.session(folder)
-    yield Lake(engine, session, folder)
+collect_ignore_glob = ["test_*.py"] if ENGINE is None else []
+"""Without an engine none of these tests is collected, so that `make test` does not report them as skipped."""
+
+
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Compiling the plans of these tests takes longer than running them. The programs of `test_restarts` compile theirs."""
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A session with the engine, and tables that no other test has."""
+    assert ENGINE is not None, "no engine is for this PySpark: make test-iceberg, make test-delta"
+    folder = tmp_path_factory.mktemp(ENGINE.name)
+    session = ENGINE.session(folder, **FEW_ROWS)
+    yield Lake(ENGINE, session, folder)
     session.stop()
 
 

@@ -27,7 +27,6 @@ class Engine:
         name: As SQL names it: ``USING <name>``.
         pyspark: How the version of PySpark begins that it is made for.
         lock: Its jars.
-        target: The environment with it, as the Makefile calls it.
         catalog: What stands before the names of its tables.
         settings: Settings of Spark; ``{folder}`` is replaced by the folder of the tables.
     """
@@ -35,7 +34,6 @@ class Engine:
     name: str
     pyspark: str
     lock: str
-    target: str
     catalog: str
     settings: Mapping[str, str]
 
@@ -64,7 +62,7 @@ class Engine:
 
 
 ICEBERG = Engine(
-    "iceberg", "4.1.", "iceberg.lock", "test-iceberg", "lake.db.",
+    "iceberg", "4.1.", "iceberg.lock", "lake.db.",
     {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
@@ -78,7 +76,7 @@ ICEBERG = Engine(
     },
 )  # fmt: skip
 DELTA = Engine(
-    "delta", "4.2.", "delta-lake.lock", "test-delta", "",
+    "delta", "4.2.", "delta-lake.lock", "",
     {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -86,12 +84,11 @@ DELTA = Engine(
         "spark.databricks.delta.snapshotPartitions": "1",
     },
 )  # fmt: skip
-ENGINES = {engine.name: engine for engine in (ICEBERG, DELTA)}
 
 
 def engine_here() -> Engine | None:
     """The engine that is made for the PySpark that runs; None = there is none."""
-    return next((engine for engine in ENGINES.values() if engine.fits), None)
+    return next((engine for engine in (ICEBERG, DELTA) if engine.fits), None)
 
 
 @dataclass
