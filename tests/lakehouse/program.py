@@ -1,7 +1,7 @@
-"""A query that tests kill: ``python -m tests.lakehouse.program SERVERS TOPIC TABLE LAKE FOLDER STEP``.
+"""A query that tests kill: ``python -m tests.lakehouse.program SERVERS TOPIC TABLE LAKE FOLDER PLACE``.
 
-It merges a topic into a table. In its second micro-batch it waits to be killed: before the MERGE, or after it, before Spark notes
-that the batch is done. To be killed in the middle it does not wait.
+It merges a topic, the table first, into a table. It waits to be killed before the MERGE of a batch (``before 1``), or after it,
+before Spark notes that the batch is done (``after 1``). To be killed in the middle (``in 1``) it does not wait.
 """
 
 from __future__ import annotations
@@ -19,14 +19,8 @@ from tests.lakehouse.engines import engine_here
 COLUMNS = "id BIGINT, name STRING, _partition INT, _offset BIGINT, _change_type STRING"
 
 
-def wait(folder: Path, step: str) -> None:
-    """Says that the step is reached, and waits to be killed."""
-    (folder / f"{step}.reached").touch()
-    time.sleep(3600)
-
-
 def start(
-    session: SparkSession, servers: str, topic: str, table: str, folder: Path, step: str | None
+    session: SparkSession, servers: str, topic: str, table: str, folder: Path, place: str = ""
 ) -> StreamingQuery:
     """Starts the query, which ends when it has read what is there.
 
@@ -36,19 +30,21 @@ def start(
         topic: The topic.
         table: The table.
         folder: For the checkpoint, and for what tells that the step is reached.
-        step: Where the second batch waits: ``before`` or ``after``; with ``in`` it says that it begins. None = nowhere.
+        place: Where a file of that name is made in the folder, and a batch waits: ``before <batch>`` or ``after <batch>``. At
+            ``in <batch>`` it does not wait. Empty = nowhere.
     """
     sink = merge_sink(table, primary_key="id")
 
     def merge(batch: DataFrame, number: int) -> None:
-        second = number == 1
-        if second and step == "in":
-            (folder / "in.reached").touch()
-        if second and step == "before":
-            wait(folder, step)
+        reached(f"in {number}")
+        reached(f"before {number}")
         sink(batch, number)
-        if second and step == "after":
-            wait(folder, step)
+        reached(f"after {number}")
+
+    def reached(here: str) -> None:
+        if here == place:
+            (folder / here).touch()
+            time.sleep(0 if here.startswith("in") else 3600)
 
     options = {
         "topic": topic,
@@ -56,17 +52,18 @@ def start(
         "primary-key": "id",
         "key.format": "json",
         "value.format": "json",
+        "scan.startup.mode": "full",
     }
     stream = session.readStream.format("upsert-kafka").schema(COLUMNS).options(**options).load()
     writer = stream.writeStream.foreachBatch(merge).trigger(availableNow=True)
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 
-def main(servers: str, topic: str, table: str, lake: str, folder: str, step: str) -> None:
-    """Merges, and waits in the middle."""
+def main(servers: str, topic: str, table: str, lake: str, folder: str, place: str) -> None:
+    """Merges, and waits at the place."""
     engine = engine_here()
     assert engine is not None
-    query = start(engine.session(Path(lake)), servers, topic, table, Path(folder), step)
+    query = start(engine.session(Path(lake)), servers, topic, table, Path(folder), place)
     query.awaitTermination()
 
 
