@@ -1,7 +1,11 @@
-"""Random histories of a table, cut into micro-batches at random: the table is that of a model, whatever the cuts."""
+"""Random histories of a table, cut into micro-batches at random: the table is that of a model, whatever the cuts.
+
+``LAKEHOUSE_TABLES=20`` makes as many tables, with other histories, and not only one.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +16,7 @@ import pytest
 from pyspark_upsert_kafka import merge_sink
 from tests.lakehouse.engines import Lake
 
+TABLES = int(os.environ.get("LAKEHOUSE_TABLES", "1"))
 HISTORIES = 300
 BATCHES = 3
 COLUMNS = (
@@ -52,13 +57,14 @@ class Model:
             self.rows[id_] = (*self.rows[id_][:2], True)
 
 
-def changes(rng: random.Random, kind: str) -> Iterator[Message]:
+def changes(rng: random.Random) -> Iterator[Message]:
     """Messages of a topic: upserts and deletes, or rows before and after, of which some change the key."""
+    images = rng.random() < 0.5
     for step in range(rng.randint(1, 12)):
         id_, other = rng.randint(1, 3), rng.randint(1, 3)
         sent = rng.choice([NOT_SENT, f"s{step}", None])
         what = rng.random()
-        if kind == "upserts":
+        if not images:
             yield [(id_, None, None, "delete")] if what < 0.3 else [(id_, step, sent, "upsert")]
         elif what < 0.25:
             yield [(id_, step, "before", "delete")]
@@ -72,17 +78,15 @@ def changes(rng: random.Random, kind: str) -> Iterator[Message]:
             ]
 
 
-@pytest.mark.parametrize(
-    ("deletes", "kind"),
-    [("hard", "upserts"), ("hard", "images"), ("soft", "images"), ("ignore", "upserts")],
-)
-def test_the_table_does_not_depend_on_the_batches(lake: Lake, deletes: str, kind: str) -> None:
-    """Each history is cut in its own way; each batch is merged, some of them again, and the table is the model's."""
-    rng = random.Random(f"{deletes} {kind}")
+@pytest.mark.parametrize("number", range(TABLES))
+@pytest.mark.parametrize("deletes", ["hard", "soft", "ignore"])
+def test_the_table_does_not_depend_on_the_batches(lake: Lake, deletes: str, number: int) -> None:
+    """Each history is cut in its own way; each batch is merged, one of them again, and the table is the model's."""
+    rng = random.Random(f"{deletes} {number}")
     batches: list[list[tuple[Any, ...]]] = [[] for _ in range(BATCHES)]
     expected = set()
     for history in range(HISTORIES):
-        model, messages = Model(deletes), list(changes(rng, kind))
+        model, messages = Model(deletes), list(changes(rng))
         cuts = sorted(rng.choices(range(BATCHES), k=len(messages)))
         for offset, (message, batch) in enumerate(zip(messages, cuts, strict=True)):
             model.apply(message)
@@ -94,10 +98,11 @@ def test_the_table_does_not_depend_on_the_batches(lake: Lake, deletes: str, kind
     table = lake.table()
     sink = merge_sink(table, primary_key="history,id", deletes=deletes, unavailable=NOT_SENT)
 
-    for number, rows in enumerate(batches):
+    again = rng.randrange(BATCHES)
+    for batch_id, rows in enumerate(batches):
         batch = lake.session.createDataFrame(rng.sample(rows, len(rows)), COLUMNS)
-        for _ in range(rng.choice([1, 2])):
-            sink(batch.repartition(3), number)
+        for _ in range(1 + (batch_id == again)):
+            sink(batch.repartition(3), batch_id)
 
     found = lake.rows(table)
     assert len(found) == len(set(found))
