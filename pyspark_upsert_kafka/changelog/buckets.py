@@ -110,12 +110,15 @@ class Bucket:
         self, kept: KeptBucket, count: int, touched: Collection[int], rows: pa.Table
     ) -> None:
         """Writes the segments that these rows fill; all, when there must be more of them."""
-        new_count = segment_count(count, len(touched), rows) if touched else count
+        self._check_size(rows.nbytes)
+        new_count = count
+        # More segments take all rows into memory: a bucket that is too large for that gets larger segments.
+        if touched and rows.nbytes * count // len(touched) <= MAX_BUCKET_BYTES:
+            new_count = segment_count(count, len(touched), rows)
         if new_count > count:
             others = set(range(count)).difference(touched)
             rows = pa.concat_tables([rows, self._read_segments(kept, others, rows.schema)])
             touched = range(new_count)
-        self._check_size(rows.nbytes)
         now = dict(split(rows.combine_chunks(), list(self.columns.keys), new_count))
         for number in touched:
             if number in now:
@@ -136,8 +139,8 @@ class Bucket:
         buckets = self.layout.buckets
         needed = buckets * ceil(2 * size / MAX_BUCKET_BYTES)
         raise CheckpointError(
-            f"normalize_changelog: bucket {self.number} of {buckets} has {size:,} bytes of rows, and more than "
-            f"{MAX_BUCKET_BYTES:,} are not possible. Start a new checkpoint with buckets={needed}."
+            f"normalize_changelog: the micro-batch changes segments of bucket {self.number} of {buckets} that have {size:,} bytes "
+            f"of rows, and more than {MAX_BUCKET_BYTES:,} are not possible. Start a new checkpoint with buckets={needed}."
         )
 
 
@@ -146,9 +149,12 @@ def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [
         _as_now(rows[field.name], field)
         if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
+        else pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
         for field in schema
     ]
+    for column, field in zip(columns, schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise _null_now(field.name)
     return pa.table(columns, schema=schema)
 
 
@@ -156,7 +162,7 @@ def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """A column of the state in the type of now: its timestamps may have had another time zone.
 
     Raises:
-        CheckpointError: A value is NULL that is NOT NULL now.
+        CheckpointError: A field in it is NULL that is NOT NULL now.
     """
     # Arrow's cast refuses even its own type where a struct that is NULL has a NOT NULL field.
     if column.type == field.type:
@@ -164,11 +170,15 @@ def _as_now(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     chunks = [with_type(chunk, field.type) for chunk in column.chunks]
     for chunk in chunks:
         for path in rows_lacking(chunk, field.with_nullable(True)).values():
-            raise CheckpointError(
-                f"normalize_changelog: {path!r} is NOT NULL now, and NULL in rows that the checkpoint has. "
-                "Go on with a column that may be NULL, or start a new checkpoint."
-            )
+            raise _null_now(path)
     return pa.chunked_array(chunks, field.type)
+
+
+def _null_now(path: str) -> CheckpointError:
+    return CheckpointError(
+        f"normalize_changelog: {path!r} is NOT NULL now, and NULL in rows that the checkpoint has. "
+        "Go on with a column that may be NULL, or start a new checkpoint."
+    )
 
 
 class ChangeProcessor(StatefulProcessor):

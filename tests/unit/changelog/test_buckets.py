@@ -220,6 +220,22 @@ def test_a_field_that_became_not_null() -> None:
         now.apply(bad, [changes(one, part=strict)])
 
 
+def test_a_column_that_became_not_null() -> None:
+    """Its NULL in rows from before is never shown, and neither is that of a column that was added: Spark has no NULL there."""
+    one = {"id": 1, "seen": 5, "name": "a"}
+    kept = Kept()
+    bucket().apply(kept, [changes({"id": 1}, {"id": 2, "seen": 5})])
+
+    def not_null(name: str, batch: bytes) -> bytes:
+        table = unpacked(batch)
+        at = table.schema.get_field_index(name)
+        return packed(table.cast(table.schema.set(at, table.schema.field(at).with_nullable(False))))
+
+    for now, name in ((bucket(), "seen"), (WIDE, "name")):
+        with pytest.raises(CheckpointError, match=rf"'{name}' is NOT NULL now, and NULL in rows"):
+            now.apply(kept, [not_null(name, changes(one, name=pa.string()))])
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -264,7 +280,9 @@ def test_a_bucket_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buckets, "MAX_BUCKET_BYTES", 1000)
     many = changes(*({"id": at, "seen": at} for at in range(100)))
 
-    with pytest.raises(CheckpointError, match=r"bucket 3 of 4 has 1,6\d\d bytes.*with buckets=16"):
+    with pytest.raises(
+        CheckpointError, match=r"bucket 3 of 4 that have 1,6\d\d bytes.*with buckets=16"
+    ):
         bucket().apply(Kept(), [many])
 
 
@@ -370,6 +388,20 @@ def test_rows_of_segments_that_do_not_change_are_of_an_earlier_layout() -> None:
     before = pa.concat_tables(whole).filter(pc.field("_change_type") == "update_preimage")
     names = {row["id"]: row["name"] for row in before.select(["id", "name"]).to_pylist()}
     assert names == {at: "b" if at == 2 else None for at in MANY[1:]}
+
+
+@pytest.mark.usefixtures("small")
+def test_a_large_bucket_with_small_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what a micro-batch changes must fit into memory: segments of a bucket that is larger get larger, and no row is lost."""
+    monkeypatch.setattr(buckets, "MAX_BUCKET_BYTES", 1500)
+    kept = Kept()
+    for at in range(300):
+        assert kinds(bucket().apply(kept, [changes({"id": at, "seen": at})])) == ["insert"]
+
+    rows = rows_of(kept)
+    assert rows["id"].to_pylist() == list(range(300))
+    assert rows.nbytes > 2 * 1500
+    assert len(kept.segments) > 4
 
 
 IDS = st.sampled_from([None, math.nan, 0.0, -0.0, *map(float, range(1, 30))])
