@@ -108,6 +108,52 @@ def test_a_batch_is_its_messages(name: str, key: list[str] | None, lenient: str)
     law()
 
 
+def schema_of(*columns: tuple[str, str]) -> bytes:
+    """The schema of Kafka Connect that stands beside an envelope with rows of these columns."""
+    row = {"type": "struct", "fields": [{"field": name, "type": kind} for name, kind in columns]}
+    images = [{"field": name, **row} for name in ("before", "after")]
+    return as_json({"type": "struct", "fields": [*images, {"field": "op", "type": "string"}]})
+
+
+SCHEMAS = st.sampled_from(
+    [
+        schema_of(("id", "int64"), ("name", "string"), ("n", "int32")),
+        schema_of(("n", "int16"), ("id", "int32"), ("name", "string"), ("other", "bytes")),
+        schema_of(("id", "int64"), ("n", "string")),
+        b"null",
+        b"{",
+    ]
+)
+PLACES = st.sampled_from(
+    [
+        b'{"schema":%b,"payload":%b}',
+        b' {"schema" : %b , "payload" : %b } ',
+        b'{"schema":%b,"other":{"payload":{}},"payload":%b}',
+        b'{"schema":%b,"payload":%b,"payload":null}',
+        b'{"schema":%b,"payload":%b',
+    ]
+)
+
+
+@KEYS
+@LENIENT
+def test_a_batch_of_messages_with_schemas_is_its_messages(
+    key: list[str] | None, lenient: str
+) -> None:
+    """Those of one schema are decoded together, whichever stand between them."""
+    given_options = {"ignore_parse_errors": lenient, "schema_include": "true"}
+    decoder = change_decoder("debezium-json", COLUMNS, key=key, **given_options)
+    with_schemas = st.builds(lambda *parts: parts[0] % parts[1:], PLACES, SCHEMAS, MESSAGES["debezium-json"])  # fmt: skip
+
+    @settings(max_examples=30)
+    @given(st.lists(with_schemas | RUBBISH, min_size=1, max_size=30))
+    def law(messages: list[bytes]) -> None:
+        many = copies(messages)
+        assert said(checked(decoder.decode(many), COLUMNS)) == one_by_one(decoder, many)
+
+    law()
+
+
 def applied(rows: list[tuple[Any, ...]], removes: Callable[[Kind], bool]) -> dict[Any, Any]:
     """The table by its first column."""
     table: dict[Any, Any] = {}
