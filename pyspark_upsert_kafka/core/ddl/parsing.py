@@ -127,8 +127,8 @@ def _column(tokens: Tokens, parts: _Parts) -> None:
     name = _name(tokens, "a column's name")
     if tokens.peek().is_word("AS"):
         raise name.place.error(
-            f"column '{name.text}' is computed, which is not supported: leave it out here, and add it to the "
-            "DataFrame with withColumn or selectExpr."
+            f"column '{name.text}' is computed, which is not supported: leave it out here, and write its "
+            "expression where the table is read: in SELECT, or in withColumn."
         )
     type_, nullable = read_type(tokens)
     metadata, virtual = None, False

@@ -9,6 +9,10 @@ from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA
 
 _UPSERT, _APPEND = "upsert-kafka", "kafka"
 
+_FROM_TOPICS = (
+    " A database's changes are read from the topic that Debezium with Kafka Connect writes: 'connector' = 'kafka', 'format' = "
+    "'debezium-json'."
+)
 _NO_KEY_ALLOWED = (
     "The Kafka table '{name}' doesn't support defining PRIMARY KEY constraint on the table, because it can't "
     "guarantee the semantic of primary key. Leave it out, or use 'connector' = 'upsert-kafka'."
@@ -62,8 +66,9 @@ def _connector(statement: CreateTable, given: dict[str, str], places: dict[str, 
         )
     connector = given.pop("connector")
     if connector not in (_UPSERT, _APPEND):
+        of_topics = _FROM_TOPICS if connector.endswith("-cdc") else ""
         raise places["connector"].error(
-            f"connector '{connector}' is not read or written here, only '{_UPSERT}' and '{_APPEND}'."
+            f"connector '{connector}' is not read or written here, only '{_UPSERT}' and '{_APPEND}'.{of_topics}"
         )
     return connector
 

@@ -74,6 +74,7 @@ REFUSED = [  # statement with an arrow before the place, sentence
     (table("id INT, WATERMARK FOR →id AS id"), "the watermark's column 'id' is INT; it must be a TIMESTAMP or"),
     ("→" + table(options="'topic' = 't'"), "table 't' has no 'connector' in WITH: expected 'upsert-kafka' or"),
     (table(options="→'connector' = 'filesystem'"), "connector 'filesystem' is not read or written here"),
+    (table(options="→'connector' = 'mysql-cdc'"), "only 'upsert-kafka' and 'kafka'. A database's changes are read from the topic"),
     (table(options=f"{APPEND}, 'topic' = 'a', →'Topic' = 'b'"), "option 'Topic' is there more than once"),
     (table(options=f"{APPEND}, →'format' = 'csv', 'value.format' = 'csv'"), "mean the same: leave one out"),
     (
