@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.sql.jobs import CompiledScript, Job, Mode, check_key, filled_columns
+from pyspark_upsert_kafka.sql.conflicts import check_on_conflict
+from pyspark_upsert_kafka.sql.jobs import (
+    CompiledScript,
+    Job,
+    Mode,
+    check_changes,
+    check_key,
+    filled_columns,
+)
 from pyspark_upsert_kafka.sql.names import View, with_suggestion
 from pyspark_upsert_kafka.sql.query_text import depth_refused
 from pyspark_upsert_kafka.sql.script import read_script
@@ -23,6 +31,7 @@ from pyspark_upsert_kafka.sql.statements import (
     ShowSettings,
     Statement,
 )
+from pyspark_upsert_kafka.sql.stream_rows import Rows
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of
 
@@ -150,12 +159,23 @@ class _Compiler:
                 "one. Set 'sink.delivery-guarantee' to 'at-least-once' for it."
             )
         if query.rows is not None:
-            check_key(query.rows, columns, table, statement.query.place)
+            check_key(query.rows, columns, table, statement)
+            check_changes(query.rows, columns, statement, table)
+            self._warn_of_key(query.rows, table, statement)
             if table in query.tables.values():
                 raise statement.place.error(
                     f"'{table.name}' is read and written by one stream, which would never end."
                 )
+        check_on_conflict(statement.on_conflict, query.rows, table.name)
         self._add(Job(statement.query.place, query, self.settings, table, columns))
+
+    def _warn_of_key(self, rows: Rows, table: Table, statement: Insert) -> None:
+        if rows.has_changes and rows.key is None:
+            self.warnings.append(
+                f"{statement.query.place}: changes without a key are written to '{table.name}', whose primary key "
+                f"({', '.join(table.key)}) must tell their rows apart: of two rows with one key the last is written, and a delete "
+                "of either deletes it."
+            )
 
     def _written(self, statement: Insert) -> Table:
         path = statement.path
@@ -190,13 +210,18 @@ class _Compiler:
         batch = self.settings.batch
         with depth_refused(query.place):
             made = translated(query, self.views, self.tables, batch=batch)
+        if made.changelog is not None and made.rows is None:
+            raise made.changelog.place.error(
+                f"{made.changelog.name} is for streams, as in Flink: a batch has no changes. Leave it out, or run the script in "
+                "streaming mode."
+            )
         for table in made.tables.values():
             table.check_read(batch=batch)
             self._use(table)
         return made
 
     def _use(self, used: Table) -> None:
-        self.unused = [table for table in self.unused if table is not used]
+        self.unused = [table for table in self.unused if table.statement is not used.statement]
 
 
 def _shown(path: Path) -> str:

@@ -27,7 +27,6 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.sql.jobs import Job
-from pyspark_upsert_kafka.sql.streams import CHANGE
 from pyspark_upsert_kafka.sql.tables import Table
 
 if TYPE_CHECKING:
@@ -72,18 +71,28 @@ def frame_of(spark: SparkSession, job: Job) -> DataFrame:
         fields = rows.schema.fields
     except (AnalysisException, ParseException) as error:
         raise job.place.error(f"Spark rejects this query: {_first_line(error)}") from None
-    return rows if job.table is None else _filling(rows, fields, job, job.table)
+    return _printed(rows, job) if job.table is None else _filling(rows, fields, job, job.table)
 
 
 def _loaded(spark: SparkSession, table: Table, job: Job) -> DataFrame:
     if not job.is_stream:
         reader = spark.read.format("upsert-kafka")
         return reader.options(**table.options(batch=True)).load()
-    stream = spark.readStream.format("upsert-kafka")
-    rows = stream.options(**table.options(batch=False)).load()
+    stream = spark.readStream.format("upsert-kafka").options(**table.options(batch=False))
+    columns = table.columns_in_order()
+    rows = (stream if columns is None else stream.schema(columns)).load()
     if table.is_append and table.watermark is not None:
         return rows.withWatermark(*table.watermark)
     return rows
+
+
+def _printed(rows: DataFrame, job: Job) -> DataFrame:
+    """The rows without the column that only a sink needs, which is the last one."""
+    if job.query.rows is None or not job.query.rows.in_order:
+        return rows
+    names = [f"c{at}" for at in range(len(rows.columns))]
+    kept = zip(names[:-1], rows.columns, strict=False)
+    return rows.toDF(*names).select(*(f.col(name).alias(shown) for name, shown in kept))
 
 
 def _filling(rows: DataFrame, fields: list[StructField], job: Job, table: Table) -> DataFrame:
@@ -93,8 +102,9 @@ def _filling(rows: DataFrame, fields: list[StructField], job: Job, table: Table)
     for at, target in enumerate(job.columns):
         _check_type(fields[at].dataType, target, job, table)
         columns.append(f.col(names[at]).cast(target.dataType).alias(target.name))
-    if job.query.rows is not None and job.query.rows.has_changes:
-        columns.append(f.col(names[-1]).alias(CHANGE))
+    hidden = () if job.query.rows is None else job.query.rows.hidden
+    for name, shown in zip(names[len(names) - len(hidden) :], hidden, strict=True):
+        columns.append(f.col(name).alias(shown))
     return by_place.select(*columns)
 
 

@@ -8,10 +8,12 @@ from typing import Literal
 from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.sql.conflicts import conflict_in_words
 from pyspark_upsert_kafka.sql.names import with_suggestion
 from pyspark_upsert_kafka.sql.settings import Settings
 from pyspark_upsert_kafka.sql.statements import Insert
-from pyspark_upsert_kafka.sql.streams import Rows
+from pyspark_upsert_kafka.sql.stream_rows import Rows
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery
 
@@ -99,14 +101,25 @@ def filled_columns(insert: Insert, table: Table, width: int) -> tuple[StructFiel
     return columns
 
 
-def check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, place: Place) -> None:
+def check_changes(
+    rows: Rows, columns: tuple[StructField, ...], insert: Insert, table: Table
+) -> None:
+    """Raises OptionError where both the query and one of its columns say what a row does; the text gives line and column."""
+    kinds = [column.name for column in columns if table.metadata_of(column.name) == CHANGE_TYPE]
+    if rows.has_changes and kinds:
+        raise insert.query.place.error(
+            f"the rows of the query are changes, so that column '{kinds[0]}' of '{table.name}' cannot say what they do: leave it out."
+        )
+
+
+def check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, insert: Insert) -> None:
     """Rejects a query whose rows have another key than the table.
 
     Args:
         rows: The rows of the query.
         columns: The table's columns that they fill.
         table: The table.
-        place: Where the query stands.
+        insert: The statement.
 
     Raises:
         OptionError: Several rows of the query would become one row of the table, or one row several.
@@ -121,9 +134,10 @@ def check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, place:
     told = [
         columns[min(part)].name if part else "a column that is not selected" for part in rows.key
     ]
-    raise place.error(
+    raise insert.query.place.error(
         f"the rows of the query are told apart by ({', '.join(told)}), and those of '{table.name}' by its primary key "
         f"({', '.join(table.key)}): group by the columns of the key and select them unchanged, or declare another PRIMARY KEY."
+        f"{conflict_in_words(insert.on_conflict)}"
     )
 
 

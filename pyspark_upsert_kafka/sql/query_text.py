@@ -16,6 +16,13 @@ from sqlglot.errors import ParseError, TokenError
 
 from pyspark_upsert_kafka.core.ddl import Tokens
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, place_in
+from pyspark_upsert_kafka.sql.changelog_calls import (
+    FROM,
+    TO,
+    ChangelogCall,
+    read_changelog_call,
+)
+from pyspark_upsert_kafka.sql.copied_text import CopiedText
 from pyspark_upsert_kafka.sql.statements import Query
 
 _TYPED = ("AVG", "COALESCE", "COUNT", "MAX", "MIN", "SUM")
@@ -177,7 +184,7 @@ def refuse_hints(script: str) -> None:
 
 
 def read_query(left: Tokens, script: str) -> Query:
-    """Reads a query up to the semicolon behind it.
+    """Reads a query up to the semicolon or the ``ON CONFLICT`` behind it.
 
     Args:
         left: The tokens of the script that are not read yet: the query begins there.
@@ -189,17 +196,34 @@ def read_query(left: Tokens, script: str) -> Query:
     begin = left.peek()
     if not (begin.is_word("SELECT", "WITH", "VALUES") or begin.is_mark("(")):
         left.refuse("expected SELECT, VALUES or WITH")
-    text = re.sub(r"[^\n]", " ", script[: offset_of(begin.place, script)])
-    while left.peek().kind != "end" and not left.peek().is_mark(";"):
-        token, after = left.next(), left.peek()
-        offset, end = offset_of(token.place, script), offset_of(after.place, script)
-        _refuse(token, after, script[offset])
-        if token.is_word("TABLE") and after.kind in ("word", "name"):
-            # As window functions name a table, which sqlglot knows without the word only.
-            text += " " * len("TABLE")
-            offset += len("TABLE")
-        text += script[offset:end]
-    return Query(parse_query(text, script), begin.place, script)
+    copied = CopiedText(left, script)
+    calls: dict[int, ChangelogCall] = {}
+    while not _ends(left):
+        _copy_part(copied, calls)
+    return Query(parse_query(copied.text, script), begin.place, script, calls)
+
+
+def _ends(left: Tokens) -> bool:
+    token = left.peek()
+    return (
+        token.kind == "end"
+        or token.is_mark(";")
+        or (token.is_word("ON") and left.peek(1).is_word("CONFLICT") and left.peek(2).is_word("DO"))
+    )
+
+
+def _copy_part(copied: CopiedText, calls: dict[int, ChangelogCall]) -> None:
+    """Copies a token, or a call of FROM_CHANGELOG or TO_CHANGELOG, of which the rest is kept by its offset."""
+    token, after = copied.left.peek(), copied.left.peek(1)
+    _refuse(token, after, copied.first_letter())
+    if token.is_word(FROM, TO) and after.is_mark("("):
+        offset = len(copied.text)
+        calls[offset] = read_changelog_call(copied, lambda: _copy_part(copied, calls))
+    elif token.is_word("TABLE") and after.kind in ("word", "name") and not after.is_word(FROM, TO):
+        # As window functions name a table, which sqlglot knows without the word only.
+        copied.skip()
+    else:
+        copied.copy()
 
 
 def _refuse(token: Token, after: Token, first_letter: str) -> None:
@@ -212,13 +236,3 @@ def _refuse(token: Token, after: Token, first_letter: str) -> None:
         raise token.place.error(MATCH)
     if token.is_word("FOR") and after.is_word("SYSTEM_TIME"):
         raise token.place.error(SYSTEM_TIME)
-
-
-def offset_of(place: Place, script: str) -> int:
-    """Which character stands at a place.
-
-    >>> offset_of(place_in("a" + chr(10) + "bc", 3), "a" + chr(10) + "bc")
-    3
-    """
-    lines = script.split("\n")
-    return sum(len(line) + 1 for line in lines[: place.line - 1]) + place.column - 1

@@ -23,6 +23,8 @@ from pyspark_upsert_kafka.sql.checkpoints import (
 )
 from pyspark_upsert_kafka.sql.frames import frame_of
 from pyspark_upsert_kafka.sql.jobs import CompiledScript, Job
+from pyspark_upsert_kafka.sql.stream_rows import ORDER
+from pyspark_upsert_kafka.sql.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,7 +154,7 @@ def _do(spark: SparkSession, ready: Ready) -> StreamingQuery | None:
 
 def _started(ready: Ready) -> StreamingQuery:
     job = ready.job
-    sink = _show if job.table is None else upsert_sink(job.table.options(batch=False))
+    sink = _show if job.table is None else upsert_sink(_sink_options(job, job.table))
     writer = ready.rows.writeStream.outputMode("update").foreachBatch(sink).queryName(ready.name)
     if ready.folder is not None:
         writer = writer.option("checkpointLocation", ready.folder)
@@ -168,6 +170,15 @@ def _started(ready: Ready) -> StreamingQuery:
         query = writer.start()
         remember(query)
     return query
+
+
+def _sink_options(job: Job, table: Table) -> dict[str, str]:
+    """The options of a sink: where its rows show their order, changes of a key are put in it."""
+    options = table.options(batch=False)
+    in_order = job.query.rows is not None and job.query.rows.in_order
+    if in_order and "sequence-by" not in {**table.statement.definition.options, **options}:
+        options["sequence-by"] = ORDER
+    return options
 
 
 def _show(rows: DataFrame, _batch: int) -> None:

@@ -9,10 +9,11 @@ from pyspark_upsert_kafka.core.ddl import Tokens, definition_of
 from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
 from pyspark_upsert_kafka.core.ddl.statement import Name
 from pyspark_upsert_kafka.core.ddl.tokens import Token
+from pyspark_upsert_kafka.sql.conflicts import read_on_conflict
+from pyspark_upsert_kafka.sql.copied_text import offset_of
 from pyspark_upsert_kafka.sql.query_text import (
     NOT_READ,
     UNKNOWN,
-    offset_of,
     read_query,
     refuse_hints,
 )
@@ -163,7 +164,8 @@ class _Reader:
         columns: tuple[Name, ...] = ()
         if self._tokens.peek().is_mark("(") and self._names_columns():
             columns = self._columns()
-        return Insert(place, path, columns, read_query(self._tokens, self._script))
+        query = read_query(self._tokens, self._script)
+        return Insert(place, path, columns, query, read_on_conflict(self._tokens))
 
     def _names_columns(self) -> bool:
         """Whether the brackets that begin here hold names, and no query."""

@@ -13,7 +13,9 @@ from pyspark_upsert_kafka.sql.statements import Set
 
 _NO_EFFECT = (
     "parallelism.default", "table.exec.resource.default-parallelism", "table.dml-sync", "table.optimizer.",
-    "table.exec.mini-batch.", "table.exec.source.idle-timeout", "execution.checkpointing.", "execution.attached",
+    "table.exec.mini-batch.", "table.exec.source.idle-timeout", "table.exec.source.cdc-events-duplicate",
+    "table.exec.sink.require-on-conflict", "table.exec.sink.upsert-materialize", "table.exec.sink.keyed-shuffle",
+    "execution.checkpointing.", "execution.attached",
     "sql-client.", "state.backend", "taskmanager.", "jobmanager.", "restart-strategy", "pipeline.",
 )  # fmt: skip
 """Settings that change how Flink runs a statement, and not its result; or the beginnings of their names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,6 +11,7 @@ from sqlglot import exp
 from pyspark_upsert_kafka.core.ddl import TableDefinition
 from pyspark_upsert_kafka.core.ddl.statement import Name
 from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
 
 Path = tuple[str, ...]
 """The name of a table or view: its catalog and database first where they are given."""
@@ -37,11 +39,13 @@ class Query:
         tree: The query as sqlglot reads it; its nodes have their place as an offset in the script.
         place: Where it begins.
         script: The script.
+        calls: Its calls of FROM_CHANGELOG and TO_CHANGELOG, by their offset in the script.
     """
 
     tree: exp.Expr
     place: Place
     script: str = field(repr=False)
+    calls: Mapping[int, ChangelogCall] = field(default_factory=dict, repr=False, hash=False)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,19 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class OnConflict:
+    """``ON CONFLICT``: what is done with rows of the query that have another key than the table.
+
+    Args:
+        place: Where it begins.
+        strategy: What stands behind DO.
+    """
+
+    place: Place
+    strategy: Literal["ERROR", "NOTHING", "DEDUPLICATE"]
+
+
+@dataclass(frozen=True)
 class Insert:
     """``INSERT INTO``.
 
@@ -91,12 +108,14 @@ class Insert:
         path: The table's name.
         columns: The columns that are filled, in the order of the query's columns; empty = all.
         query: The rows.
+        on_conflict: Its last clause.
     """
 
     place: Place
     path: Path
     columns: tuple[Name, ...]
     query: Query
+    on_conflict: OnConflict | None = None
 
 
 @dataclass(frozen=True)

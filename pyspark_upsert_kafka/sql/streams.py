@@ -1,87 +1,39 @@
 """What a query does to a stream: which rows it changes. A query that Spark would run incorrectly is rejected.
 
 A stream of an append table only adds rows. A stream of an upsert table, and that of groups in update mode, holds changes of rows
-that have a key: a filter, join or count over these changes has another result than over the table.
+that have a key: a join or count over these changes has another result than over the table. So has a stream of rows before and after
+each change, whose key is not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.aggregates import count_by_sets
+from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
+from pyspark_upsert_kafka.sql.changelog_functions import call_of, changed_rows, check_codes
 from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.filters import delete_what_does_not_fit
+from pyspark_upsert_kafka.sql.rejected_in_streams import (
+    GROUPS_OF_IMAGES,
+    NESTED,
+    NO_ORDER,
+    NO_STREAM,
+    NO_WATERMARK,
+    OF_CHANGES,
+    OVER,
+    RANKED,
+    SETS,
+    UNION,
+)
 from pyspark_upsert_kafka.sql.statements import Query
+from pyspark_upsert_kafka.sql.stream_rows import ORDER, Rows
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.windows import bounds_of, is_window
 
-_BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
-OF_CHANGES = {
-    "where": (
-        "filtering a table that changes is not done in a stream: a row that no longer fits would have to be deleted. Write "
-        f"all rows, and filter where the table is read. {_BATCH}."
-    ),
-    "group": (
-        "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
-        f"Python (docs/aggregating.md). {_BATCH}."
-    ),
-    "joins": (
-        "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
-        f"that changes is joined in foreachBatch (docs/joining.md). {_BATCH}."
-    ),
-    "laterals": (
-        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
-        f"{_BATCH}."
-    ),
-    "having": (
-        "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
-        f"the table is read. {_BATCH}."
-    ),
-    "distinct": (
-        f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
-    ),
-    "order": f"ORDER BY is not done in a stream, which has no end. {_BATCH}.",
-    "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
-    "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
-}
-NESTED = f"a query within an expression is not done in a stream: it would be joined (docs/joining.md). {_BATCH}."
-OVER = f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
-RANKED = (
-    "ranking is not done in a stream: a row that falls behind would have to be deleted. Write all rows, and rank them where the "
-    f"table is read. {_BATCH}."
-)
-SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
-UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
-NO_STREAM = (
-    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
-)
-NO_WATERMARK = (
-    "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
-    "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
-)
-
-
-CHANGE = "_change_type"
 _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a query in a stream.
-
-    Args:
-        names: Its columns.
-        key: The parts of the rows' key, each as the columns that hold it; None = rows are only added.
-        constants: The columns that are the same in each row.
-        has_changes: Whether the last column says if a row is a delete or an upsert.
-    """
-
-    names: tuple[str, ...]
-    key: tuple[frozenset[int], ...] | None = None
-    constants: frozenset[int] = frozenset()
-    has_changes: bool = False
 
 
 class Streams:
@@ -95,6 +47,8 @@ class Streams:
     def __init__(self, tables: Mapping[str, Table], query: Query) -> None:
         self._tables = tables
         self._query = query
+        self.in_order: set[str] = set()
+        """The placeholders of tables of which the column `ORDER` is read."""
 
     def rows(self, node: exp.Expr) -> Rows:
         """What the rows of a query are; the query is changed.
@@ -120,38 +74,59 @@ class Streams:
             if side.find(exp.Table) is None:
                 raise self._error(side, NO_STREAM)
         first, second = self.rows(node.this), self.rows(node.expression)
-        if first.key is not None or second.key is not None:
+        if not first.only_adds or not second.only_adds:
             raise self._error(node, UNION)
         return Rows(first.names)
 
     def _select(self, node: exp.Select) -> Rows:
         self._refuse(node, "joins", "distinct", "order", "limit", "offset", "having")
         self._refuse_nested(node)
-        names = tuple(projection.alias_or_name for projection in node.expressions)
-        constants = frozenset(
-            at
-            for at, projection in enumerate(node.expressions)
-            if isinstance(projection.unalias(), exp.Literal)
-        )
         source = node.args.get("from_")
+        names = tuple(projection.alias_or_name for projection in node.expressions)
+        constants = _constants(node)
         if source is None:
             return Rows(names, constants=constants)
         rows = self._source(source.this)
+        call = call_of(node)
+        if call is not None:
+            return self._call(node, call, rows)
         grouped = node.args.get("group") is not None or any(
             projection.find(exp.AggFunc) for projection in node.expressions
         )
-        if rows.key is None:
+        if rows.only_adds:
             return (
                 self._grouped(node, names, constants) if grouped else Rows(names, None, constants)
             )
         if grouped:
-            raise self._error(node.args.get("group") or node.expressions[0], OF_CHANGES["group"])
-        self._refuse(node, "where", "laterals")
-        made = Rows(names, self._projected(node, rows), constants, rows.has_changes)
-        if rows.has_changes:
-            change = exp.column(CHANGE, source.this.alias_or_name, quoted=True)
-            node.append("expressions", exp.alias_(change, CHANGE, quoted=True))
+            why = GROUPS_OF_IMAGES if rows.changes == "images" else OF_CHANGES["group"]
+            raise self._error(node.args.get("group") or node.expressions[0], why)
+        self._refuse(node, "laterals")
+        rows = delete_what_does_not_fit(node, rows)
+        key = None if rows.key is None else self._projected(node, rows.names, rows.key)
+        _show_hidden(node, rows.hidden)
+        return Rows(names, key, constants, rows.changes, rows.in_order)
+
+    def _call(self, node: exp.Select, call: ChangelogCall, rows: Rows) -> Rows:
+        """The rows of FROM_CHANGELOG or TO_CHANGELOG."""
+        made = changed_rows(node, call, rows)
+        source = node.args["from_"].this
+        if isinstance(source, exp.Table):
+            check_codes(call, self._tables[source.name].columns(batch=False))
+        if made.in_order:
+            self._put_in_order(node)
         return made
+
+    def _put_in_order(self, node: exp.Expr) -> None:
+        """Adds the column `ORDER` to a query and to what it reads."""
+        if isinstance(node, exp.Table):
+            self.in_order.add(node.name)
+        elif isinstance(node, exp.Subquery):
+            self._put_in_order(node.this)
+        elif isinstance(node, exp.Select) and node.args.get("from_"):
+            _show_hidden(node, (ORDER,))
+            self._put_in_order(node.args["from_"].this)
+        else:
+            raise self._error(node, NO_ORDER)
 
     def _source(self, node: exp.Expr) -> Rows:
         if not isinstance(node, exp.Table):
@@ -160,20 +135,24 @@ class Streams:
         names = tuple(table.columns(batch=False).names)
         if table.is_append:
             return Rows(names)
+        if table.shows_images:
+            self.in_order.add(node.name)
+            return Rows(names, changes="images", in_order=True)
         by_name = {name.lower(): at for at, name in enumerate(names)}
         key = tuple(frozenset({by_name[name.lower()]}) for name in table.key)
-        return Rows(names, key, has_changes=table.has_deletes())
+        return Rows(names, key, changes="upserts" if table.has_deletes() else None)
 
-    def _projected(self, node: exp.Select, rows: Rows) -> tuple[frozenset[int], ...]:
+    def _projected(
+        self, node: exp.Select, names: tuple[str, ...], key: tuple[frozenset[int], ...]
+    ) -> tuple[frozenset[int], ...]:
         """The key of a projection: the selected columns that are a column of the key, unchanged."""
         shown: dict[int, set[int]] = {}
         for at, projection in enumerate(node.expressions):
             value = projection.unalias()
             if isinstance(value, exp.Column):
-                shown.setdefault(rows.names.index(value.name), set()).add(at)
+                shown.setdefault(names.index(value.name), set()).add(at)
         return tuple(
-            frozenset(to for column in part for to in shown.get(column, ()))
-            for part in rows.key or ()
+            frozenset(to for column in part for to in shown.get(column, ())) for part in key
         )
 
     def _grouped(self, node: exp.Select, names: tuple[str, ...], constants: frozenset[int]) -> Rows:
@@ -232,6 +211,20 @@ class Streams:
 
     def _error(self, node: exp.Expr, sentence: str) -> Exception:
         return place_in_query(node, self._query).error(sentence)
+
+
+def _constants(node: exp.Select) -> frozenset[int]:
+    """The columns of a query that are the same in each row."""
+    values = [projection.unalias() for projection in node.expressions]
+    return frozenset(at for at, value in enumerate(values) if isinstance(value, exp.Literal))
+
+
+def _show_hidden(node: exp.Select, names: tuple[str, ...]) -> None:
+    """Adds columns of what a query reads behind its own."""
+    alias = node.args["from_"].this.alias_or_name
+    for name in names:
+        column = exp.column(name, alias, quoted=True)
+        node.append("expressions", exp.alias_(column, name, quoted=True))
 
 
 def _refusal(part: exp.Expr) -> str:

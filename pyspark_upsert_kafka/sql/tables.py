@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from pyspark.sql.types import StructField, StructType, TimestampNTZType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.options import (
@@ -23,15 +23,15 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides
 from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 from pyspark_upsert_kafka.sql.statements import CreateTable
+from pyspark_upsert_kafka.sql.stream_rows import CHANGE, ORDER
 
-_CHANGE = "_change_type"
 _NO_CHANGE_TYPES = (
     "a script shows no change types: INSERT INTO copies deletes by itself. Leave the column out."
 )
 
 _NO_IMAGES = (
-    "a table of the format '{name}' needs a PRIMARY KEY (...) NOT ENFORCED here: it is then an upsert table. Without one it would "
-    "show rows before and after each change, which a script cannot tell apart."
+    "in batch mode a table of the format '{name}' needs a PRIMARY KEY (...) NOT ENFORCED, of which it is the rows as of now. Without "
+    "one it is changes, which only a stream can show."
 )
 
 
@@ -42,10 +42,12 @@ class Table:
     Args:
         statement: Its statement.
         beside: More options; they win over those of the statement.
+        in_order: Whether a stream reads the column `ORDER` too.
     """
 
     statement: CreateTable
     beside: Mapping[str, str] = field(default_factory=dict, repr=False)
+    in_order: bool = False
 
     @property
     def name(self) -> str:
@@ -83,6 +85,10 @@ class Table:
         definition = self.statement.definition
         return tuple(c for c in definition.columns if c.name not in definition.virtual)
 
+    def metadata_of(self, column: str) -> str | None:
+        """The key of the metadata that a column shows or sets; None = it is one of the row."""
+        return self.statement.definition.options.get(f"metadata.{column.lower()}")
+
     def options(self, *, batch: bool) -> dict[str, str]:
         """The options with which Spark reads it, the statement among them."""
         is_changelog = "read.mode" in self.statement.definition.options
@@ -97,11 +103,24 @@ class Table:
             SchemaError: The type of a column does not fit the metadata that it shows.
         """
         shown = self._shown(batch=batch)
-        return StructType([column for column in shown if column.name != _CHANGE])
+        return StructType([column for column in shown if column.name != CHANGE])
+
+    def columns_in_order(self) -> StructType | None:
+        """All columns of a stream of it, with `ORDER`; None = those that its statement gives."""
+        if not self.in_order:
+            return None
+        shown = self._shown(batch=False)
+        more = [] if ORDER in shown.names else [StructField(ORDER, LongType())]
+        return StructType([*shown, *more])
+
+    @cached_property
+    def shows_images(self) -> bool:
+        """Whether a stream of it shows rows before and after each change, which no key tells apart."""
+        return self._read_options(batch=False).shows_images
 
     def has_deletes(self) -> bool:
         """Whether a stream of it has a column that says if a row is a delete or an upsert."""
-        return _CHANGE in self._shown(batch=False).names
+        return CHANGE in self._shown(batch=False).names
 
     def check_read(self, *, batch: bool) -> ReadOptions:
         """The options for reading it.
@@ -110,9 +129,10 @@ class Table:
             OptionError: An option is wrong; the text gives the table's place in the script.
             SchemaError: A format does not support a column.
         """
-        with self._named_in_errors():
-            given = options_of(self.statement.definition, self._beside(batch=batch))
-            options = read_options(given, format_options, stream=not batch)
+        options = self._read_options(batch=batch)
+        if batch and options.shows_images:
+            with self._named_in_errors():
+                raise OptionError(_NO_IMAGES.format(name=options.table.value_format.name))
         schema = self._shown(batch=batch)
         with self._named_in_errors():
             check_read_sides(table_to_read(schema, options), options)
@@ -158,6 +178,11 @@ class Table:
                 return
         raise errors[0]
 
+    def _read_options(self, *, batch: bool) -> ReadOptions:
+        with self._named_in_errors():
+            given = options_of(self.statement.definition, self._beside(batch=batch))
+            return read_options(given, format_options, stream=not batch)
+
     def _beside(self, *, batch: bool) -> dict[str, str]:
         return {name: value for name, value in self.options(batch=batch).items() if name != "ddl"}
 
@@ -167,10 +192,7 @@ class Table:
             for name, value in definition.options.items():
                 if name.startswith("metadata.") and value == CHANGE_TYPE:
                     raise OptionError(_NO_CHANGE_TYPES)
-            given = options_of(definition, self._beside(batch=batch))
-            if read_options(given, format_options, stream=not batch).shows_images:
-                raise OptionError(_NO_IMAGES.format(name=given["value.format"]))
-            return ddl_schema(given)
+            return ddl_schema(options_of(definition, self._beside(batch=batch)))
 
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:

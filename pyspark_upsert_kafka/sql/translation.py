@@ -9,6 +9,8 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.argument_types import expect_types
+from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
+from pyspark_upsert_kafka.sql.changelog_functions import first_call, with_changelog_functions
 from pyspark_upsert_kafka.sql.expressions import check_parts, place_in_query
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
 from pyspark_upsert_kafka.sql.names import (
@@ -23,7 +25,8 @@ from pyspark_upsert_kafka.sql.rejected_functions import OTHERS, REJECTED
 from pyspark_upsert_kafka.sql.signatures import Arguments, field_of_time
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 from pyspark_upsert_kafka.sql.statements import Path, Query
-from pyspark_upsert_kafka.sql.streams import Rows, Streams
+from pyspark_upsert_kafka.sql.stream_rows import Rows
+from pyspark_upsert_kafka.sql.streams import Streams
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.time_zones import OnlyInUtc, only_in_utc
 from pyspark_upsert_kafka.sql.value_types import call_by_type, with_types_of_flink
@@ -50,6 +53,7 @@ class SparkQuery:
         width: How many columns it has.
         rows: What its rows are in a stream; None = it is a batch.
         only_in_utc: A part that needs the time zone UTC, if there is one.
+        changelog: A call of FROM_CHANGELOG or TO_CHANGELOG, which streams alone know, if there is one.
     """
 
     sql: str
@@ -57,6 +61,7 @@ class SparkQuery:
     width: int
     rows: Rows | None = None
     only_in_utc: OnlyInUtc | None = None
+    changelog: ChangelogCall | None = None
 
 
 def view_of(
@@ -73,7 +78,7 @@ def view_of(
     check_parts(query)
     for node in query.tree.find_all(exp.Unnest):
         check_unnest(node, query)
-    windowed = with_window_functions(query)
+    windowed = with_window_functions(replace(query, tree=with_changelog_functions(query)))
     tree = _with_functions_of_spark(replace(query, tree=windowed))
     return View(inlined(tree, query, views, [*tables]), columns)
 
@@ -100,13 +105,18 @@ def translated(
     group_by_windows(tree)
     schema = schema_of(named, columns)
     unnest(tree, schema, query)
+    is_stream = not batch and bool(used)
+    if is_stream:  # what a stream cannot do at all is told before which types are wrong
+        Streams(used, query).rows(tree.copy())
     tree = with_types_of_flink(tree, schema, query)
     width = _width(tree, query)
-    streams = not batch and bool(used)
-    rows = Streams(used, query).rows(tree) if streams else None
-    return SparkQuery(
-        _sql(tree, used), _by_word(used), width, rows, only_in_utc(tree, schema, used, query)
-    )
+    rows = None
+    if is_stream:
+        streams = Streams(used, query)
+        rows = streams.rows(tree)
+        used |= {name: replace(used[name], in_order=True) for name in streams.in_order}
+    in_utc = only_in_utc(tree, schema, used, query)
+    return SparkQuery(_sql(tree, used), _by_word(used), width, rows, in_utc, first_call(tree))
 
 
 def _width(tree: exp.Expr, query: Query) -> int:

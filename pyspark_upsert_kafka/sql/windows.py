@@ -58,27 +58,38 @@ def group_by_windows(tree: exp.Expr) -> None:
 def _windowed(table: exp.Table, query: Query) -> exp.Expr:
     """The table of a window function: its columns, and those of the window."""
     place = place_in_query(table, query)
-    call = table.this
-    if call.name.upper() == "TABLE":  # Flink 2 takes the function without it too
-        call = call.expressions[0] if len(call.expressions) == 1 else None
-    if not isinstance(call, exp.Anonymous):
+    call = called(table)
+    if call is None:
         raise place.error(f"table functions are not supported but for windows: {_SHAPE}")
     kind = call.name.upper()
     if kind not in _KINDS:
-        raise place.error(f"the table function {kind} is not supported: there are TUMBLE and HOP.")
+        raise place.error(
+            f"the table function {kind} is not supported: there are TUMBLE, HOP, FROM_CHANGELOG and TO_CHANGELOG."
+        )
     data, time, *sizes = _arguments(kind, call, query)
-    is_named = isinstance(data, exp.Column) and isinstance(time, exp.Anonymous)
-    if not is_named or time.name.upper() != "DESCRIPTOR" or len(time.expressions) != 1:
+    is_descriptor = isinstance(time, exp.Anonymous) and time.name.upper() == "DESCRIPTOR"
+    if not isinstance(data, exp.Column) or not is_descriptor or len(time.expressions) != 1:
         raise place.error(_SHAPE)
     window = _window(kind, time.expressions, sizes, call, query)
     columns = [exp.alias_(_bound(window, bound), name) for name, bound in _COLUMNS.items()]
-    parts = [data.args.get(part) for part in ("db", "table", "this")]
-    names = dict(
-        zip(("this", "db", "catalog"), [part for part in parts if part][::-1], strict=False)
-    )
-    select = exp.Select(expressions=[exp.Star(), *columns]).from_(exp.Table(**names), copy=False)
+    select = exp.Select(expressions=[exp.Star(), *columns]).from_(table_named(data), copy=False)
     select.meta[_WINDOW] = window
     return exp.Subquery(this=select, alias=table.args.get("alias") or _alias(kind))
+
+
+def called(table: exp.Table) -> exp.Anonymous | None:
+    """The call of a table function; None = it is none that is known here."""
+    call = table.this
+    if call.name.upper() == "TABLE":  # Flink 2 takes the function without it too
+        call = call.expressions[0] if len(call.expressions) == 1 else None
+    return call if isinstance(call, exp.Anonymous) else None
+
+
+def table_named(column: exp.Column) -> exp.Table:
+    """The table whose name, as an argument, is read as a column's."""
+    parts = [column.args.get(part) for part in ("db", "table", "this")]
+    names = [part for part in parts if part][::-1]
+    return exp.Table(**dict(zip(("this", "db", "catalog"), names, strict=False)))
 
 
 def _alias(kind: str) -> exp.TableAlias:

@@ -269,3 +269,37 @@ def test_the_page_views_script(spark: SparkSession, broker: Broker) -> None:  # 
 
     assert len(dict(broker.pairs(flinks))) == 3
     assert dict(broker.pairs(sparks)) == dict(broker.pairs(flinks))
+
+
+def envelope(
+    op: str, before: tuple[int, str, int] | None, after: tuple[int, str, int] | None
+) -> str:
+    """A message of Debezium."""
+    rows = [row and dict(zip(("id", "name", "age"), row, strict=True)) for row in (before, after)]
+    return json.dumps({"before": rows[0], "after": rows[1], "op": op})
+
+
+CHANGES = [
+    envelope("r", None, (1, "a", 36)), envelope("c", None, (2, "b", 41)), envelope("c", None, (3, "c", 10)),
+    envelope("u", (3, "c", 10), (3, "c", 18)), envelope("u", (1, "a", 36), (1, "a", 5)), envelope("c", None, (4, "d", 3)),
+    envelope("u", (2, "b", 41), (7, "b", 41)), envelope("d", (3, "c", 18), None), envelope("u", (1, "a", 5), (1, "e", 37)),
+    envelope("c", None, (5, "f", 50)), envelope("u", (5, "f", 50), (5, "f", 7)), envelope("c", None, (6, "g", 18)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id) NOT ENFORCED"], ids=["no key", "key"])
+def test_filtered_changes_are_the_same(spark: SparkSession, broker: Broker, key: str) -> None:  # noqa: F811
+    """Rows that leave the filter, keys that change and deletes leave the same table, with a key in the source or without."""
+    topic = broker.topic(1)
+    broker.produce(topic, *((None, message) for message in CHANGES))
+    source = clause(broker, topic, is_append=True).replace("'json'", "'debezium-json'")
+    script = (
+        f"CREATE TABLE people (id BIGINT, name STRING, age INT{key}) {source};\n"
+        f"CREATE TABLE adults (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) {clause(broker, '{target}')};\n"
+        "INSERT INTO adults SELECT id, UPPER(name) FROM people WHERE age >= 18;\n"
+    )
+
+    flinks, sparks = both(spark, broker, script)
+
+    assert set(flinks) == {'{"id":1}', '{"id":6}', '{"id":7}'}
+    assert sparks == flinks

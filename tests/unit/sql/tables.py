@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+CDC_TABLES = """
+CREATE TABLE people (id BIGINT, name STRING, age INT)
+WITH ('connector' = 'kafka', 'topic' = 'people', 'properties.bootstrap.servers' = 'x:1', 'format' = 'debezium-json');
+CREATE TABLE keyed (id BIGINT, name STRING, age INT, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'kafka', 'topic' = 'people', 'properties.bootstrap.servers' = 'x:1', 'format' = 'debezium-json');
+CREATE TABLE events (name STRING, op STRING, id BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'events', 'properties.bootstrap.servers' = 'x:1', 'format' = 'json');
+CREATE TABLE log_ (id BIGINT, code STRING, name STRING, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'upsert-kafka', 'topic' = 'log', 'properties.bootstrap.servers' = 'x:1',
+  'key.format' = 'json', 'value.format' = 'json');
+""".replace("\n", " ")
+"""Changes of a database's table, with and without a key; messages with operation codes; a table to write codes to."""
+
 TABLES = """
 CREATE TABLE views (
   user_id BIGINT, page INT, at TIMESTAMP(3), region STRING, price DECIMAL(10, 2), ratio DOUBLE, part FLOAT,

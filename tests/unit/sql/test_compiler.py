@@ -51,6 +51,10 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
         ("INSERT INTO counts SELECT UPPER(region), COUNT(*) FROM views GROUP BY region", "the rows of the query are told"),
         ("INSERT INTO counts SELECT region, COUNT(*) FROM views GROUP BY region, page", "the rows of the query are told"),
         ("INSERT INTO counts SELECT name, id FROM users", "the rows of the query are told apart by (n), and those of"),
+        (("CREATE TABLE kinds (id BIGINT, kind STRING METADATA FROM 'change-type', PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = "
+          "'upsert-kafka', 'topic' = 'k', 'properties.bootstrap.servers' = 'x:1', 'key.format' = 'json', 'value.format' = 'json'); "
+          "INSERT INTO kinds SELECT id, 'upsert' FROM users"),
+         "the rows of the query are changes, so that column 'kind' of 'kinds' cannot say what they do: leave it out."),
         ("INSERT INTO users SELECT * FROM users", "'users' is read and written by one stream"),
         ("INSERT INTO views SELECT * FROM views", "'views' has 'connector' = 'kafka', which is read here"),
         ("INSERT INTO cuonts SELECT 1, 2", "there is no table 'cuonts' at this place of the script; did you mean 'counts'?"),
@@ -140,6 +144,16 @@ def test_settings_hold_for_what_follows() -> None:
     assert (first.is_stream, second.is_stream) == (True, False)
     assert len(planned.warnings) == 1
     assert "'parallelism.default' has no effect" in planned.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["table.exec.source.cdc-events-duplicate", "table.exec.sink.upsert-materialize", "table.exec.sink.require-on-conflict"]
+)  # fmt: skip
+def test_settings_for_changes_have_no_effect(name: str) -> None:
+    """What they are for is so here without them."""
+    (warning,) = compile_script(f"{TABLES}SET '{name}' = 'true'; {COUNT}").warnings
+
+    assert f"'{name}' has no effect in Spark, and changes no result." in warning
 
 
 def test_settings_are_reset_and_told() -> None:

@@ -17,6 +17,13 @@ CREATE TABLE Shipments (id BIGINT, order_id BIGINT, ship_time TIMESTAMP(3), WATE
 WITH ('connector' = 'kafka', 'topic' = 'shipments', {PLACE}, 'format' = 'json');
 CREATE TABLE Customers (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'upsert-kafka', 'topic' = 'customers', {PLACE}, 'key.format' = 'json', 'value.format' = 'json');
+CREATE TABLE cdc_stream (id INT, op STRING, name STRING)
+WITH ('connector' = 'kafka', 'topic' = 'cdc', {PLACE}, 'format' = 'json');
+CREATE TABLE cdc_operation (id INT, operation STRING, name STRING)
+WITH ('connector' = 'kafka', 'topic' = 'cdc', {PLACE}, 'format' = 'json');
+CREATE TABLE retracting (name STRING, id BIGINT, cnt BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'retracting', {PLACE}, 'format' = 'debezium-json');
+CREATE VIEW my_aggregation AS SELECT customer_id AS id, COUNT(*) AS cnt FROM Orders GROUP BY customer_id;
 """
 TUMBLE = "TUMBLE(TABLE Orders, DESCRIPTOR(order_time), INTERVAL '10' MINUTES)"
 SUMS = "SELECT window_start, window_end, product, SUM(amount) AS total FROM"
@@ -83,6 +90,27 @@ NEVER = {
 }  # fmt: skip
 
 
+# Changelog conversion; the examples' table that retracts is one of a CDC format.
+IN_STREAMS = [
+    "SELECT * FROM FROM_CHANGELOG(input => TABLE cdc_stream)",
+    "SELECT * FROM FROM_CHANGELOG(input => TABLE cdc_operation, op => DESCRIPTOR(operation))",
+    "SELECT * FROM FROM_CHANGELOG(input => TABLE cdc_stream, error_handling => 'SKIP')",
+    ("SELECT * FROM FROM_CHANGELOG(input => TABLE cdc_stream, op => DESCRIPTOR(op), op_mapping => MAP['c, r', 'INSERT', 'ub', "
+     "'UPDATE_BEFORE', 'ua', 'UPDATE_AFTER', 'd', 'DELETE'])"),
+    "SELECT * FROM TO_CHANGELOG(input => TABLE retracting)",
+    "SELECT * FROM TO_CHANGELOG(input => TABLE retracting, op => DESCRIPTOR(operation))",
+    "SELECT * FROM TO_CHANGELOG(input => TABLE retracting, op => DESCRIPTOR(op_code), op_mapping => MAP['INSERT', 'I', 'UPDATE_AFTER', 'U'])",
+    ("SELECT * FROM TO_CHANGELOG(input => TABLE retracting, op => DESCRIPTOR(deleted), op_mapping => MAP['INSERT, UPDATE_AFTER', "
+     "'false', 'DELETE', 'true'])"),
+    "SELECT * FROM TO_CHANGELOG(input => TABLE retracting PARTITION BY id)",
+    "SELECT * FROM TO_CHANGELOG(input => TABLE Orders)",
+]  # fmt: skip
+IN_NONE = {
+    "SELECT * FROM TO_CHANGELOG(input => TABLE my_aggregation)": "TO_CHANGELOG of groups is not done",
+    "SELECT * FROM TO_CHANGELOG(input => TABLE Customers)": "the input of TO_CHANGELOG is an upsert table",
+}
+
+
 def refused(query: str, mode: Mode) -> str:
     """What is said of a query that is refused; nothing when it runs."""
     try:
@@ -103,6 +131,21 @@ def test_what_runs_in_batch_mode(query: str, sentence: str) -> None:
     """A stream is refused with what to do instead."""
     assert f": {sentence}" in refused(query, "streaming")
     assert refused(query, "batch") == ""
+
+
+@pytest.mark.parametrize("query", IN_STREAMS)
+def test_what_runs_in_streams(query: str) -> None:
+    """A batch has no changes."""
+    assert refused(query, "streaming") == ""
+    assert "_CHANGELOG is for streams, as in Flink: a batch has no changes." in refused(
+        query, "batch"
+    )
+
+
+@pytest.mark.parametrize(("query", "sentence"), IN_NONE.items())
+def test_changes_that_are_not_known(query: str, sentence: str) -> None:
+    """Rows before changes are not there."""
+    assert f": {sentence}" in refused(query, "streaming")
 
 
 @pytest.mark.parametrize(("query", "sentence"), NEVER.items())

@@ -1,0 +1,56 @@
+"""What a stream cannot do right: the sentence about each part of a query that is rejected, with what to do instead."""
+
+from __future__ import annotations
+
+_BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
+
+OF_CHANGES = {
+    "group": (
+        "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
+        f"Python (docs/aggregating.md). {_BATCH}."
+    ),
+    "joins": (
+        "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
+        f"that changes is joined in foreachBatch (docs/joining.md). {_BATCH}."
+    ),
+    "laterals": (
+        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
+        f"{_BATCH}."
+    ),
+    "having": (
+        "HAVING is not done in a stream: give the aggregate a name in a query of the groups, and write WHERE around that query. "
+        f"{_BATCH}."
+    ),
+    "distinct": (
+        f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
+    ),
+    "order": f"ORDER BY is not done in a stream, which has no end. {_BATCH}.",
+    "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+    "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+}
+"""By the part of a query that cannot be done."""
+
+GROUPS_OF_IMAGES = (
+    "aggregating a table that changes is not done in a stream: an update would be counted twice. Declare a PRIMARY KEY where the changes "
+    "are read, and use normalize_changelog in Python (docs/aggregating.md), or batch mode, over the table as of now: SET "
+    "'execution.runtime-mode' = 'batch'."
+)
+NESTED = f"a query within an expression is not done in a stream: it would be joined (docs/joining.md). {_BATCH}."
+OVER = f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
+RANKED = (
+    "ranking is not done in a stream: a row that falls behind would have to be deleted. Write all rows, and rank them where the "
+    f"table is read. {_BATCH}."
+)
+SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
+UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
+NO_STREAM = (
+    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
+)
+NO_ORDER = (
+    "FROM_CHANGELOG with UPDATE_BEFORE takes the rows of a table or of a projection of it: the order of others is not known. Write "
+    "one INSERT INTO for each table."
+)
+NO_WATERMARK = (
+    "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
+    "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
+)

@@ -1,0 +1,192 @@
+"""Scripts over a database's changes, end to end: copies with deletes and filters, and operation codes to changes and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from pyspark_upsert_kafka import run_sql
+from tests.conftest import Broker
+from tests.spark.conftest import run_to_end
+
+Row = tuple[int, str, int]
+
+PEOPLE = """
+CREATE TABLE people (id BIGINT, name STRING, age INT{key}) WITH ('connector' = 'kafka', 'topic' = '{people}',
+  'properties.bootstrap.servers' = '{servers}', 'format' = 'debezium-json');
+CREATE TABLE copied (name STRING, id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka',
+  'topic' = '{copied}', 'properties.bootstrap.servers' = '{servers}', 'key.format' = 'json', 'value.format' = 'json');
+SET 'execution.checkpointing.dir' = '{folder}';
+"""
+KEY = ", PRIMARY KEY (id) NOT ENFORCED"
+
+
+def envelope(op: str, before: Row | None, after: Row | None) -> tuple[str, str]:
+    """A message of Debezium, whose key is that of its row."""
+    rows = [row and dict(zip(("id", "name", "age"), row, strict=True)) for row in (before, after)]
+    key = (before or after or (0,))[0]
+    return json.dumps({"id": key}), json.dumps({"before": rows[0], "after": rows[1], "op": op})
+
+
+def names_in(broker: Broker, topic: str) -> dict[int, str | None]:
+    """The table in a topic: the name of each key; deleted keys are None."""
+    return {
+        json.loads(key or b"")["id"]: None if value is None else json.loads(value)["name"]
+        for key, value in broker.pairs(topic)
+    }
+
+
+def run_once(spark: SparkSession, script: str) -> None:
+    """Runs a script of one stream until all that is there is done."""
+    (query,) = run_sql(spark, script)
+    query.processAllAvailable()
+    query.stop()
+
+
+@pytest.mark.parametrize(("key", "unwritten"), [(KEY, {4: None}), ("", {})], ids=["key", "no key"])
+def test_a_filtered_copy(
+    spark: SparkSession, broker: Broker, tmp_path: Path, key: str, unwritten: dict[int, None]
+) -> None:
+    """Rows that leave the filter are deleted, also by an update of the key, and after a restart; so with and without a key."""
+    people, copied = broker.topic(2), broker.topic(2)
+    given = {"people": people, "copied": copied, "servers": broker.servers, "folder": tmp_path}
+    script = PEOPLE.format(key=key, **given)
+    script += "INSERT INTO copied SELECT UPPER(name), id FROM people WHERE 100 / age < 6;"
+    broker.produce(
+        people,
+        envelope("r", None, (1, "Ada", 36)),
+        envelope("c", None, (2, "Alan", 41)),
+        envelope("c", None, (3, "Kid", 10)),
+        envelope("u", (3, "Kid", 10), (3, "Kid", 18)),
+        envelope("u", (1, "Ada", 36), (1, "Ada", 5)),
+        envelope("c", None, (4, "Young", 3)),
+    )
+
+    run_once(spark, script)
+
+    assert names_in(broker, copied) == {1: None, 2: "ALAN", 3: "KID", **unwritten}
+    broker.produce(
+        people,
+        envelope("u", (2, "Alan", 41), (7, "Alan", 41)),
+        envelope("d", (3, "Kid", 18), None),
+        envelope("u", (1, "Ada", 5), (1, "Ada L.", 37)),
+        envelope("u", (4, "Young", 3), (4, "Young", 4)),
+    )
+
+    run_once(spark, script)
+
+    wanted = {1: "ADA L.", 2: None, 3: None, 7: "ALAN", **unwritten}
+    assert names_in(broker, copied) == wanted
+
+
+def test_a_key_that_is_computed(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Without a key the rows before changes say what is deleted, whatever the target's key is made of."""
+    people, copied = broker.topic(2), broker.topic(1)
+    given = {"people": people, "copied": copied, "servers": broker.servers, "folder": tmp_path}
+    script = PEOPLE.format(key="", **given)
+    script += "INSERT INTO copied (id, name) SELECT id * 10, name FROM people"
+    broker.produce(
+        people,
+        envelope("c", None, (1, "Ada", 36)),
+        envelope("c", None, (2, "Alan", 41)),
+        envelope("u", (1, "Ada", 36), (3, "Ada", 36)),
+        envelope("d", (2, "Alan", 41), None),
+    )
+
+    run_once(spark, script)
+
+    assert names_in(broker, copied) == {10: None, 20: None, 30: "Ada"}
+
+
+EVENTS = """
+CREATE TABLE events (op STRING, name STRING, id BIGINT) WITH ('connector' = 'kafka', 'topic' = '{events}',
+  'properties.bootstrap.servers' = '{servers}', 'format' = 'json', 'scan.bounded.mode' = 'latest-offset');
+CREATE TABLE copied (name STRING, id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka',
+  'topic' = '{copied}', 'properties.bootstrap.servers' = '{servers}', 'key.format' = 'json', 'value.format' = 'json');
+"""
+
+
+def event(op: str | None, id_: int, name: str) -> tuple[str, str]:
+    """A message with an operation code, whose key is that of its row."""
+    return json.dumps({"id": id_}), json.dumps({"op": op, "id": id_, "name": name})
+
+
+def test_operation_codes_become_changes(spark: SparkSession, broker: Broker) -> None:
+    """Codes of one's own, with a key; another code fails the query, which says where it is called."""
+    events, copied = broker.topic(2), broker.topic(2)
+    script = EVENTS.format(events=events, copied=copied, servers=broker.servers)
+    call = (
+        "INSERT INTO copied SELECT name, id FROM FROM_CHANGELOG(input => TABLE events PARTITION BY id, "
+        "op_mapping => MAP['c, r', 'INSERT', 'u', 'UPDATE_AFTER', 'd', 'DELETE']{})"
+    )
+    broker.produce(
+        events, event("c", 1, "Ada"), event("r", 2, "Alan"), event("u", 1, "Ada L."), event("d", 2, "Alan"),
+        event("x", 3, "Kid"), event(None, 4, "Kid"),
+    )  # fmt: skip
+
+    (query,) = run_sql(spark, script + call.format(", error_handling => 'SKIP'"))
+    run_to_end(query)
+    (failed,) = run_sql(spark, script + call.format(""))
+    with pytest.raises(
+        StreamingQueryException,
+        match=r"FROM_CHANGELOG: the operation code (x|NULL) in column 'op' is not",
+    ):
+        run_to_end(failed)
+
+    assert names_in(broker, copied) == {1: "Ada L.", 2: None}
+
+
+def test_codes_of_rows_before_and_after(spark: SparkSession, broker: Broker) -> None:
+    """Flink's own codes: the row before an update of the key is a delete, wherever its messages are."""
+    events, copied = broker.topic(3), broker.topic(2)
+    broker.produce(
+        events, event("INSERT", 1, "Ada"), event("UPDATE_BEFORE", 1, "Ada"), event("UPDATE_AFTER", 1, "Ada L."),
+        event("INSERT", 2, "Alan"), event("UPDATE_BEFORE", 2, "Alan"), event("UPDATE_AFTER", 3, "Alan"),
+        event("INSERT", 4, "Kid"), event("DELETE", 4, "Kid"), event("INSERT", 4, "Kid II"),
+    )  # fmt: skip
+    script = EVENTS.format(events=events, copied=copied, servers=broker.servers)
+
+    (query,) = run_sql(
+        spark, f"{script}INSERT INTO copied SELECT name, id FROM FROM_CHANGELOG(TABLE events)"
+    )
+    run_to_end(query)
+
+    assert names_in(broker, copied) == {1: "Ada L.", 2: None, 3: "Alan", 4: "Kid II"}
+
+
+def test_changes_become_operation_codes(
+    spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each change is a row that is only added: all are there, and a table marks what is deleted."""
+    people, marked = broker.topic(1), broker.topic(1)
+    given = {"people": people, "copied": marked, "servers": broker.servers, "folder": tmp_path}
+    script = PEOPLE.format(key="", **given).replace("(name STRING", "(gone STRING, name STRING")
+    script = script.replace(
+        "'debezium-json'", "'debezium-json', 'scan.bounded.mode' = 'latest-offset'"
+    )
+    broker.produce(
+        people, envelope("c", None, (1, "Ada", 36)), envelope("u", (1, "Ada", 36), (1, "Ada L.", 37)),
+        envelope("c", None, (2, "Alan", 41)), envelope("d", (2, "Alan", 41), None),
+    )  # fmt: skip
+    script += """
+    INSERT INTO copied SELECT gone, name, id FROM TO_CHANGELOG(input => TABLE people, op => DESCRIPTOR(gone),
+      op_mapping => MAP['INSERT, UPDATE_AFTER', 'no', 'DELETE', 'yes']);
+    SELECT op, name, age FROM TO_CHANGELOG(TABLE people);
+    """
+
+    for query in run_sql(spark, script):
+        run_to_end(query)
+
+    found: list[Any] = [json.loads(value or b"") for _, value in broker.pairs(marked)]
+    assert {row["id"]: (row["gone"], row["name"]) for row in found} == {
+        1: ("no", "Ada L."),
+        2: ("yes", "Alan"),
+    }
+    printed = capsys.readouterr().out
+    for line in ("|INSERT       |Ada   |36 |", "|UPDATE_BEFORE|Ada   |36 |", "|UPDATE_AFTER |Ada L.|37 |", "|DELETE       |Alan  |41 |"):  # fmt: skip
+        assert line in printed
