@@ -103,6 +103,50 @@ def test_a_key_that_is_computed(spark: SparkSession, broker: Broker, tmp_path: P
     assert names_in(broker, copied) == {10: None, 20: None, 30: "Ada"}
 
 
+def test_a_script_with_metadata_and_options(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """What Flink's page on Debezium has: metadata of a message, where to start, and what is done with bad ones."""
+    people, copied = broker.topic(1, retention_ms="-1"), broker.topic(1)
+    source = {"db": "shop", "table": "people", "ts_ms": 1_700_000_000_000}
+    rows = [{"id": number, "name": "Ada", "age": number} for number in (1, 2)]
+    producer = broker.producer()
+    for ms, message in (
+        (
+            1_000,
+            json.dumps(
+                {"op": "c", "before": None, "after": {**rows[0], "id": 9}, "source": source}
+            ),
+        ),
+        (
+            5_000,
+            json.dumps({"op": "c", "before": None, "after": rows[0], "source": source, "ts_ms": 7}),
+        ),
+        (5_001, "no JSON"),
+        (5_002, json.dumps({"op": "c", "before": None, "after": rows[1], "source": source})),
+        (5_003, json.dumps({"op": "d", "before": rows[1], "after": None, "source": source})),
+    ):
+        producer.produce(people, value=message, timestamp=ms)
+    assert producer.flush(60) == 0
+    given = {"people": people, "copied": copied, "servers": broker.servers, "folder": tmp_path}
+    script = (
+        PEOPLE.format(key="", **given)
+        .replace("age INT", "age INT, at TIMESTAMP(3) METADATA FROM 'value.source.timestamp' VIRTUAL, db STRING METADATA FROM "
+                 "'value.source.database' VIRTUAL, seen TIMESTAMP_LTZ(3) METADATA FROM 'value.ingestion-timestamp' VIRTUAL")
+        .replace("'format' = 'debezium-json'", "'properties.group.id' = 'a', 'scan.startup.mode' = 'timestamp', "
+                 "'scan.startup.timestamp-millis' = '2000', 'value.format' = 'debezium-json', "
+                 "'value.debezium-json.ignore-parse-errors' = 'true'")
+    )  # fmt: skip
+    script += (
+        "INSERT INTO copied SELECT db || DATE_FORMAT(at, ' yyyy-MM-dd HH'), id FROM people "
+        "WHERE age < 5 AND (seen IS NULL OR seen > TO_TIMESTAMP_LTZ(6, 3))"
+    )
+
+    run_once(spark, script)
+
+    assert names_in(broker, copied) == {1: "shop 2023-11-14 22", 2: None}
+
+
 EVENTS = """
 CREATE TABLE events (op STRING, name STRING, id BIGINT) WITH ('connector' = 'kafka', 'topic' = '{events}',
   'properties.bootstrap.servers' = '{servers}', 'format' = 'json', 'scan.bounded.mode' = 'latest-offset');

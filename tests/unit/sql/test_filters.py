@@ -57,6 +57,23 @@ def test_rows_before_and_after_are_filtered_by_themselves() -> None:
     )
 
 
+@pytest.mark.parametrize("condition", ["id > 5", "id IN (1, 2) OR NOT (id BETWEEN 7 AND 9)", "CAST(id AS STRING) LIKE '1%'"])  # fmt: skip
+def test_a_condition_on_the_key_is_a_filter(condition: str) -> None:
+    """A key fits always or never, so that no key is deleted that was never written."""
+    found = sql(f"SELECT id, 10 / age AS a FROM users WHERE {condition}")
+
+    assert "FROM {table_0} AS users WHERE " in found
+    assert "CASE" not in found
+
+
+@pytest.mark.parametrize(
+    "condition", ["id > age", "id > 5 AND name = 'a'", "id < UNIX_TIMESTAMP()"]
+)
+def test_another_condition_is_no_filter(condition: str) -> None:
+    """It may change while the key stays."""
+    assert " WHERE " not in sql(f"SELECT id FROM users WHERE {condition}")
+
+
 def test_filters_in_one_another() -> None:
     """The inner one says which rows are deletes for the outer one."""
     found = sql("SELECT id FROM (SELECT * FROM users WHERE age > 1) AS u WHERE name = 'a'")
