@@ -206,7 +206,7 @@ def test_codes_of_rows_before_and_after(spark: SparkSession, broker: Broker) -> 
 def test_changes_become_operation_codes(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each change is a row that is only added: all are there, and a table marks what is deleted."""
+    """Each change is a row that is only added: all are there, and a table marks what is deleted; SELECT alone prints changes."""
     people, marked = broker.topic(1), broker.topic(1)
     given = {"people": people, "copied": marked, "servers": broker.servers, "folder": tmp_path}
     script = PEOPLE.format(key="", **given).replace("(name STRING", "(gone STRING, name STRING")
@@ -221,6 +221,7 @@ def test_changes_become_operation_codes(
     INSERT INTO copied SELECT gone, name, id FROM TO_CHANGELOG(input => TABLE people, op => DESCRIPTOR(gone),
       op_mapping => MAP['INSERT, UPDATE_AFTER', 'no', 'DELETE', 'yes']);
     SELECT op, name, age FROM TO_CHANGELOG(TABLE people);
+    SELECT id, name FROM people;
     """
 
     for query in run_sql(spark, script):
@@ -234,3 +235,5 @@ def test_changes_become_operation_codes(
     printed = capsys.readouterr().out
     for line in ("|INSERT       |Ada   |36 |", "|UPDATE_BEFORE|Ada   |36 |", "|UPDATE_AFTER |Ada L.|37 |", "|DELETE       |Alan  |41 |"):  # fmt: skip
         assert line in printed
+    assert "|id |name  |_change_type    |\n" in printed
+    assert "|1  |Ada   |update_preimage |\n" in printed
