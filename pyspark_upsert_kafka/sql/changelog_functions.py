@@ -29,10 +29,6 @@ _GROUPS = (
     "TO_CHANGELOG of groups is not done: Spark does not say whether a group is new. Write them to an upsert table, and use "
     "normalize_changelog over it in Python (docs/whole-rows.md)."
 )
-_FILTERED = (
-    "TO_CHANGELOG of an upsert table with WHERE is not done: without the rows before it is not known whether a row that does not fit "
-    "was there. Filter the rows of TO_CHANGELOG, or leave WHERE out."
-)
 _UPSERTS = (
     "the input of TO_CHANGELOG is an upsert table, which is read without the rows before: it does not say whether a row is new, nor "
     "what a deleted row was. Write what it says: input => TABLE name PARTITION BY {keys}, op_mapping => MAP['INSERT, UPDATE_AFTER', "
@@ -164,8 +160,6 @@ def _to(select: exp.Select, call: ChangelogCall, rows: Rows) -> Rows:
         return made
     if rows.changes is None:
         raise call.place.error(_GROUPS)
-    if rows.changes == "filtered":
-        raise call.place.error(_FILTERED)
     if rows.changes == "upserts":
         _check_upserts(call, codes, rows)
         kinds = {"delete": codes.get("DELETE")}

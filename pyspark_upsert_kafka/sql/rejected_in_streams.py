@@ -4,7 +4,13 @@ from __future__ import annotations
 
 _BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
 
+_FILTERED = (
+    "filtering a table that changes is not done in a stream: a row that no longer fits would have to be deleted. Write "
+    "all rows, and filter where the table is read."
+)
+
 OF_CHANGES = {
+    "where": f"{_FILTERED} {_BATCH}.",
     "group": (
         "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
         f"Python (docs/aggregating.md). {_BATCH}."
@@ -18,8 +24,8 @@ OF_CHANGES = {
         f"{_BATCH}."
     ),
     "having": (
-        "HAVING is not done in a stream: give the aggregate a name in a query of the groups, and write WHERE around that query. "
-        f"{_BATCH}."
+        "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
+        f"the table is read. {_BATCH}."
     ),
     "distinct": (
         f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
@@ -30,6 +36,7 @@ OF_CHANGES = {
 }
 """By the part of a query that cannot be done."""
 
+FILTERED_CDC = f"{_FILTERED} Or leave the PRIMARY KEY out where the changes are read: then rows before and after each change are filtered. {_BATCH}."
 GROUPS_OF_IMAGES = (
     "aggregating a table that changes is not done in a stream: an update would be counted twice. Declare a PRIMARY KEY where the changes "
     "are read, and use normalize_changelog in Python (docs/aggregating.md), or batch mode, over the table as of now: SET "

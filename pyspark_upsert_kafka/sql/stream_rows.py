@@ -11,9 +11,8 @@ CHANGE = "_change_type"
 ORDER = "_offset"
 """The column by which changes of a key are put in order."""
 
-Changes = Literal["upserts", "filtered", "images"]
-"""``upserts``: upserts and deletes. ``filtered``: the same, but a key may be deleted that was never there. ``images``: inserts, deletes,
-and the rows before and after each update."""
+Changes = Literal["upserts", "images"]
+"""``upserts``: upserts and deletes. ``images``: inserts, deletes, and the rows before and after each update."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """What a query does to a stream: which rows it changes. A query that Spark would run incorrectly is rejected.
 
 A stream of an append table only adds rows. A stream of an upsert table, and that of groups in update mode, holds changes of rows
-that have a key: a join or count over these changes has another result than over the table. So has a stream of rows before and after
-each change, whose key is not known.
+that have a key: a filter, join or count over these changes has another result than over the table. A stream of rows before and after
+each change can be filtered, since each of its rows is filtered by itself; it is not joined or counted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark_upsert_kafka.sql.aggregates import count_by_sets
 from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
 from pyspark_upsert_kafka.sql.changelog_functions import call_of, changed_rows, check_codes
 from pyspark_upsert_kafka.sql.expressions import place_in_query
-from pyspark_upsert_kafka.sql.filters import delete_what_does_not_fit
 from pyspark_upsert_kafka.sql.rejected_in_streams import (
+    FILTERED_CDC,
     GROUPS_OF_IMAGES,
     NESTED,
     NO_ORDER,
@@ -100,8 +100,9 @@ class Streams:
         if grouped:
             why = GROUPS_OF_IMAGES if rows.changes == "images" else OF_CHANGES["group"]
             raise self._error(node.args.get("group") or node.expressions[0], why)
+        if rows.changes != "images":
+            self._refuse_filter(node, rows)
         self._refuse(node, "laterals")
-        rows = delete_what_does_not_fit(node, rows)
         key = None if rows.key is None else self._projected(node, rows.names, rows.key)
         _show_hidden(node, rows.hidden)
         return Rows(names, key, constants, rows.changes, rows.in_order)
@@ -202,6 +203,12 @@ class Streams:
         ):
             for inner in part.find_all(exp.Query, exp.Window):
                 raise self._error(inner, _refusal(inner))
+
+    def _refuse_filter(self, node: exp.Select, rows: Rows) -> None:
+        tables = [self._tables[table.name] for table in node.find_all(exp.Table)]
+        if rows.changes and node.args.get("where") and any(table.is_cdc for table in tables):
+            raise self._error(node.args["where"], FILTERED_CDC)
+        self._refuse(node, "where")
 
     def _refuse(self, node: exp.Expr, *parts: str) -> None:
         for name in parts:

@@ -114,6 +114,11 @@ class Table:
         return StructType([*shown, *more])
 
     @cached_property
+    def is_cdc(self) -> bool:
+        """Whether its format is one of changes of a database."""
+        return self._read_options(batch=False).table.is_cdc
+
+    @cached_property
     def shows_images(self) -> bool:
         """Whether a stream of it shows rows before and after each change, which no key tells apart."""
         return self._read_options(batch=False).shows_images

@@ -154,7 +154,7 @@ def test_rows_that_are_only_added_are_inserts() -> None:
          "the input of TO_CHANGELOG is an upsert table"),
         ("TO_CHANGELOG(TABLE keyed PARTITION BY id, op_mapping => MAP['INSERT, UPDATE_AFTER', 'u', 'DELETE', 'd'])",
          "input => TABLE name PARTITION BY id, op_mapping => MAP['INSERT, UPDATE_AFTER', 'u', 'DELETE', 'd'], produces_full_deletes => FALSE."),
-        (f"TO_CHANGELOG(TABLE (SELECT * FROM users WHERE age > 1) PARTITION BY id, {SAYS_ALL})", "TO_CHANGELOG of an upsert table with WHERE"),
+        (f"TO_CHANGELOG(TABLE (SELECT * FROM users WHERE age > 1) PARTITION BY id, {SAYS_ALL})", "filtering a table that changes is not done"),
         ("TO_CHANGELOG(TABLE (SELECT region, COUNT(*) AS n FROM views GROUP BY region))", "TO_CHANGELOG of groups is not done"),
         ("TO_CHANGELOG(TABLE events)", "TO_CHANGELOG: its input has a column 'op' already."),
         ("TO_CHANGELOG(TABLE views, op_mapping => MAP['DELETE', 'd'])", "TO_CHANGELOG: the rows of its input are only added"),
@@ -202,6 +202,34 @@ def test_changes_are_not_counted(query: str) -> None:
     """A changelog without a key is a table that changes, too."""
     with pytest.raises(OptionError, match="aggregating a table that changes is not done"):
         job(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "to_do"),
+    [
+        ("SELECT id FROM users WHERE id > 1", "table is read. Or run it in batch mode"),
+        ("SELECT id FROM keyed WHERE age > 1", "table is read. Or leave the PRIMARY KEY out where the changes are read: then rows before and after each change are filtered. Or run it"),
+        ("SELECT i FROM (SELECT id AS i, age FROM keyed) WHERE age > 1", "Or leave the PRIMARY KEY out"),
+        (f"SELECT id FROM FROM_CHANGELOG(input => TABLE events PARTITION BY id, op_mapping => {CODES}) WHERE name = 'a'", "table is read. Or run it"),
+        (f"SELECT * FROM (SELECT op, COUNT(*) AS n FROM TO_CHANGELOG(TABLE keyed PARTITION BY id, {SAYS_ALL}) GROUP BY op) WHERE n > 1", "table is read. Or run it"),
+    ],
+)  # fmt: skip
+def test_changes_without_the_rows_before_are_not_filtered(query: str, to_do: str) -> None:
+    """Whether the row before did fit is not known; the sentence says where it would be."""
+    with pytest.raises(OptionError, match="filtering a table that changes is not done") as error:
+        job(query)
+
+    assert to_do in str(error.value)
+
+
+@pytest.mark.parametrize("source", ["people", "FROM_CHANGELOG(TABLE events)"])
+def test_rows_before_and_after_are_filtered_by_themselves(source: str) -> None:
+    """The row before an update that fits, without one after it, is the delete."""
+    query = job(f"SELECT id FROM {source} WHERE name = 'a'").query
+
+    assert query.sql.endswith("`name` = 'a'")
+    assert query.rows is not None
+    assert query.rows.hidden == ("_change_type", "_offset")
 
 
 def test_a_table_of_changes_is_none_in_a_batch() -> None:
