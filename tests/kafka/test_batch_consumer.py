@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import psutil
 import pytest
 from confluent_kafka import TopicPartition
+from kafka import KafkaProducer
 
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.metadata import Detail
@@ -161,6 +162,30 @@ def test_both_ways_give_the_same(broker, topic):
 
     assert found[0] == found[1]
     assert np.all(np.array(found[0]["timestamps"]) > 0)
+
+
+def test_timestamps_of_0_cost_no_more_than_a_call_each(broker, monkeypatch):
+    """They end NumPy's loop, which is not begun anew behind each; the timestamps among them are not lost."""
+    name, count = broker.topic(retention_ms="-1"), 6_000
+    timestamps = [7 if number % 3_000 == 2_000 else 0 for number in range(count)]
+    with closing(KafkaProducer(bootstrap_servers=broker.servers, linger_ms=20)) as producer:
+        for ms in timestamps:
+            producer.send(name, b"v", partition=0, timestamp_ms=ms)
+    calls = 0
+    loop = message_pointers.call_on_pairs
+
+    def counted(*arguments):
+        nonlocal calls
+        calls += 1
+        loop(*arguments)
+
+    monkeypatch.setattr(message_pointers, "call_on_pairs", counted)
+    edge = Edge("librdkafka", broker.servers, details=TIMESTAMP)
+    batches = list(edge.batches(Range(name, 0, 0, count)))
+
+    assert [ms for batch in batches for ms in batch.timestamps] == timestamps
+    assert {kind for batch in batches for kind in batch.timestamp_types} == {1}
+    assert calls < 1_000
 
 
 _READS_ON = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from ctypes import c_size_t, c_void_p
+from ctypes import c_int64, c_size_t, c_void_p
 from functools import cache, partial
 from itertools import chain
 from operator import methodcaller
@@ -146,15 +146,19 @@ def _binary(bounds: Any, data: pa.Buffer) -> pa.LargeBinaryArray:
 
 
 def timestamps_of(pointers: Any) -> Timestamps:
-    """The timestamps of messages, each of which librdkafka is asked for, by a loop of NumPy's, which ends early at a 0."""
+    """The timestamps of messages, each of which librdkafka is asked for.
+
+    A loop of NumPy's asks, which ends at a timestamp of 0. Those behind it are asked for one by one: to begin the loop
+    anew behind each would cost far more where all are 0.
+    """
     count = len(pointers)
     types, ms = np.full(count, _NOT_ASKED, np.int32), np.zeros(count, np.int64)
     types_at = np.arange(count, dtype=np.uintp) * types.itemsize + types.ctypes.data
-    asked = 0
-    while asked < count:
-        call_on_pairs(_timestamp(), pointers[asked:], types_at[asked:], ms[asked:])
-        unasked = types[asked:] == _NOT_ASKED
-        asked = asked + int(unasked.argmax()) if unasked.any() else count
+    call_on_pairs(_timestamp(), pointers, types_at, ms)
+    left = types == _NOT_ASKED
+    if left.any():
+        ask = _functions().rd_kafka_message_timestamp
+        ms[left] = [*map(ask, pointers[left].tolist(), types_at[left].tolist())]
     return Timestamps(types.astype(np.int64), ms)
 
 
@@ -199,6 +203,8 @@ def _functions() -> Any:
     found.rd_kafka_mem_free.argtypes = c_void_p, c_void_p
     found.rd_kafka_message_destroy.restype = None
     found.rd_kafka_message_destroy.argtypes = (c_void_p,)
+    found.rd_kafka_message_timestamp.restype = c_int64
+    found.rd_kafka_message_timestamp.argtypes = c_void_p, c_void_p
     return found
 
 
