@@ -14,7 +14,7 @@ from tools.fuzz.reading import writable
 from tools.fuzz.schemas import INTERVAL, SIMPLE, columns
 from tools.fuzz.values import Values
 
-_OTHERS = {
+OTHERS = {
     2: '"string"',
     3: "no schema",
     4: '{"type": "record", "name": "R", "fields": []}',
@@ -32,16 +32,16 @@ def case(rng: Random, count: int) -> Case:
     required = frozenset(name for name in schema.names if side == "key" and rng.random() < 0.5)
     own = json.dumps(derived_schema(schema, required, legacy_timestamps=True))
     table = Table(
-        "avro-confluent", schema, side, schemas={0: own, 1: own, **_OTHERS}, required=required
+        "avro-confluent", schema, side, schemas={0: own, 1: own, **OTHERS}, required=required
     )
     values = Values(rng, whole_millis=True, nulls=rng.choice([0.0, 0.1, 0.5]))
     rows, messages = writable(encoder_of(table), values.batch(schema, count, required))
     messages = [prefix_of(rng.randrange(2)) + message[5:] for message in messages]
-    messages, kept = spoiled(rng, messages, share_of_bad(rng), _mutate)
+    messages, kept = spoiled(rng, messages, share_of_bad(rng), mutated)
     return written(table, messages, rows, kept)
 
 
-def _mutate(rng: Random, message: bytes) -> bytes:
+def mutated(rng: Random, message: bytes) -> bytes:
     """A message with another prefix, or cut within it."""
     if rng.random() < 0.2:
         return message[: rng.randrange(7)]

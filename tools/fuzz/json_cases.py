@@ -55,8 +55,8 @@ def case(rng: Random, count: int) -> Case:
     table = Table("json", schema, rng.choice(["key", "value", "value"]), _options(rng))
     values = Values(rng, nulls=rng.choice([0.0, 0.1, 0.5]), negative_zero=table.side == "value")
     rows, messages = writable(encoder_of(table), values.batch(schema, count))
-    messages = [_respelled(rng, each, schema) if rng.random() < 0.3 else each for each in messages]
-    messages, kept = spoiled(rng, messages, share_of_bad(rng), _mutate)
+    messages = [respelled(rng, each, schema) if rng.random() < 0.3 else each for each in messages]
+    messages, kept = spoiled(rng, messages, share_of_bad(rng), mutated)
     # Equal variants may differ in their bytes; a field that was left out is then missing; keys have no -0.0.
     lacking = (
         table.options.get("encode.ignore-null-fields")
@@ -80,7 +80,7 @@ def _options(rng: Random) -> dict[str, str]:
     return options
 
 
-def _respelled(rng: Random, message: bytes, schema: StructType) -> bytes:
+def respelled(rng: Random, message: bytes, schema: StructType) -> bytes:
     """The same values as another writer spells them."""
     how = rng.randrange(5)
     if how == 0:
@@ -128,7 +128,7 @@ def _escaped(rng: Random, token: bytes) -> bytes:
     )
 
 
-def _mutate(rng: Random, message: bytes) -> bytes:
+def mutated(rng: Random, message: bytes) -> bytes:
     """A message with a token changed, twice, or out of its place."""
     found = [*_TOKEN.finditer(message[:20_000])]
     if not found:

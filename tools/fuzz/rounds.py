@@ -5,10 +5,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from random import Random
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from tools.fuzz.case import Case
 from tools.fuzz.codecs import decoder_of, encoder_of
 from tools.fuzz.known import KNOWN
@@ -24,6 +26,10 @@ SUBJECTS: dict[str, str] = {
     "proto2": "tools.fuzz.proto2_cases",
     "proto3": "tools.fuzz.proto3_cases",
     "raw": "tools.fuzz.raw_cases",
+    **dict.fromkeys(
+        ("debezium-json", "maxwell-json", "canal-json", "ogg-json"), "tools.fuzz.cdc_cases"
+    ),
+    "debezium-avro-confluent": "tools.fuzz.debezium_avro_cases",
 }
 """What is fuzzed, and the module that makes its cases."""
 
@@ -46,7 +52,10 @@ class Find:
 def case_of(subject: str, seed: int, number: int) -> Case:
     """The case of a round."""
     rng = Random(f"{subject} {seed} {number}")
-    make: Callable[[Random, int], Case] = import_module(SUBJECTS[subject]).case
+    module = import_module(SUBJECTS[subject])
+    make: Callable[[Random, int], Case] = (
+        partial(module.case, subject) if subject in CDC_FORMATS else module.case
+    )
     return make(rng, rng.choice(SIZES))
 
 

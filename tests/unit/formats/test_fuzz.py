@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from tools.fuzz.__main__ import run
 from tools.fuzz.case import Case, NoRow, Table, written
@@ -24,13 +25,17 @@ from tools.fuzz.shrink import bisected, smallest
 MESSAGES = 30_000
 """Of each format: a few seconds."""
 
+CDC_MESSAGES = 5_000
+"""Of each CDC format: their messages are made of several rows, and take longer."""
+
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_some_rounds_find_nothing(subject, capsys):
     """All paths of a format agree about random messages."""
-    state = run(subject, 1, 0, MESSAGES, None)
+    wanted = CDC_MESSAGES if subject in CDC_FORMATS else MESSAGES
+    state = run(subject, 1, 0, wanted, None)
     assert state.finds == 0, capsys.readouterr().out
-    assert state.messages >= MESSAGES
+    assert state.messages >= wanted
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -91,6 +96,11 @@ def test_what_is_wrong_breaks_a_law(law):
     with pytest.raises(BrokenLawError) as broken:
         check(case, Codecs(wrong, None), Random(1))
     assert broken.value.law == law
+
+
+def test_every_cdc_format_is_fuzzed():
+    """One that is added is fuzzed too."""
+    assert {*CDC_FORMATS} <= {*SUBJECTS}
 
 
 def test_a_good_decoder_breaks_no_law():
