@@ -189,7 +189,7 @@ def _pools(rng: Random, schema: StructType) -> Pools:
     for at, field in enumerate(schema):
         is_key = at in (keys or [0])
         column = StructType([StructField(field.name, field.dataType, not is_key)])
-        source = Values(rng, nulls=rng.choice([0.0, 0.1, 0.5]), negative_zero=not is_key)
+        source = Values(rng, nulls=rng.choice([0.0, 0.2, 0.5]), negative_zero=not is_key)
         rows, messages = writable(encoder_of(Table("json", column)), source.batch(column, _POOL))
         values.append(rows.column(0))
         texts.append([_MEMBER.sub(b"", message)[:-1] for message in messages])
@@ -201,7 +201,7 @@ def _options(rng: Random, format_: str, pools: Pools) -> dict[str, str]:
     if pools.keys is not None:
         options["key"] = json.dumps([pools.schema.names[at] for at in pools.keys])
         options["reads-key"] = str(rng.random() < 0.3).lower()
-    if rng.random() < 0.4:
+    if rng.random() < 0.2:
         known = [key for key in CDC_FORMATS[format_] if key != "value.schema"]
         options["metadata"] = json.dumps(rng.sample(known, rng.randint(1, len(known))))
     if rng.random() < 0.3:
@@ -213,7 +213,8 @@ def _options(rng: Random, format_: str, pools: Pools) -> dict[str, str]:
 
 def _required(rng: Random, pools: Pools) -> frozenset[str]:
     """Columns that are NOT NULL."""
-    return frozenset(name for name in pools.schema.names if rng.random() < 0.1)
+    wanted = rng.choice([0.0, 0.0, 0.0, 0.3])
+    return frozenset(name for name in pools.schema.names if rng.random() < wanted)
 
 
 def _changes(rng: Random, pools: Pools, *, several: bool) -> list[Change]:

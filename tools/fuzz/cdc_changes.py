@@ -118,7 +118,7 @@ class Pools:
 def keys_of(rng: Random, schema: StructType) -> list[int] | None:
     """The places of the columns of a primary key, which have no parts; None = there is none."""
     has_parts = isinstance(schema[1].dataType, ArrayType | MapType | StructType)
-    return rng.choice([None, [0], [0], [0] if has_parts else [0, 1]])
+    return rng.choice([None, None, None, [0], [0], [0] if has_parts else [0, 1]])
 
 
 def _images(change: Change) -> list[Shown]:
