@@ -142,7 +142,8 @@ def _note(found: ctypes.CDLL, reports: DeliveryReports, message: Message) -> Non
     if message.err:  # whoever wants every report may set 'delivery.report.only.error'
         topic = found.rd_kafka_topic_name(message.topic).decode()
         key = ctypes.string_at(message.key, message.key_size) if message.key else None
-        reports.add(topic, message.partition, key, ck.KafkaError(message.err))
+        partition = message.partition if message.partition >= 0 else None
+        reports.add(topic, partition, key, ck.KafkaError(message.err))
 
 
 def _places(column: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.kafka.librdkafka import library as library_module
-from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch
+from pyspark_upsert_kafka.kafka.librdkafka.batch_producer import BatchProducer, MessageBatch, _note
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
-from pyspark_upsert_kafka.kafka.librdkafka.library import library, takes
+from pyspark_upsert_kafka.kafka.librdkafka.library import Message, library, takes
 from pyspark_upsert_kafka.kafka.sending.messages import octets
 
 values = st.lists(st.none() | st.binary(max_size=3), max_size=20)
@@ -61,3 +62,22 @@ def test_a_wrong_property_is_the_error_of_confluent_kafka() -> None:
     """Whoever opens a producer reads one kind of error, whichever producer it is."""
     with pytest.raises(ck.KafkaException, match=r'No such configuration property: "no\.such"'):
         BatchProducer({"logger": client_log, "no.such": 1}, DeliveryReports({}))
+
+
+class NoLibrary:
+    """What names topics."""
+
+    @staticmethod
+    def rd_kafka_topic_name(_topic: int) -> bytes:
+        """The topic of each message."""
+        return b"t"
+
+
+@pytest.mark.parametrize(("number", "named"), [(-1, "not assigned"), (0, "0"), (7, "7")])
+def test_a_message_that_had_no_partition_yet_is_told_so(number: int, named: str) -> None:
+    """Librdkafka's -1 is no partition: confluent-kafka does not show it either."""
+    reports = DeliveryReports({})
+    _note(NoLibrary(), reports, Message(err=3, partition=number))  # type: ignore[arg-type]
+
+    with pytest.raises(DeliveryError, match=f"partition {named},"):
+        reports.raise_first()
