@@ -298,6 +298,31 @@ def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broke
     assert len(stoppable_broker.pairs(topic)) == (0 if receipt is None else 1)
 
 
+def test_messages_that_no_broker_takes_in_time_are_told_so(
+    stoppable, stoppable_broker, with_metadata
+):
+    """Also where the abort is not answered either: that is no reason, and nothing that a user could call again."""
+    topic, id_ = stoppable_broker.topic(), f"sink-{uuid.uuid4()}"
+    times = {
+        "delivery.timeout.ms": "3000",
+        "request.timeout.ms": "1000",
+        "transaction.timeout.ms": "6000",
+    }
+    given = Properties({"bootstrap.servers": stoppable_broker.servers, **times})
+    patient = Properties({"bootstrap.servers": stoppable_broker.servers})
+    client = load_client("librdkafka")
+    client.transactional_sender(patient, (topic,), id_).close()
+    opened = client.transactional_sender(given, (topic,), id_, with_metadata=with_metadata)
+    with closing(with_a_message_sent(opened, topic)) as sender, hung(stoppable):
+        sender.send(messages(topic, *numbered(10)))
+        with pytest.raises(DeliveryError, match=r"delivery\.timeout\.ms"):
+            sender.flush()
+
+    with closing(client.transactional_sender(patient, (topic,), id_)) as again:
+        assert again.committed(topic) is None
+    assert stoppable_broker.pairs(topic) == []
+
+
 def test_groups_are_found_by_how_their_names_begin(broker, transactions):
     """Those of a sink's receipts, of whatever query; what each has committed is seen through any sender."""
     topic, other = broker.topic(), f"{transactions.id}-of-another"

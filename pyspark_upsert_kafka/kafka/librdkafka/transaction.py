@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
     retention_s,
 )
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 T = TypeVar("T")
 
@@ -205,14 +208,18 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
     def _cause_of(self, undelivered: DeliveryError) -> UpsertKafkaError:
         """Aborts the transaction, and says why its messages were not delivered.
 
-        The first sign that a producer is fenced off, or may not write, is a message that it has dropped.
+        The first sign that a producer is fenced off, or may not write, is a message that it has dropped. That no broker
+        answers in time says nothing: the messages were not delivered because of it, and the next attempt fences it off.
         """
         failed = self._failed_with()
         try:
             self._abort()
         except ck.KafkaException as exception:
-            if _code(exception.args[0]) != _INVALID_STATE_CODE:
+            error: ck.KafkaError = exception.args[0]
+            if not error.retriable() and _code(error) != _INVALID_STATE_CODE:
                 return BrokerError(f"Nothing is written by {self._failure(exception).text}.")
+        except BrokerError as stuck:
+            logger.info("%s", stuck)
         if failed is None or not undelivered.reason.startswith(_DROPPED):
             return undelivered
         reason = explained_in_transaction(self._id, _code(failed), failed.str())
