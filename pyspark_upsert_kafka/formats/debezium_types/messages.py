@@ -20,12 +20,21 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json.document import compact, parse_object, too_deep
+from pyspark_upsert_kafka.formats.json.document import (
+    DEEPEST,
+    compact,
+    parse,
+    parse_object,
+    too_deep,
+)
 
 _SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'
 # A topic has one schema, or two while its table changes; each costs a comparison with all messages of a batch.
 _MOST_BEGINNINGS = 16
 _LONGEST_BEGINNING = 1024 * 1024
+_DEEPEST = DEEPEST + 1
+"""How deep a message may nest, in which a payload may be as deep as it may be by itself."""
+
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
@@ -96,7 +105,7 @@ def exactly(message: bytes) -> tuple[bytes, bytes]:
     Raises:
         UnreadableError: It is no JSON object, or its payload is null or missing.
     """
-    document = parse_object(message)
+    document = parse_object(message, _DEEPEST)
     if document.get("payload") is None:
         raise UnreadableError(f"field 'payload' is null or missing{_hint(document)}")
     return compact(document.get("schema")).encode(), compact(document["payload"]).encode()
@@ -113,11 +122,12 @@ def _hint(document: Mapping[str, Any]) -> str:
 
 def _beginning(message: bytes) -> bytes | None:
     """What stands before the payload; None = the message does not begin as the converter writes it."""
-    if not message.startswith(_SCHEMA.encode()) or too_deep(message):
+    if not message.startswith(_SCHEMA.encode()) or too_deep(message, _DEEPEST):
         return None
     try:
         text = message.decode()
         _, end = _SCANNER.raw_decode(text, len(_SCHEMA))
+        parse(text[len(_SCHEMA) : end].encode())  # which takes no NaN, for one
     except (ValueError, RecursionError):
         return None
     if not text.startswith(_PAYLOAD, end):

@@ -45,23 +45,27 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def parse_object(message: bytes) -> dict[str, Any]:
+def parse_object(message: bytes, deepest: int = DEEPEST) -> dict[str, Any]:
     """The object that a message is: numbers as Number, of duplicate names the last.
+
+    Args:
+        message: The message.
+        deepest: How deep arrays and objects may nest.
 
     Raises:
         UnreadableError: It is not exactly one JSON object in UTF-8.
     """
-    value = parse(message)
+    value = parse(message, deepest)
     if type(value) is not dict:
         raise UnreadableError(f"expected a JSON object, got {shown(value)}")
     return value
 
 
-def parse(message: bytes) -> Any:
+def parse(message: bytes, deepest: int = DEEPEST) -> Any:
     """The value that a message is. Raises UnreadableError when it is not exactly one JSON value in UTF-8."""
     if not message:
         raise UnreadableError("not JSON: the message is empty")
-    if too_deep(message):
+    if too_deep(message, deepest):
         raise UnreadableError(_nested_too_deep())
     try:
         text = message.decode()
@@ -78,9 +82,9 @@ def parse(message: bytes) -> Any:
     return value
 
 
-def too_deep(message: bytes) -> bool:
-    """Whether arrays and objects nest deeper than DEEPEST; cheap for what is plainly flat."""
-    if message.count(b"[") + message.count(b"{") <= DEEPEST:
+def too_deep(message: bytes, deepest: int = DEEPEST) -> bool:
+    """Whether arrays and objects nest deeper than that; cheap for what is plainly flat."""
+    if message.count(b"[") + message.count(b"{") <= deepest:
         return False
     # As arrays of bytes: a regular expression keeps too much for each character of a long string.
     bare = message.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in message else message
@@ -92,7 +96,7 @@ def too_deep(message: bytes) -> bool:
     )
     steps = opening.view(np.int8) - closing.view(np.int8)
     depths = np.cumsum(steps[steps != 0], dtype=np.int32)
-    return bool(depths.max(initial=0) > DEEPEST)
+    return bool(depths.max(initial=0) > deepest)
 
 
 def _nested_too_deep() -> str:

@@ -291,3 +291,25 @@ def test_nested_columns() -> None:
         (0, PRE, 1, ["a", None], {"x": 3}, [("k", 1)]),
         (0, POST, 1, None, {"x": 3}, [("k", 1)]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "why"),
+    [
+        (b"null", b"[" * 248 + b"]" * 248, None),
+        (b"null", b"[" * 249 + b"]" * 249, "nested deeper than 250 levels"),
+        (b'{"a":NaN}', b"1", "not JSON: NaN is no JSON value"),
+        (b'"\\ud800"', b"1", "not JSON: a string holds half of a surrogate pair"),
+    ],
+    ids=["deep", "too deep", "NaN", "half a surrogate pair"],
+)
+def test_what_was_read_before_decides_nothing(schema, value, why):
+    """Whether a schema is known already, and how a message is spelled, makes no difference to what is wrong with it."""
+    written = b'{"schema":%s,"payload":{"after":{"id":1,"z":%s},"op":"c"}}'
+    message, other = written % (schema, value), written % (schema, b"1")
+    expected = {} if why is None else {0: why}
+    for before in ([], [other], [other] * 70):
+        decoder = change_decoder("debezium-json", "id BIGINT", schema_include="true")
+        decoder.decode(before)
+        assert decoder.decode([message]).errors == expected
+        assert decoder.decode([b" " + message]).errors == expected
