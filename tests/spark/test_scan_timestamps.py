@@ -52,13 +52,19 @@ def iso(minutes_ago: float) -> str:
         (None, "-1 h", [1, 2]),
         ("-2 h", "-10 min", [2, 3]),
         ("-30 s", None, []),
-        (iso(120), iso(10), [2, 3]),
+        (120, 10, [2, 3]),
     ],
 )
 def test_a_batch(
-    spark: SparkSession, broker: Broker, topic: str, start: str | None, end: str | None, ids: list
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    start: str | int | None,
+    end: str | int | None,
+    ids: list,
 ) -> None:
-    """From the first message of the time on, and before the first of the end."""
+    """From the first message of the time on, and before the first of the end; numbers are minutes ago, as a time with a zone."""
+    start, end = (iso(each) if isinstance(each, int) else each for each in (start, end))
     given = {"scan.startup.timestamp": start, "scan.bounded.timestamp": end}
     changelog = options(broker, topic, **given, **{"read.mode": "changelog"})
 
