@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz histories docs picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -79,6 +79,11 @@ reruns: $(READY)
 # Every format reads random messages, good and bad, by all its paths; ARGS="json csv --messages 100000 --seed 7" runs some.
 fuzz: $(READY)
 	$(BIN)/python -m tools.fuzz $(ARGS)
+
+# The tests with examples that are made (hypothesis), with others than those of make test.
+laws: export RANDOM_EXAMPLES := 1
+laws: $(READY)
+	$(BIN)/python -m pytest tests/unit $(ARGS)
 
 # Snapshots of a table that is changed and compacted all the time; the last line is the verdict.
 HISTORIES ?= 100

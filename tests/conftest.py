@@ -33,8 +33,9 @@ from tools.local_topics import producer
 
 os.environ.update(fast_start.settings(os.environ))
 
-# An example may take its time on a busy machine.
-hypothesis.settings.register_profile("busy machine", deadline=None)
+# An example may take its time on a busy machine. Each run has the same examples; `make fuzz` and `make laws` look for others.
+random_examples = bool(os.environ.get("RANDOM_EXAMPLES"))
+hypothesis.settings.register_profile("busy machine", deadline=None, derandomize=not random_examples)
 hypothesis.settings.load_profile("busy machine")
 
 
