@@ -56,7 +56,10 @@ def test_a_table_needs_no_schema_where_a_registry_has_it(
     assert rows(found) == [(1, "A", 0.5, "upsert"), (2, "b", None, "upsert")]
     snapshot = table(spark, it, **{"read.mode": "snapshot"})
     assert rows(snapshot) == [(1, "A", 0.5), (2, "b", None)]
-    assert registry.ask("GET", f"/subjects/{it['topic']}-key/versions") == [1]
+    # Apicurio gives two versions to one schema that two tasks register at the same moment.
+    versions = f"/subjects/{it['topic']}-key/versions"
+    kept = (registry.ask("GET", f"{versions}/{each}") for each in registry.ask("GET", versions))
+    assert len({each["schema"] for each in kept}) == 1
 
 
 def test_a_stream_of_a_table_that_changes(
