@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.positions.planning import split, spread
 from pyspark_upsert_kafka.core.table.columns import Table
@@ -76,7 +76,7 @@ def ranges_of_batch(
         DataLossError: A wanted start is gone.
     """
     check_dead_letter_topic(cluster, options)
-    planned_ms = int(time.time() * 1000)
+    planned_ms = now_ms()
     start, view = start_offset(cluster, options)
     ends = start.stop or {}
     ranges = [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import partial
 
 from pyspark_upsert_kafka.core.errors import UnknownTopicError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, StreamOffset
@@ -62,7 +62,7 @@ class BatchEnds:
         if limits.max_drift_s is None:
             return target
         if self._alignment is None or self._times is None:
-            self._alignment = Alignment(int(limits.max_drift_s * 1000), int(time.time() * 1000))
+            self._alignment = Alignment(int(limits.max_drift_s * 1000), now_ms())
             self._times = record_times(self._observer.cluster, self._options)
         reachable = advanced(now, view, target=target).positions
         try:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     INITIAL,
@@ -156,7 +157,7 @@ class StreamReader(DataSourceStreamReader):
         """Where a new query starts; it stays the same until its first batch is planned."""
         if self._first is None:
             # With ``availableNow``, the end was fixed before.
-            self._planned_ms = int(time.time() * 1000) if self._target is None else None
+            self._planned_ms = now_ms() if self._target is None else None
             self._first = replace(self._observer.begin(), is_table=self._options.table_first)
         view = self._observer.view(self._first)
         self._resume(self._first, view)

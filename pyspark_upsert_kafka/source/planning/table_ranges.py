@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.compaction import (
     LAG,
     POLICY,
@@ -86,7 +86,7 @@ def _last_ranges(
     planned_ms: int | None,
 ) -> list[Range]:
     """The ranges of a table after which nothing is read of their partitions."""
-    at_ms, begun_ms = options.end.timestamp_ms, planned_ms or int(time.time() * 1000)
+    at_ms, begun_ms = options.end.timestamp_ms, planned_ms or now_ms()
     if options.end.mode == "latest-offset" or (at_ms is not None and at_ms >= begun_ms):
         return _with_what_is_kept(cluster, ranges, options, planned_ms)
     # An offset that is the latest now is not when it is read.
@@ -113,10 +113,9 @@ def _with_what_is_kept(
 
 def _warn_of_compaction(cluster: Cluster, topics: Sequence[str], options: ReadOptions) -> None:
     """Warns about a table as of an earlier moment, from which compaction may have removed rows."""
-    now_ms = int(time.time() * 1000)
     configs = _topic_configs(cluster, topics, options)
     option = f"'scan.bounded.mode' = '{options.end.mode}'"
-    warning = past_table_warning(configs, options.end.timestamp_ms, now_ms, option)
+    warning = past_table_warning(configs, options.end.timestamp_ms, now_ms(), option)
     if warning is not None:
         logger.warning("%s", warning)
 

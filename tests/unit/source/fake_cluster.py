@@ -221,6 +221,8 @@ def world(patch: pytest.MonkeyPatch) -> World:
 
     for module in (observer, message_sizes):
         patch.setattr(module, "load_client", lambda name: Client())
-    for module in (rechecking, observer, stream, batch_ends):
+    for module in (rechecking, observer, stream):
         patch.setattr(module, "time", clock)
+    for module in (stream, batch_ends):
+        patch.setattr(module, "now_ms", lambda: int(clock.time() * 1000))
     return World(cluster, clock)
