@@ -135,11 +135,11 @@ test-versions: $(READY) $(CLASS_ARCHIVES)
 # merge_sink and its pages, on the Spark that each table format is made for. PySpark 4.1 leaves the sockets of
 # collected results to the garbage collector.
 test-iceberg: .venv-4.1/.ready
-	PYSPARK_PYTHON=$(abspath .venv-4.1/bin/python) .venv-4.1/bin/python -m pytest tests/lakehouse \
-		-W ignore::ResourceWarning $(ARGS)
+	PYSPARK_PYTHON=$(abspath .venv-4.1/bin/python) .venv-4.1/bin/python -m pytest \
+		-W ignore::ResourceWarning $(or $(ARGS),tests/lakehouse)
 
 test-delta: .venv-4.2/.ready
-	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest tests/lakehouse $(ARGS)
+	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest $(or $(ARGS),tests/lakehouse)
 
 # How fast merge_sink is; ARGS="--rows 1000000 --batches 10000" runs a part.
 bench-lakehouse: .venv-4.1/.ready .venv-4.2/.ready
