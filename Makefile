@@ -92,9 +92,9 @@ histories: $(READY)
 	$(BIN)/python -m tools.histories $(HISTORIES)
 
 docs: $(READY)
-	$(BIN)/python tools/options_page.py docs/options.md
-	$(BIN)/python tools/functions_table.py docs/sql.md
-	$(BIN)/python tools/debezium_types_table.py docs/cdc.md
+	$(BIN)/python tools/options_page.py docs/options.md docs/format-options.md
+	$(BIN)/python tools/functions_table.py docs/sql-functions.md docs/sql-limits.md
+	$(BIN)/python tools/debezium_types_table.py docs/cdc-types.md
 
 # A terminal with `show --follow`, as it is on README.
 picture: $(READY)

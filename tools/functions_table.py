@@ -1,4 +1,4 @@
-"""Writes the table of functions into docs/sql.md: ``make docs``."""
+"""Writes the tables of functions into docs/sql-functions.md and docs/sql-limits.md: ``make docs``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
 from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
 
-_BEGIN = "<!-- Made by `make docs` from sql/functions.py and sql/rejected_functions.py. Change those, not this table. -->\n"
+_BEGIN = "<!-- Made by `make docs` from sql/functions.py. Change that, not this table. -->\n"
 _END = "<!-- The end of the table of functions. -->\n"
+_BEGIN_REJECTED = (
+    "<!-- Made by `make docs` from sql/rejected_functions.py. Change that, not this table. -->\n"
+)
+_END_REJECTED = "<!-- The end of the table of rejected functions. -->\n"
 
 WITH_SYNTAX = {
     "AVG": ("AVG(x)", "`AVG`, in the type of `x`; of a whole number `SUM(x) DIV COUNT(x)`. A DECIMAL is rejected"),
-    "CAST": ("CAST(x AS type)", "`CAST`, where it gives the same: [above](#values)"),
+    "CAST": ("CAST(x AS type)", "`CAST`, where it gives the same: [values](sql-limits.md#values)"),
     "CEIL": ("CEIL(x)", "`CEIL`, in the type of `x`"),
     "COALESCE": ("COALESCE(x, ...)", "`COALESCE`"),
     "COUNT": ("COUNT(*), COUNT(x), COUNT(DISTINCT x)", "`COUNT`; in a stream, `size(collect_set(x))` for distinct values"),
@@ -35,7 +39,7 @@ WITH_SYNTAX = {
 
 
 def functions_table() -> str:
-    """The table: each function once, by its name."""
+    """The table of what is supported: each function once, by its name."""
     rows = {
         **{name: (f"`{call}`", spark) for name, (call, spark) in WITH_SYNTAX.items()},
         **{name: _taken(name) for name in FUNCTIONS},
@@ -43,14 +47,23 @@ def functions_table() -> str:
             name: (f"`{name}(...) OVER (...)`", f"`{name}`; only in batch mode")
             for name in OVER_ROWS
         },
-        **{
-            name: (f"`{name}`", f"rejected: {why}")
-            for name, why in REJECTED.items()
-            if name not in FUNCTIONS
-        },
     }
     lines = [f"| {call} | {spark} |\n" for _, (call, spark) in sorted(rows.items())]
     return "".join(["| in Flink | in Spark |\n|---|---|\n", *lines])
+
+
+def rejected_table() -> str:
+    """The table of what is rejected: each reason once, with its functions."""
+    names: dict[str, list[str]] = {}
+    for name, why in sorted(REJECTED.items()):
+        if name not in FUNCTIONS:
+            names.setdefault(why, []).append(f"`{name}`")
+    lines = [f"| {', '.join(same)} | {_sentence(why)} |\n" for why, same in names.items()]
+    return "".join(["| in Flink | why it is rejected, and what to use |\n|---|---|\n", *lines])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].replace("|", "\\|")
 
 
 def _taken(name: str) -> tuple[str, str]:
@@ -60,12 +73,17 @@ def _taken(name: str) -> tuple[str, str]:
     return "<br>".join(calls), "<br>".join(f"`{spark}`" for spark in shown)
 
 
-def with_table(page: str) -> str:
-    """The page with the table of today."""
-    before, _, rest = page.partition(_BEGIN)
-    return f"{before}{_BEGIN}\n{functions_table()}\n{_END}{rest.partition(_END)[2]}"
+def with_tables(page: str) -> str:
+    """The page with the tables of today, where it has their marks."""
+    page = _between(page, _BEGIN, functions_table(), _END)
+    return _between(page, _BEGIN_REJECTED, rejected_table(), _END_REJECTED)
+
+
+def _between(page: str, begin: str, table: str, end: str) -> str:
+    before, mark, rest = page.partition(begin)
+    return f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}" if mark else page
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")

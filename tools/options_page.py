@@ -1,4 +1,4 @@
-"""Generates docs/options.md from the declared options: ``make docs``."""
+"""Generates docs/options.md and docs/format-options.md from the declared options: ``make docs``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _HEAD = """\
 Options are given by name: `.option("name", "value")` or `.options(**{...})` in Python,
 `WITH ('name' = 'value')` in SQL. The case of names does not matter. Names and meanings are Flink's
 wherever Flink's `upsert-kafka` has the option, so its `WITH` clause can be pasted.
+
+The options of a format are on [another page](format-options.md).
 
 The same options can be given to the reader and to the writer of a table: an option for the other side is
 checked, and has no effect. An option that is unknown, malformed or missing, or that contradicts another, is an
@@ -43,13 +45,21 @@ _METADATA = """
 
 `metadata.<column>` = `<key>` makes a column of the schema show that metadata of the message (Flink's
 `METADATA FROM`). Keys: {keys}; `none` makes a column with a reserved name (`_offset`, ...) an ordinary
-one. See [reading](reading.md#metadata-columns). [CDC formats](cdc.md#metadata) have more keys.
+one. See [reading](reading.md#metadata-columns). [CDC formats](cdc-types.md#metadata) have more keys.
+"""
+
+_FORMATS_HEAD = """\
+# Options of formats
+
+<!-- Made by `make docs` from the formats. Change those, not this page. -->
+
+Give each option for the side it is meant for, with the name of its format: `key.json.<option>` for the message key,
+`value.json.<option>` for the message value. [Formats](formats.md) says which format to choose; `key.format` and
+`value.format` are among the [options](options.md) of the connector.
 """
 
 _FORMAT = """
 ## Format `{name}`
-
-Give each option for the side it is meant for: `key.{name}.<option>`, `value.{name}.<option>`.
 """
 
 _WITH_REGISTRY = "avro-confluent"
@@ -67,6 +77,12 @@ def options_page() -> str:
         parts += [f"\n## {section.title}\n\n", *_table(section.options)]
     parts.append(_PROPERTIES)
     parts.append(_METADATA.format(keys=", ".join(f"`{k}`" for k in METADATA_KEYS if k != "none")))
+    return "".join(parts)
+
+
+def format_options_page() -> str:
+    """The text of docs/format-options.md."""
+    parts = [_FORMATS_HEAD]
     for name in FORMATS:
         parts += [_FORMAT.format(name=name), *_format(name)]
     return "".join(parts)
@@ -102,4 +118,6 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(options_page(), encoding="utf-8")
+    options, of_formats = map(Path, sys.argv[1:])
+    options.write_text(options_page(), encoding="utf-8")
+    of_formats.write_text(format_options_page(), encoding="utf-8")

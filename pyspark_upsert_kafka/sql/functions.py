@@ -1,7 +1,7 @@
 """Each function of Flink's SQL that is supported, and what it is in Spark.
 
 To add one: an entry in ``FUNCTIONS``, or in ``OVER_ROWS`` if it needs OVER, out of ``rejected_functions.py``; and cases in
-``tests/flink/function_cases.py``, which Flink and Spark both evaluate. ``make docs`` writes the table in docs/sql.md.
+``tests/flink/function_cases.py``, which Flink and Spark both evaluate. ``make docs`` writes the table in docs/sql-functions.md.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ import pytest
 
 from tests.conftest import Broker
 from tests.lakehouse.engines import ICEBERG, Lake
-from tests.spark.pages import DATABASE_TO_ICEBERG, LAKEHOUSE, check_page
+from tests.spark.pages import DATABASE_TO_ICEBERG, LAKEHOUSE, LAKEHOUSE_TABLES, check_page
 
 OTHER = {"iceberg": "Delta Lake", "delta": "Iceberg"}
-PAGES = [LAKEHOUSE, DATABASE_TO_ICEBERG] if ICEBERG.fits else [LAKEHOUSE]
+FOR_BOTH = [LAKEHOUSE, LAKEHOUSE_TABLES]
+PAGES = [*FOR_BOTH, DATABASE_TO_ICEBERG] if ICEBERG.fits else FOR_BOTH
 
 
 @pytest.mark.timeout(900)
@@ -22,5 +23,5 @@ def test_the_page_runs_and_prints_what_it_says(
     """What a user pastes, top to bottom, works: with each engine but for the sections of the other one."""
     names: dict[str, object] = {"__name__": "__main__"}
     # The session is there already, and a catalog has its settings from its first use: the folder is the same.
-    without = OTHER[lake.engine.name] if page == LAKEHOUSE else None
+    without = OTHER[lake.engine.name] if page in FOR_BOTH else None
     check_page(page, names, broker, lake.folder, lambda: capsys.readouterr().out, without=without)

@@ -19,6 +19,7 @@ from tools.recorded_debezium import TOPIC as RECORDED
 
 ROOT = Path(__file__).parents[2]
 LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
+LAKEHOUSE_TABLES = ROOT / "docs" / "lakehouse-tables.md"
 DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 
 _BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -154,7 +154,7 @@ _READING = Section(
                "read_committed", "`read_committed` = messages of open and aborted transactions are not read; `read_uncommitted` = they are"),
         Option("scan.headers", header_values, None,
                "only messages that have all of these headers with these values (UTF-8) are read: `type=Order;tenant=7` "
-               "(see [reading](reading.md#only-messages-with-certain-headers))"),
+               "(see [filters](filters.md#only-messages-with-certain-headers))"),
     ),
 )  # fmt: skip
 
@@ -174,7 +174,7 @@ _BATCHES = Section(
                "at most this many offsets per micro-batch, divided among partitions in proportion to their backlog"),
         Option("maxBytesPerTrigger", memory_size, None,
                "at most about so many bytes of keys and values per micro-batch (`64 mb`), by the sizes of messages seen so far "
-               "(see [streaming](streaming.md#limit-the-size-of-batches))"),
+               "(see [micro-batches](micro-batches.md#limit-the-size-of-batches))"),
         Option("minOffsetsPerTrigger", whole_number(1), None,
                "wait until this many new offsets are available, or `maxTriggerDelay` has passed"),
         Option("maxTriggerDelay", duration, 900.0,
@@ -206,11 +206,11 @@ _FILTERS = Section(
     (
         Option("scan.filter-pushdown", one_of("one-filter-per-load"), None,
                "batch: `one-filter-per-load` = read only what the filters of the query (`WHERE`) leave; each `load()` is then "
-               "for queries with one and the same filter (see [reading](reading.md#only-what-a-filter-leaves))"),
+               "for queries with one and the same filter (see [filters](filters.md#only-what-a-filter-leaves))"),
         Option("scan.key-partitioner", one_of("murmur2"), None,
                "`murmur2` = each key has one spelling and is in the partition that Java's producer chooses for it, so that a "
                "filter on all key columns leaves only the partitions of these keys (see "
-               "[reading](reading.md#rows-of-some-keys))"),
+               "[filters](filters.md#rows-of-some-keys))"),
     ),
 )  # fmt: skip
 

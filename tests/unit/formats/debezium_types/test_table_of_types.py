@@ -22,8 +22,10 @@ def test_each_type_is_a_row(name):
 
 
 def test_the_page_is_fresh():
-    """docs/cdc.md has what ``make docs`` writes."""
-    page = (Path(pyspark_upsert_kafka.__file__).parents[1] / "docs" / "cdc.md").read_text("utf-8")
+    """docs/cdc-types.md has what ``make docs`` writes."""
+    page = (Path(pyspark_upsert_kafka.__file__).parents[1] / "docs" / "cdc-types.md").read_text(
+        "utf-8"
+    )
 
     assert with_table(page) == page
 
