@@ -130,13 +130,18 @@ def test_the_list_of_all_pages_can_be_found_from_the_readme() -> None:
     assert "(docs/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+MAPS = [ROOT / "docs" / name for name in ("modules.md", "modules-inside.md")]
+
+
 def rooms() -> dict[str, str]:
-    """What the map in docs/architecture.md says of each folder of the package, by its path in it."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    map_ = page.partition("```text\npyspark_upsert_kafka/  ")[2].partition("\ntests/")[0]
-    first, *others = re.split(r"^  (?=\w)", f"{map_}\n", flags=re.MULTILINE)
-    named = (other.partition("/  ") for other in others)
-    return {"": first, **{folder: text for folder, _, text in named}}
+    """What the maps of all modules say of each folder of the package, by its path in it."""
+    found: dict[str, str] = {}
+    for page in MAPS:
+        map_ = page.read_text(encoding="utf-8").partition("```text\n")[2].partition("```\n")[0]
+        for part in re.split(r"^(?:  )?(?=\w[\w/]*/  )", map_, flags=re.MULTILINE)[1:]:
+            folder, _, text = part.partition("/  ")
+            found["" if folder == "pyspark_upsert_kafka" else folder] = text
+    return found
 
 
 def folders() -> list[str]:
@@ -149,7 +154,7 @@ def folders() -> list[str]:
 
 
 def test_the_map_names_each_room() -> None:
-    """docs/architecture.md says of each folder with modules what it is for, and of no other."""
+    """They say of each folder with modules what it is for, and of no other."""
     assert sorted(rooms()) == folders()
 
 
@@ -165,9 +170,8 @@ def test_the_map_of_a_room_is_whole(folder: str) -> None:
 
 
 def test_places_of_changes_exist() -> None:
-    """The places that docs/architecture.md names for a change are there."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = page.split("\n## Where a change goes\n")[1].split("\n## ")[0]
+    """The places that docs/where-a-change-goes.md names for a change are there."""
+    table = (ROOT / "docs" / "where-a-change-goes.md").read_text(encoding="utf-8")
     places = set(re.findall(r"`([\w/-]+(?:\.py|\.md|/))`", table)) - {"pyspark_upsert_kafka/"}
 
     assert len(places) > 30
