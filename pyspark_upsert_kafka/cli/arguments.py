@@ -1,4 +1,4 @@
-"""The arguments that several commands have: the address of Kafka, options of the connector, and a file with SQL."""
+"""The arguments that several commands have: a table, the address of Kafka, options of the connector, and a file with SQL."""
 
 from __future__ import annotations
 
@@ -16,6 +16,31 @@ _SERVERS = "properties.bootstrap.servers"
 def default_servers() -> str:
     """The address of Kafka where no argument or statement names one."""
     return os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or "localhost:9092"
+
+
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say which table is meant: its topic, columns, key and formats, and whether it is one.
+
+    ``table_request.py`` says what they mean.
+    """
+    add = parser.add_argument
+    add("--topic", help="the topic; --ddl may name it")
+    add("--schema", metavar="COLUMNS", help='columns of the table, as in "id BIGINT, name STRING"')
+    add(
+        "--ddl",
+        metavar="FILE",
+        help="Flink's CREATE TABLE statement: a file (- for standard input), or the text itself",
+    )
+    add("--primary-key", metavar="COLUMNS", help='columns of the message key, as in "id"')
+    add("--key-format", metavar="FORMAT", help="default: that of --ddl, or json")
+    add("--value-format", metavar="FORMAT", help="default: that of --ddl, or json")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--changelog", action="store_true", help="read every change, deletes too, not the table"
+    )
+    what.add_argument(
+        "--append", action="store_true", help="read every message as a row: the topic has no key"
+    )
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser, *, or_ddl: bool = False) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from pyspark_upsert_kafka.cli.arguments import add_connection_arguments
+from pyspark_upsert_kafka.cli.arguments import add_connection_arguments, add_table_arguments
 from pyspark_upsert_kafka.cli.show.arguments import a_key, a_limit, a_time
 from pyspark_upsert_kafka.cli.signals import ended_by_signals, interrupts
 
@@ -23,24 +23,8 @@ _OUTPUTS = ("table", "json", "csv")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``show``."""
+    add_table_arguments(parser)
     add = parser.add_argument
-    add("--topic", help="the topic; --ddl may name it")
-    add("--schema", metavar="COLUMNS", help='columns of the table, as in "id BIGINT, name STRING"')
-    add(
-        "--ddl",
-        metavar="FILE",
-        help="Flink's CREATE TABLE statement: a file (- for standard input), or the text itself",
-    )
-    add("--primary-key", metavar="COLUMNS", help='columns of the message key, as in "id"')
-    add("--key-format", metavar="FORMAT", help="default: that of --ddl, or json")
-    add("--value-format", metavar="FORMAT", help="default: that of --ddl, or json")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--changelog", action="store_true", help="show every change, deletes too, not the table"
-    )
-    what.add_argument(
-        "--append", action="store_true", help="show every message as a row: the topic has no key"
-    )
     add("--follow", action="store_true", help="continue with new messages, until Ctrl-C")
     add(
         "--key",

@@ -84,7 +84,7 @@ def test_a_wrong_argument_is_told_before_anything_else(capsys: pytest.CaptureFix
 def test_show_without_a_topic_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
     """In the words of the command line, not of its options."""
     assert main(["show", "--schema", "id BIGINT", "--primary-key", "id"]) == 1
-    assert capsys.readouterr().err.startswith("Which topic is shown? Give --topic, or --ddl")
+    assert capsys.readouterr().err.startswith("Which topic? Give --topic, or --ddl")
 
 
 def test_show_takes_any_option_of_the_connector() -> None:

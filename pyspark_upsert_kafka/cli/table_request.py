@@ -1,0 +1,153 @@
+"""What the arguments of a command say of a table: the connector's options, the columns, and how it is read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, text_of
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from pyspark_upsert_kafka.core.table.metadata import METADATA
+from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.format_catalog import format_named, format_options
+from pyspark_upsert_kafka.without_spark.request import Request, checked_request
+
+_ADVICE = (
+    "A topic does not say what its columns are, nor which of them make the key: give both, for "
+    'example --schema "id BIGINT, name STRING" --primary-key id, or --ddl with a CREATE TABLE statement.'
+)
+
+
+class UnknownColumnsError(OptionError):
+    """No argument says what the columns are, or which of them make the key."""
+
+
+def table_options(
+    given: argparse.Namespace, default_mode: str, more: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The connector's options: ``--option`` wins over other arguments, these over a statement, and that over defaults.
+
+    Args:
+        given: The arguments, with those of `add_table_arguments` and `add_connection_arguments`.
+        default_mode: How the table is read if nothing says it.
+        more: What the command's other arguments mean.
+    """
+    named = {
+        name: value
+        for name, value in {
+            "topic": given.topic,
+            "primary-key": given.primary_key,
+            "key.format": given.key_format,
+            "value.format": given.value_format,
+            "read.mode": "changelog" if given.changelog else "append" if given.append else None,
+        }.items()
+        if value is not None
+    }
+    if given.ddl is not None:
+        named["ddl"] = statement_in(given.ddl)
+    options = given_options(given, {**named, **(more or {})})
+    return {**_defaults({**_declared(options.get("ddl")), **options}, default_mode), **options}
+
+
+def checked_options(given: argparse.Namespace, raw: Mapping[str, str]) -> ReadOptions:
+    """The options of `table_options`, checked.
+
+    Raises:
+        OptionError: An option is wrong, or there is no topic.
+        UnknownColumnsError: Columns or key are missing.
+    """
+    has_key = not {"primary-key", "key.fields"}.isdisjoint(raw)
+    is_cdc = raw.get("value.format") in CDC_FORMATS
+    needs_key = raw["read.mode"] == "snapshot" if is_cdc else raw["read.mode"] != "append"
+    key_is_missing = needs_key and not has_key
+    # Options in a statement are not among them, but its columns and key are.
+    knows_columns = given.schema or "ddl" in raw or _has_schema(raw["value.format"])
+    if not knows_columns or (key_is_missing and "ddl" not in raw):
+        raise UnknownColumnsError(_ADVICE)
+    if {"topic", "topic-pattern", "path", "ddl"}.isdisjoint(raw):
+        raise OptionError("Which topic? Give --topic, or --ddl with a CREATE TABLE statement.")
+    return read_options(raw, format_options, stream=False)
+
+
+def checked_table(
+    given: argparse.Namespace, raw: Mapping[str, str], options: ReadOptions
+) -> Request:
+    """The table that is read with these options.
+
+    Raises:
+        OptionError: An option contradicts the columns.
+        SchemaError: Columns, key or types do not fit.
+        BrokerError: The columns come from a schema registry, which does not answer.
+    """
+    return checked_request(_schema(given, raw, options), options)
+
+
+def _declared(statement: str | None) -> Mapping[str, str]:
+    """The options that a statement has."""
+    if statement is None:
+        return {}
+    from pyspark_upsert_kafka.core.ddl import table_definition
+
+    return table_definition(statement).options
+
+
+def _defaults(known: Mapping[str, str], default_mode: str) -> dict[str, str]:
+    mode = known.get("read.mode", default_mode)
+    needs_key_format = mode != "append" and known.get("value.format") not in CDC_FORMATS
+    defaults = {
+        "properties.bootstrap.servers": default_servers(),
+        "value.format": "json",
+        "read.mode": mode,
+        **({"key.format": "json"} if needs_key_format else {}),
+    }
+    # Of the options that a statement has, only the mode is given beside it too.
+    return {
+        name: value for name, value in defaults.items() if name not in known or name == "read.mode"
+    }
+
+
+def statement_in(text: str) -> str:
+    """The statement itself, or what is in the file of that name.
+
+    Raises:
+        OptionError: The file cannot be read.
+    """
+    # A statement may be longer than a path may be, and a file's name may have a parenthesis.
+    if "(" in text and not os.path.isfile(text):  # noqa: PTH113 - pathlib raises for a long text
+        return text
+    return text_of(text, "--ddl")
+
+
+def _has_schema(value_format: str) -> bool:
+    return format_named(value_format, "value").columns is not None
+
+
+def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOptions) -> StructType:
+    """The columns of the table; changes and messages also say what happened, when and where."""
+    if given.schema:
+        columns = spark_columns(given.schema)
+    else:
+        from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
+
+        columns = inferred_schema(raw)
+    if options.mode == "snapshot":
+        return columns
+    before = [] if options.mode == "append" else _missing(columns, "change-type")
+    after = _missing(columns, "timestamp", "partition", "offset")
+    if options.error_mode == "column":
+        after += _missing(columns, "error")
+    return StructType([*before, *columns, *after])
+
+
+def _missing(columns: StructType, *keys: str) -> list[StructField]:
+    """The reserved columns of these metadata keys that are not among the columns."""
+    names = {name.lower() for name in columns.names}
+    wanted = [METADATA[key] for key in keys]
+    return [
+        StructField(str(each.column), each.types[0]) for each in wanted if each.column not in names
+    ]
