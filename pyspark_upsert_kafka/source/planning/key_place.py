@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -26,17 +26,14 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
-from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
+from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.sides import read_key_side
-from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
-from pyspark_upsert_kafka.source.reading.task import in_parts
+from pyspark_upsert_kafka.source.planning.key_bytes import KeyBytes
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -97,10 +94,7 @@ class KeyPlace:
 
     def __init__(self, keys: pa.RecordBatch, table: Table, options: ReadOptions) -> None:
         self._options = options
-        side = read_key_side(table, _not_registering(options))
-        if side is None:
-            raise ValueError("Nothing says how keys are written that are not read.")
-        self._side: Side = side
+        self._bytes = KeyBytes(table, options)
         self._values = pa.RecordBatch.from_arrays(keys.columns, table.key_message.names)
 
     def partitions(
@@ -115,7 +109,7 @@ class KeyPlace:
         if any(_is_zero(column) for column in self._values.columns):
             return None
         try:
-            messages = self._messages(self._values)
+            messages = self._bytes.of(self._values)
         except (
             BrokerError,  # a registry that does not know the key's schema
             SchemaError,
@@ -149,10 +143,6 @@ class KeyPlace:
         batch = self._first_messages(range_)
         return batch is None or self._is_ours(batch, counts[range_.topic])
 
-    def _messages(self, keys: pa.RecordBatch) -> list[bytes]:
-        found: list[bytes] = self._side.encoder().encode(keys).to_pylist()
-        return found
-
     def _first_messages(self, range_: Range) -> RawBatch | None:
         options = self._options
         reader = load_client(options.table.client).reader(ReadSettings.of(options, frozenset()))
@@ -161,7 +151,7 @@ class KeyPlace:
             return next(batches, None)
 
     def _is_ours(self, batch: RawBatch, partitions: int) -> bool:
-        for key, ours in self._written_again(batch.part(0, _MOST_MESSAGES)):
+        for key, ours in self._bytes.written_again(batch.part(0, _MOST_MESSAGES)):
             if key != ours or partition_of(key, partitions) != batch.partition:
                 logger.warning(
                     "Every partition is read: topic %r has a key in partition %d that this connector would "
@@ -170,28 +160,7 @@ class KeyPlace:
                 return False
         return True
 
-    def _written_again(self, batch: RawBatch) -> Iterator[tuple[bytes, bytes]]:
-        """Each key that can be decoded: its bytes, and those that this connector would write."""
-        decoder = self._side.decoder()
-        for part, decoded in in_parts(batch, lambda each: decode_side(each.keys, decoder, "key")):
-            with_row = zip(part.keys, decoded.index, strict=True)
-            readable = [key for key, row in with_row if key is not None and row >= 0]
-            yield from zip(readable, self._messages(decoded.rows), strict=True)
-
 
 def _is_zero(column: pa.Array) -> bool:
     """Whether it is a floating 0.0, which equals -0.0 and has other bytes."""
     return bool(pa.types.is_floating(column.type) and column[0].as_py() == 0)
-
-
-def _not_registering(options: ReadOptions) -> ReadOptions:
-    """The options with which no schema is registered when a key is encoded."""
-    choice = options.table.key_format
-    if choice is None:
-        return options
-    settled = [
-        (name, False if name == "auto.register.schemas" else value)
-        for name, value in choice.options
-    ]
-    format_ = FormatChoice(choice.name, tuple(settled))
-    return replace(options, table=replace(options.table, key_format=format_))
