@@ -142,6 +142,9 @@ class Format:
         check_encoder: The same for the encoder.
         fields: The names of the fields of a message, for the warning about messages that have none of the columns
             but can be read; None = messages of the format do not name their fields.
+        newest_schema: Asks a schema registry for the newest schema of a side, and compiles the decoder of its messages; gives
+            the schema's subject. It raises NoSchemaError if there is none, SchemaError if it cannot be read into the columns,
+            and BrokerError if the registry does not answer. None = the format has no registry.
         changes: Compiles the decoder of a CDC format, whose ``decoder`` and ``encoder`` only refuse; None = it is none.
     """
 
@@ -153,6 +156,7 @@ class Format:
     check_decoder: Callable[[CodecSpec], object] | None = None
     check_encoder: Callable[[CodecSpec], object] | None = None
     fields: Callable[[bytes], Collection[str]] | None = None
+    newest_schema: Callable[[CodecSpec], str] | None = None
     changes: Callable[[ChangeSpec], ChangeDecoder] | None = None
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+class NoSchemaError(SchemaError):
+    """A registry has no schema under a subject."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """A schema that another one refers to.

@@ -12,7 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
+from pyspark_upsert_kafka.formats.registry_format import (
+    NoSchemaError,
+    Reference,
+    RegisteredSchema,
+)
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.rest import request
 
@@ -83,14 +87,18 @@ def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
         type_: The type of schema that the format reads: of another the references are not looked up.
 
     Raises:
-        SchemaError: There is none, or one that it refers to is not there.
+        NoSchemaError: There is none.
+        SchemaError: One that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
     missing = (
         f"The columns of the table are not known: the schema registry has no subject {subject!r}. "
         f"Give the columns by .schema(...), or another subject by '{access.option_prefix}subject'"
     )
-    answer = request(access, f"{_path(subject)}/versions/latest", {404: missing})
+    try:
+        answer = request(access, f"{_path(subject)}/versions/latest", {404: missing})
+    except SchemaError as error:
+        raise NoSchemaError(str(error)) from None
     return _registered(access, answer, f"The newest schema of the subject {subject!r}", type_)
 
 

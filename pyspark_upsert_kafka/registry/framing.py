@@ -41,6 +41,7 @@ def framed(format_: RegistryFormat) -> Format:
         partial(_encoder, format_),
         partial(_columns, format_),
         fields=format_.fields and partial(_fields, format_.fields),
+        newest_schema=partial(_newest_schema, format_),
     )
     return format_.complete(framed_) if format_.complete else framed_
 
@@ -99,6 +100,23 @@ def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> Stru
         schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
         format_.check_type(schema)
     return format_.columns(schema, spec, only)
+
+
+def _newest_schema(format_: RegistryFormat, spec: CodecSpec) -> str:
+    """The subject of the newest schema of a side, whose messages can be read into the columns.
+
+    Raises:
+        NoSchemaError: The registry has none.
+        SchemaError: It cannot be read into the columns.
+        BrokerError: The registry does not answer, or refuses.
+    """
+    settings = settings_of(spec, format_.name)
+    subject = subject_of(spec, settings)
+    of_schema = format_.decoder(spec, format_.given(spec.side, settings.schema), PREFIX_LENGTH)
+    schema = latest_schema(settings.access, subject, format_.schema_type)
+    format_.check_type(schema)
+    of_schema(schema)
+    return subject
 
 
 def subject_of(spec: CodecSpec, settings: Settings) -> str:

@@ -46,6 +46,13 @@ def _check(envelopes: Format, row: CodecSpec) -> None:
     envelopes.decoder(_envelope_spec(ChangeSpec(row, is_keyed=False)))
 
 
+def _newest_schema(envelopes: Format, row: CodecSpec) -> str:
+    """The subject of the newest schema; raises as that of ``avro-confluent`` does."""
+    if envelopes.newest_schema is None:
+        raise ValueError("The format of envelopes has a registry.")
+    return envelopes.newest_schema(_envelope_spec(ChangeSpec(row, is_keyed=False)))
+
+
 def _completed(envelopes: Format) -> Format:
     """The format, from one that reads its envelopes as rows with a registry."""
     return Format(
@@ -54,6 +61,7 @@ def _completed(envelopes: Format) -> Format:
         refuse,
         refuse,
         check_decoder=partial(_check, envelopes),
+        newest_schema=partial(_newest_schema, envelopes),
         changes=partial(_changes, envelopes),
     )
 
