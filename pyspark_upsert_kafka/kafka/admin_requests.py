@@ -82,6 +82,10 @@ class AdminRequests(ABC):
         """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
 
     @abstractmethod
+    def brokers(self) -> list[str]:
+        """The addresses of all brokers."""
+
+    @abstractmethod
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group, without waiting; a warning is logged of the first failure."""
 
@@ -92,6 +96,10 @@ class AdminRequests(ABC):
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics in its own way; asked only where `may_create` is true."""
         raise NotImplementedError
+
+    def operations(self, topics: Sequence[str]) -> dict[str, frozenset[str]] | None:  # noqa: ARG002
+        """What the user may do with topics, as names of ACL operations; None = the client or the brokers do not tell."""
+        return None
 
     def bounds(
         self, partitions: Sequence[TopicPartition], *, read_committed: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
@@ -13,6 +14,13 @@ MODULES = {
     "kafka-python": "pyspark_upsert_kafka.kafka.kafka_python",
 }
 """Where the ``CLIENT`` of each value of ``kafka.client`` is."""
+
+
+_PACKAGES = {
+    "librdkafka": ("confluent-kafka",),
+    "kafka-python": ("kafka-python-ng", "kafka-python"),
+}
+"""The packages of each client, of which one is installed."""
 
 
 def load_client(name: str) -> ReadingClient:
@@ -36,3 +44,13 @@ def load_sending_client(name: str, use: str) -> Client:
             f"'kafka.client' = '{name}' only reads, and cannot be used for {use}: set it to 'librdkafka'."
         )
     return client
+
+
+def client_version(name: str) -> str:
+    """The client that a value of ``kafka.client`` means, with the version of its package."""
+    for package in _PACKAGES[name]:
+        try:
+            return f"{name} ({package} {version(package)})"
+        except PackageNotFoundError:
+            continue
+    return name

@@ -107,6 +107,14 @@ class KafkaCluster:
         """Configs of topics, by topic and name."""
         return self._admin.topic_configs(topics, names)
 
+    def brokers(self) -> list[str]:
+        """The addresses of all brokers."""
+        return self._admin.brokers()
+
+    def operations(self, topics: Sequence[str]) -> dict[str, frozenset[str]] | None:
+        """What the user may do with topics that exist, by topic; None = the client or the brokers do not tell."""
+        return self._admin.operations(topics)
+
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; a warning is logged of the first failure."""
         if positions:

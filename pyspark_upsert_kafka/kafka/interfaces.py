@@ -71,6 +71,20 @@ class Cluster(Protocol):
             BrokerError: No broker answers, or the ACLs do not allow it.
         """
 
+    def brokers(self) -> list[str]:
+        """The addresses of all brokers.
+
+        Raises:
+            BrokerError: No broker answers.
+        """
+
+    def operations(self, topics: Sequence[str]) -> dict[str, frozenset[str]] | None:
+        """What the user may do with topics that exist, by topic: names of ACL operations, such as ``READ``; None = not told.
+
+        Raises:
+            BrokerError: No broker answers, or the user may not even see a topic.
+        """
+
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; a warning is logged of the first failure."""
 

@@ -508,3 +508,21 @@ def test_connections_do_not_leak(broker, edge):
         open_and_close()
 
     assert eventually(lambda: no_more_than(before))
+
+
+def test_all_brokers_are_listed(edge, broker):
+    """By the addresses under which they tell that they are found."""
+    with edge.cluster() as cluster:
+        assert cluster.brokers() == [broker.servers]
+
+
+def test_what_the_user_may_do(edge, broker):
+    """All of it where nobody asks who the user is; kafka-python does not tell."""
+    topic = broker.topic()
+    with edge.cluster() as cluster:
+        found = cluster.operations([topic])
+
+    if edge.client == "librdkafka":
+        assert {"READ", "WRITE", "DESCRIBE_CONFIGS"} <= found[topic]
+    else:
+        assert found is None

@@ -52,6 +52,16 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
 
         return self._call(f"look up the topics {', '.join(names)}", request)
 
+    def brokers(self) -> list[str]:
+        """The addresses of all brokers."""
+
+        def request(client: Any, timeout: float) -> list[str]:
+            no_topics: list[str] = []
+            answer = send_to_any(client, MetadataRequest[4](no_topics, False), timeout)
+            return [f"{host}:{port}" for _, host, port, _ in answer.brokers]
+
+        return self._call("list brokers", request)
+
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by a metadata request for them as a producer sends."""
         self._call(

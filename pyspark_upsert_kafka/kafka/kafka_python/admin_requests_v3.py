@@ -41,6 +41,16 @@ class KafkaPython3Admin(KafkaPythonAdmin):
 
         return self._call(f"look up the topics {', '.join(names)}", request)
 
+    def brokers(self) -> list[str]:
+        """The addresses of all brokers."""
+
+        def request(admin: Any, _: float) -> list[str]:
+            return [
+                f"{each['host']}:{each['port']}" for each in admin.describe_cluster()["brokers"]
+            ]
+
+        return self._call("list brokers", request)
+
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by a metadata request for each as a producer sends."""
 

@@ -74,6 +74,34 @@ class LibrdkafkaAdmin(AdminRequests):
 
         return self._admin.call(f"look up the topics {', '.join(names)}", request)
 
+    def brokers(self) -> list[str]:
+        """The addresses of all brokers."""
+
+        def request(timeout: float) -> list[str]:
+            future = self._admin.client.describe_cluster(request_timeout=timeout)
+            return [f"{node.host}:{node.port}" for node in self._admin.result(future).nodes]
+
+        return self._admin.call("list brokers", request)
+
+    def operations(self, topics: Sequence[str]) -> dict[str, frozenset[str]] | None:
+        """What the user may do with topics, as names of ACL operations; None = brokers before Kafka 2.3 do not tell."""
+
+        def request(timeout: float) -> dict[str, frozenset[str]] | None:
+            futures = self._admin.client.describe_topics(
+                ck.TopicCollection(list(topics)),
+                include_authorized_operations=True,
+                request_timeout=timeout,
+            )
+            found = {
+                name: self._admin.result(future).authorized_operations
+                for name, future in futures.items()
+            }
+            if None in found.values():
+                return None
+            return {name: frozenset(each.name for each in of) for name, of in found.items()}
+
+        return self._admin.call("look up what is allowed", request)
+
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by a metadata request for each as a producer sends."""
         for name in names:

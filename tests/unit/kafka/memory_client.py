@@ -68,6 +68,9 @@ class MemoryAdmin(AdminRequests):
     ) -> dict[str, dict[str, str]]:
         return {topic: dict.fromkeys(names, "") for topic in topics}
 
+    def brokers(self) -> list[str]:
+        return [self.servers]
+
     def commit(self, positions: Positions) -> None:
         """Nothing is kept of it."""
 

@@ -26,7 +26,7 @@ TP = TopicPartition("t", 0)
 class Answers(AdminRequests):
     """Answers offset lookups from a table."""
 
-    names = existing = create = group_offsets = topic_configs = commit = close = None  # type: ignore[assignment]
+    names = existing = create = group_offsets = topic_configs = brokers = commit = close = None  # type: ignore[assignment]
 
     def __init__(self, answers: dict[OffsetLookup, int]) -> None:
         self.answers = answers
