@@ -1,4 +1,4 @@
-"""``python -m pyspark_upsert_kafka {ddl, demo, local-kafka, replay, show, sql}``.
+"""``python -m pyspark_upsert_kafka {ddl, demo, doctor, local-kafka, replay, show, sql}``.
 
 Each command is a module or package with a docstring (its help), ``add_arguments`` and ``run``. An error
 that the user can act on is printed as its message; anything else is a bug and keeps its traceback.
@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import printable
 
-_COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
+_COMMANDS = ("ddl", "demo", "doctor", "local-kafka", "replay", "show", "sql")
 """Each command is in the module of the same name."""
 
 _INTERRUPTED = 130
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = [name for name in _COMMANDS if name in words[:1]]
     given = parser(only or _COMMANDS).parse_args(words)
     try:
-        given.run(given)
+        code = given.run(given)
     except BrokenPipeError:
         return _nobody_reads()
     except KeyboardInterrupt:
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # It may show what a message holds.
         sys.stderr.writelines(f"{printable(line)}\n" for line in message.split("\n"))
         return 1
-    return 0
+    return code or 0  # only doctor has one of its own
 
 
 def _stopped() -> int:

@@ -54,8 +54,15 @@ def table_options(
     return {**_defaults({**_declared(options.get("ddl")), **options}, default_mode), **options}
 
 
-def checked_options(given: argparse.Namespace, raw: Mapping[str, str]) -> ReadOptions:
+def checked_options(
+    given: argparse.Namespace, raw: Mapping[str, str], *, stream: bool = False
+) -> ReadOptions:
     """The options of `table_options`, checked.
+
+    Args:
+        given: The arguments.
+        raw: The options.
+        stream: Whether they are those of a stream.
 
     Raises:
         OptionError: An option is wrong, or there is no topic.
@@ -71,7 +78,7 @@ def checked_options(given: argparse.Namespace, raw: Mapping[str, str]) -> ReadOp
         raise UnknownColumnsError(_ADVICE)
     if {"topic", "topic-pattern", "path", "ddl"}.isdisjoint(raw):
         raise OptionError("Which topic? Give --topic, or --ddl with a CREATE TABLE statement.")
-    return read_options(raw, format_options, stream=False)
+    return read_options(raw, format_options, stream=stream)
 
 
 def checked_table(

@@ -3,7 +3,8 @@
 What a page says and a test cannot have is replaced: the addresses ``localhost:9092`` and
 ``http://localhost:8081``, the folders ``/tmp/checkpoints`` and ``/tmp/lake``, and the names of topics (wherever
 they stand in quotes) by unique ones, which exist unless the page creates them. A block of ``text`` right after one of
-``python`` is what that prints. In a block of ``sh`` the programs of this repository run (``python -m tools....``).
+``python`` is what that prints. In a block of ``sh`` the programs of this repository run (``python -m tools....``), and
+the command ``doctor``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ LAKEHOUSE_TABLES = ROOT / "docs" / "lakehouse-tables.md"
 DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 
 _BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_DOCTOR = re.compile(r"^python -m pyspark_upsert_kafka doctor (?:.*\\\n)*.*$", re.MULTILINE)
+_RUN_AND_PRINT = (
+    "print(run([executable, *split({!r})[1:]], capture_output=True, encoding='utf-8', env={{**environ, "
+    "'PYTHONIOENCODING': 'utf-8', 'KAFKA_BOOTSTRAP_SERVERS': 'localhost:9092'}}).stdout, end='')"
+)
+_OF_THE_MACHINE = re.compile(r"(?<=confluent-kafka )[0-9.]+|[0-9,]+(?= MB, half)")
+"""What ``doctor`` prints of the machine where it runs."""
+
 _HEADING = re.compile(r"^##+ (.*)$", re.MULTILINE)
 _TOPIC = re.compile(
     r"""["'](?:topic|error-handling\.log\.target)["']\s*[,:=]\s*["']([^"']+)["']|NewTopic\("([^"]+)\""""
@@ -60,9 +69,15 @@ def snippets(page: str) -> list[Snippet]:
 def _programs(commands: str) -> str:
     """Python that runs those commands that are programs of this repository, by the Python that runs the tests."""
     programs = re.findall(r"^python -m tools\..*$", commands, re.MULTILINE)
-    calls = (f"run([executable, *{program!r}.split()[1:]], check=True)" for program in programs)
-    imports = ["from subprocess import run", "from sys import executable"]
-    return "\n".join([*imports, *calls]) if programs else ""
+    calls = [f"run([executable, *{program!r}.split()[1:]], check=True)" for program in programs]
+    calls += [_RUN_AND_PRINT.format(each) for each in _DOCTOR.findall(commands)]
+    imports = [
+        "from os import environ",
+        "from shlex import split",
+        "from subprocess import run",
+        "from sys import executable",
+    ]
+    return "\n".join([*imports, *calls]) if calls else ""
 
 
 def topics_in(code: str) -> set[str]:
@@ -84,6 +99,7 @@ class World:
         """The code as it runs here."""
         for name, unique in self.topics.items():
             code = re.sub(rf"""(?<=["';]){re.escape(name)}(?=["';])""", unique, code)
+            code = re.sub(rf"(?<=--topic ){re.escape(name)}\b", unique, code)
         code = code.replace("http://localhost:8081", self.registry)
         code = code.replace("localhost:9092", self.servers)
         return re.sub("/tmp/(?=checkpoints|lake)", f"{self.folder}/", code)
@@ -139,4 +155,5 @@ def check_page(
         output = world.as_on_the_page(printed())
 
         if snippet.output is not None:
-            assert snippet.output.strip() == output.strip(), f"{page.name}, line {snippet.line}"
+            expected, seen = (_OF_THE_MACHINE.sub("?", each) for each in (snippet.output, output))
+            assert expected.strip() == seen.strip(), f"{page.name}, line {snippet.line}"

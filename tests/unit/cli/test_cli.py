@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.cli.demo.chart import Chart, ticks
 from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS, generate_waves
 from pyspark_upsert_kafka.core.errors import BrokerError, UpsertKafkaError
 
-COMMANDS = ("ddl", "demo", "local-kafka", "replay", "show", "sql")
+COMMANDS = ("ddl", "demo", "doctor", "local-kafka", "replay", "show", "sql")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

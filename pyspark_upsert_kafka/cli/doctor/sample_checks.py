@@ -1,0 +1,186 @@
+"""The checks of a sample of messages: whether they can be read, and whether equal keys are one key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pyspark_upsert_kafka.cli.doctor.facts import SampledBadMessage, SampledKey, SampleFacts
+from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
+from pyspark_upsert_kafka.cli.doctor.wording import counted
+from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
+from pyspark_upsert_kafka.core.errors import shown
+from pyspark_upsert_kafka.core.options import ReadOptions
+
+SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
+KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")
+
+_OTHER_KEYS = NotSeen(
+    "The keys of messages are not read: the row of a CDC format says what its key is",
+)
+
+
+def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Finding]:
+    """What a sample of messages shows."""
+    is_table = holds_table(options)
+    checks = [*SAMPLE_CHECKS, *(KEY_CHECKS if is_table else ())]
+    if not is_table:
+        checks.remove("null-keys")
+    if isinstance(facts, NotSeen):
+        return [facts.finding(check) for check in checks]
+    text = f"{counted(facts.messages, 'message')} read, from the begin and the end of {counted(facts.offsets, 'offset')}"
+    if not facts.messages:
+        text = "The sample has no message: neither messages nor keys are checked"
+        return [Finding("sample", Level.NOT_CHECKED, text)]
+    found = [Finding("sample", Level.OK, text)]
+    found += [_bad(facts, options), *_columns(facts)]
+    if is_table:
+        found.append(_null_keys(facts, options))
+        found += _keys(facts, options)
+    return found
+
+
+def _bad(facts: SampleFacts, options: ReadOptions) -> Finding:
+    bad = [each for each in facts.bad if each.stage != "null-key"]
+    if not bad:
+        text = f"All {facts.messages:,} messages of the sample can be decoded"
+        return Finding("bad-messages", Level.OK, text)
+    text = f"{len(bad):,} of {counted(facts.messages, 'message')} cannot be decoded, the first at {_place(bad[0])}: {bad[0].reason}"
+    return _of_mode("bad-messages", text.rstrip("."), options)
+
+
+def _null_keys(facts: SampleFacts, options: ReadOptions) -> Finding:
+    null = [each for each in facts.bad if each.stage == "null-key"]
+    if not null:
+        return Finding("null-keys", Level.OK, "Every message of the sample has a key")
+    text = f"{len(null):,} of {counted(facts.messages, 'message')} have no key, the first at {_place(null[0])}"
+    if len(null) == facts.messages:
+        advice = "A topic without keys holds no table: give --append ('read.mode' = 'append')"
+        return Finding("null-keys", Level.ERROR, text, advice)
+    return _of_mode("null-keys", text, options)
+
+
+def _of_mode(check: str, text: str, options: ReadOptions) -> Finding:
+    """A finding about messages that fail a job, unless the options say what is done with them."""
+    mode = options.error_mode
+    if mode != "fail":
+        done = f"{text}. 'error-handling.mode' = '{mode}' goes on past them"
+        return Finding(check, Level.WARNING, done)
+    advice = (
+        "Repair what writes them; to go on past them, set 'error-handling.mode' to 'ignore', or to 'log' with "
+        "'error-handling.log.target', the topic that they are sent to"
+    )
+    return Finding(check, Level.ERROR, text, advice)
+
+
+def _place(bad: SampledBadMessage) -> str:
+    return f"topic {bad.topic!r}, partition {bad.partition}, offset {bad.offset}"
+
+
+def _columns(facts: SampleFacts) -> list[Finding]:
+    if facts.warnings:
+        return [Finding("columns", Level.WARNING, text.rstrip(".")) for text in facts.warnings]
+    if len(facts.bad) == facts.messages:
+        return [NotSeen("No message of the sample can be decoded").finding("columns")]
+    return [
+        Finding("columns", Level.OK, "The messages of the sample have the columns of the table")
+    ]
+
+
+def _keys(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
+    if options.table.key_format is None:
+        return [_OTHER_KEYS.finding(check) for check in KEY_CHECKS]
+    if not facts.keys:
+        return [
+            NotSeen("No key of the sample can be decoded").finding(check) for check in KEY_CHECKS
+        ]
+    relies = options.key_partitioner is not None
+    return [
+        _partitions(facts, relies=relies),
+        _in_two_partitions(facts.keys),
+        _spellings(facts, relies=relies),
+    ]
+
+
+def _partitions(facts: SampleFacts, *, relies: bool) -> Finding:
+    """Whether keys lie where murmur2 puts their bytes.
+
+    Args:
+        facts: The sample.
+        relies: Whether an option says so.
+    """
+    check = "key-partition"
+    placed = [(key, partition_of(key.data, facts.partitions[key.topic])) for key in facts.keys]
+    others = [(key, wanted) for key, wanted in placed if key.partition != wanted]
+    if not others:
+        text = f"All {len(facts.keys):,} keys of the sample are in the partition where murmur2 puts them"
+        return Finding(check, Level.OK, text)
+    key, wanted = others[0]
+    text = (
+        f"{len(others):,} of {counted(len(facts.keys), 'key')} are not in the partition where murmur2, the partitioner of "
+        f"Java, Flink and this connector, puts them: {shown(key.data)} is in partition {key.partition} and not in {wanted} "
+        f"of topic {key.topic!r}"
+    )
+    return _hurt_by_option(check, text, relies=relies)
+
+
+def _hurt_by_option(check: str, text: str, *, relies: bool) -> Finding:
+    if relies:
+        advice = "Leave out 'scan.key-partitioner': reads with a filter on the key miss rows"
+        return Finding(check, Level.ERROR, text, advice)
+    advice = (
+        "Do not write to this topic from Spark or Flink beside its own writer, and do not set 'scan.key-partitioner'. Copy it "
+        "to a new topic with this connector, if that is wanted"
+    )
+    return Finding(check, Level.WARNING, text, advice)
+
+
+def _in_two_partitions(keys: Sequence[SampledKey]) -> Finding:
+    check, places, bytes_of = "key-in-two-partitions", defaultdict(set), {}
+    for key in keys:
+        places[key.identity].add(key.partition)
+        bytes_of[key.identity] = key.data
+    apart = [identity for identity, found in places.items() if len(found) > 1]
+    if not apart:
+        return Finding(check, Level.OK, "Each key of the sample is in one partition only")
+    first = apart[0]
+    where = " and ".join(map(str, sorted(places[first])))
+    text = (
+        f"{counted(len(apart), 'key')} of {len(places):,} in more than one partition: {shown(bytes_of[first])} is in the "
+        f"partitions {where} of topic {first[0]!r}. The table has a row of each, one of them old"
+    )
+    advice = (
+        "Copy the topic to a new one with this connector (partitions were added to it, or its writers have different "
+        "partitioners), or write a tombstone of the key to its old partition"
+    )
+    return Finding(check, Level.ERROR, text, advice)
+
+
+def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:
+    """Whether equal keys have equal bytes, and those that this connector would write."""
+    check, spellings = "key-spelling", defaultdict(set)
+    if facts.unspelled:
+        return NotSeen(
+            f"It is not known how this connector would write the keys: {facts.unspelled.rstrip('.')}"
+        ).finding(check)
+    for key in facts.keys:
+        spellings[key.identity].add(key.data)
+    several = [sorted(found) for found in spellings.values() if len(found) > 1]
+    if several:
+        first, second = several[0][:2]
+        text = (
+            f"{counted(len(several), 'key')} of {len(spellings):,} in several spellings: {shown(first)} and {shown(second)} "
+            "are one key of the table. Kafka takes them for two: compaction keeps both, and they may be in two partitions"
+        )
+        return _hurt_by_option(check, text, relies=relies)
+    others = [key for key in facts.keys if key.data != key.written]
+    if others:
+        text = (
+            f"{len(others):,} of {counted(len(facts.keys), 'key')} have other bytes than this connector would write: "
+            f"{shown(others[0].data)} would be {shown(others[0].written)}. To Kafka, a key that is written from Spark or Flink would be another key"
+        )
+        return _hurt_by_option(check, text, relies=relies)
+    return Finding(
+        check, Level.OK, "Each key of the sample has the bytes that this connector would write"
+    )

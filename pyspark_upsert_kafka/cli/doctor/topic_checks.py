@@ -1,0 +1,170 @@
+"""The checks of brokers and topics: versions, rights, and what Kafka removes from a topic by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_upsert_kafka.cli.doctor.facts import BrokerFacts, TopicFacts, WrittenTopicFacts
+from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.wording import configure, counted, duration, grant
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.positions.compaction import POLICY
+
+RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
+
+CONFIGS = (POLICY, RETENTION, RETENTION_BYTES, TOMBSTONES)
+"""The configs of a topic that are looked at."""
+
+_SHORT_RETENTION_MS = 86_400_000
+"""A query that stands still over a night loses messages of a topic that keeps them for less."""
+
+_SHORT_TOMBSTONES_MS = 3_600_000
+
+
+def check_brokers(facts: BrokerFacts) -> list[Finding]:
+    """The brokers that answer, and the versions of both ends."""
+    version = (
+        "of a release that they do not tell"
+        if facts.version is None
+        else f"of Kafka {facts.version}"
+    )
+    text = f"{counted(len(facts.addresses), 'broker')} {version} at {facts.servers}; the client is {facts.client}"
+    return [Finding("brokers", Level.OK, text)]
+
+
+def check_topic(facts: TopicFacts, options: ReadOptions) -> list[Finding]:
+    """What there is of a topic, who may use it, and what Kafka removes from it."""
+    return [
+        _size(facts),
+        _rights(facts),
+        *_removal(facts, keeps_last=holds_table(options)),
+    ]
+
+
+def check_written_topic(facts: WrittenTopicFacts) -> Finding:
+    """Whether dead letters can be sent."""
+    check, name, may = "dead-letters", facts.name, facts.operations
+    if not facts.exists:
+        text = f"The topic {name!r} of 'error-handling.log.target' does not exist"
+        advice = f"kafka-topics.sh --bootstrap-server {facts.servers} --create --topic {name} --partitions 4"
+        return Finding(check, Level.ERROR, text, advice, name)
+    if isinstance(may, NotSeen):
+        return may.finding(check, name)
+    if "WRITE" not in may:
+        text = f"The user may not write to topic {name!r} of 'error-handling.log.target'"
+        return Finding(check, Level.ERROR, text, grant("Write", name, facts.servers), name)
+    return Finding(check, Level.OK, f"Dead letters can be sent to topic {name!r}", topic=name)
+
+
+def holds_table(options: ReadOptions) -> bool:
+    """Whether the topic's messages are changes of rows, of which the last one for each key counts."""
+    return options.mode != "append" and not options.shows_images
+
+
+def _size(facts: TopicFacts) -> Finding:
+    name = facts.name
+    partitions = counted(len(facts.bounds), "partition")
+    if not facts.offsets:
+        return Finding(
+            "topic", Level.OK, f"Topic {name!r} has {partitions} and no message", topic=name
+        )
+    text = f"Topic {name!r} has {partitions} and {counted(facts.offsets, 'offset')}"
+    return Finding("topic", Level.OK, text, topic=name)
+
+
+def _rights(facts: TopicFacts) -> Finding:
+    name, may = facts.name, facts.operations
+    if isinstance(may, NotSeen):
+        return may.finding("rights", name)
+    if "READ" not in may:
+        text = f"The user may not read topic {name!r}"
+        return Finding("rights", Level.ERROR, text, grant("Read", name, facts.servers), name)
+    if "WRITE" not in may:
+        text = f"The user may read topic {name!r}, and not write it"
+        advice = f"For a job that writes: {grant('Write', name, facts.servers)}"
+        return Finding("rights", Level.OK, text, advice, name)
+    return Finding("rights", Level.OK, f"The user may read and write topic {name!r}", topic=name)
+
+
+def _removal(facts: TopicFacts, *, keeps_last: bool) -> list[Finding]:
+    configs = facts.configs
+    if isinstance(configs, NotSeen):
+        checks = (POLICY_CHECK, "retention", "tombstones")
+        return [configs.finding(check, facts.name) for check in checks]
+    deletes, compacts = "delete" in configs[POLICY], "compact" in configs[POLICY]
+    found = [_table_policy(facts, configs) if keeps_last else _append_policy(facts, configs)]
+    if deletes:
+        found.append(_retention(facts, configs))
+    if compacts and keeps_last:
+        found.append(_tombstones(facts, configs))
+    return found
+
+
+POLICY_CHECK = "cleanup-policy"
+
+
+def _table_policy(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
+    name, policy = facts.name, configs[POLICY]
+    shown = f"Topic {name!r} has {POLICY} = {policy!r}"
+    if "delete" not in policy:
+        text = f"{shown}: the last message of each key stays"
+        return Finding(POLICY_CHECK, Level.OK, text, topic=name)
+    if keeps_all(configs):
+        text = f"{shown}, and keeps every message ({RETENTION} = -1)"
+        return Finding(POLICY_CHECK, Level.OK, text, topic=name)
+    advice = configure(f"{POLICY}=compact", name, facts.servers)
+    lost = f"{shown}: a row that does not change for {_kept(configs)} is lost, and no tombstone says so"
+    gone = [partition for partition, bounds in facts.bounds.items() if bounds.earliest > 0]
+    if gone and "compact" not in policy:
+        first = facts.bounds[gone[0]].earliest
+        lost += f". That has happened: partition {gone[0]} begins at offset {first}"
+    return Finding(POLICY_CHECK, Level.WARNING, lost, advice, name)
+
+
+def _append_policy(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
+    name, policy = facts.name, configs[POLICY]
+    shown = f"Topic {name!r} has {POLICY} = {policy!r}"
+    if "compact" not in policy:
+        text = f"{shown}: no message is removed before its time"
+        return Finding(POLICY_CHECK, Level.OK, text, topic=name)
+    text = f"{shown}: every message is to be read, and compaction removes all but the last one of each key"
+    advice = configure(f"{POLICY}=delete", name, facts.servers)
+    return Finding(POLICY_CHECK, Level.WARNING, text, advice, name)
+
+
+def keeps_all(configs: Mapping[str, str]) -> bool:
+    """Whether a topic that is not compacted keeps all messages."""
+    return int(configs[RETENTION]) < 0 and int(configs[RETENTION_BYTES]) < 0
+
+
+def _kept(configs: Mapping[str, str]) -> str:
+    """How long messages are kept, in words."""
+    time, size = int(configs[RETENTION]), int(configs[RETENTION_BYTES])
+    limits = [f"{duration(time)} ({RETENTION})"] if time >= 0 else []
+    if size >= 0:
+        limits.append(f"as long as a partition takes to grow by {size:,} bytes ({RETENTION_BYTES})")
+    return ", or ".join(limits)
+
+
+def _retention(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
+    name, time = facts.name, int(configs[RETENTION])
+    if keeps_all(configs):
+        text = f"Topic {name!r} keeps its messages for ever ({RETENTION} = -1)"
+        return Finding("retention", Level.OK, text, topic=name)
+    text = f"Topic {name!r} keeps its messages for {_kept(configs)}: a stream that stands still for longer loses some"
+    if 0 <= time < _SHORT_RETENTION_MS:
+        advice = configure(f"{RETENTION}=604800000", name, facts.servers)
+        return Finding("retention", Level.WARNING, text, advice, name)
+    return Finding("retention", Level.OK, text, topic=name)
+
+
+def _tombstones(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
+    name, time = facts.name, int(configs[TOMBSTONES])
+    text = (
+        f"Topic {name!r} keeps tombstones for {duration(time)} ({TOMBSTONES}): a stream that stands still for longer "
+        "may miss deletes"
+    )
+    if time < _SHORT_TOMBSTONES_MS:
+        advice = configure(f"{TOMBSTONES}=86400000", name, facts.servers)
+        return Finding("tombstones", Level.WARNING, text, advice, name)
+    return Finding("tombstones", Level.OK, text, topic=name)

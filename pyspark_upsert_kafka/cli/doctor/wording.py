@@ -1,0 +1,53 @@
+"""Durations, sizes and numbers as findings show them, and the commands that they advise."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+
+
+def duration(ms: int) -> str:
+    """A duration in its largest whole unit, rounded down.
+
+    >>> duration(604_800_000), duration(86_400_000), duration(3_600_000), duration(90_000), duration(20)
+    ('7 days', '24 hours', '1 hour', '90 seconds', '20 ms')
+    """
+    for unit, name in _UNITS:
+        if ms >= 2 * unit or (ms == unit and unit < _UNITS[0][0]):
+            return counted(ms // unit, name)
+    return f"{ms} ms"
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "key"), counted(2_000, "key")
+    ('1 key', '2,000 keys')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def megabytes(size: float) -> str:
+    """A number of bytes, rounded up.
+
+    >>> megabytes(3 * 2**20), megabytes(100)
+    ('3 MB', '1 MB')
+    """
+    return f"{math.ceil(size / 2**20):,} MB"
+
+
+def grant(operation: str, topic: str, servers: str) -> str:
+    """The command that gives a user a right on a topic."""
+    return (
+        f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal User:NAME --operation {operation} "
+        f"--topic {topic}"
+    )
+
+
+def configure(config: str, topic: str, servers: str) -> str:
+    """The command that sets a config of a topic, such as ``retention.ms=-1``."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {config}"
+    )

@@ -1,0 +1,148 @@
+"""What is said of brokers and topics, from facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyspark_upsert_kafka.cli.doctor.facts import BrokerFacts, TopicFacts, WrittenTopicFacts
+from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.topic_checks import (
+    check_brokers,
+    check_topic,
+    check_written_topic,
+)
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
+from pyspark_upsert_kafka.format_catalog import format_options
+from tests.table_options import table_options
+
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "retention.ms": "604800000",
+    "retention.bytes": "-1",
+    "delete.retention.ms": "86400000",
+}
+TOPIC = TopicFacts(
+    "t", "k:9092", {0: Bounds(0, 9, 9)}, frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"}), CONFIGS
+)
+
+
+def options(**more: object) -> ReadOptions:
+    """Options of a batch read of a table, unless they say something else."""
+    return read_options(table_options(**more), format_options, stream=False)
+
+
+APPEND = {"primary_key": None, "key__format": None, "read__mode": "append"}
+
+
+def found(facts: TopicFacts, **more: object) -> dict[str, Finding]:
+    """The findings by their checks."""
+    return {each.check: each for each in check_topic(facts, options(**more))}
+
+
+def configured(**configs: str) -> TopicFacts:
+    """The topic with other configs."""
+    changed = {name.replace("_", "."): value for name, value in configs.items()}
+    return replace(TOPIC, configs={**CONFIGS, **changed})
+
+
+def test_brokers_are_counted_and_versions_told() -> None:
+    """An unknown release is said to be unknown."""
+    facts = BrokerFacts("k:9092", ("a:1", "b:1"), "4.1", "librdkafka (confluent-kafka 2.16.1)")
+
+    (known,), (unknown,) = check_brokers(facts), check_brokers(replace(facts, version=None))
+    assert known.text.startswith("2 brokers of Kafka 4.1 at k:9092")
+    assert "of a release that they do not tell" in unknown.text
+
+
+@pytest.mark.parametrize(
+    ("operations", "level", "said"),
+    [
+        ({"READ", "WRITE"}, Level.OK, "may read and write"),
+        ({"READ", "DESCRIBE"}, Level.OK, "and not write it"),
+        ({"DESCRIBE"}, Level.ERROR, "may not read"),
+        ({"WRITE"}, Level.ERROR, "may not read"),
+    ],
+)
+def test_rights(operations: set[str], level: Level, said: str) -> None:
+    """Reading is what a job cannot do without; the advice is the command that grants it."""
+    finding = found(replace(TOPIC, operations=frozenset(operations)))["rights"]
+
+    assert (finding.level, said in finding.text) == (level, True)
+    if level is Level.ERROR:
+        assert finding.advice == (
+            "kafka-acls.sh --bootstrap-server k:9092 --add --allow-principal User:NAME --operation Read --topic t"
+        )
+
+
+@pytest.mark.parametrize(
+    ("configs", "more", "level"),
+    [
+        ({}, {}, Level.OK),
+        ({"cleanup_policy": "delete"}, {}, Level.WARNING),
+        ({"cleanup_policy": "compact,delete"}, {}, Level.WARNING),
+        ({"cleanup_policy": "delete", "retention_ms": "-1"}, {}, Level.OK),
+        ({"cleanup_policy": "delete", "retention_ms": "-1", "retention_bytes": "9"}, {}, Level.WARNING),
+        ({"cleanup_policy": "delete"}, APPEND, Level.OK),
+        ({"cleanup_policy": "compact"}, APPEND, Level.WARNING),
+        ({"cleanup_policy": "delete"},
+         {"value__format": "debezium-json", "primary_key": None, "key__format": None, "read__mode": "changelog"}, Level.OK),
+        ({"cleanup_policy": "delete"}, {"value__format": "debezium-json"}, Level.WARNING),
+    ],
+)  # fmt: skip
+def test_cleanup_policies(configs: dict[str, str], more: dict[str, object], level: Level) -> None:
+    """A table wants its topic compacted, and what reads every message does not."""
+    assert found(configured(**configs), **more)["cleanup-policy"].level is level
+
+
+@pytest.mark.parametrize(
+    ("configs", "level", "said"),
+    [
+        ({"retention_ms": "604800000"}, Level.OK, "for 7 days (retention.ms)"),
+        ({"retention_ms": "86399999"}, Level.WARNING, "for 23 hours (retention.ms)"),
+        ({"retention_ms": "-1", "retention_bytes": "1000"}, Level.OK, "to grow by 1,000 bytes"),
+        ({"retention_ms": "-1"}, Level.OK, "for ever"),
+    ],
+)
+def test_retention(configs: dict[str, str], level: Level, said: str) -> None:
+    """A stream that stands still over a night is to find its messages."""
+    finding = found(configured(cleanup_policy="delete", **configs), **APPEND)["retention"]
+
+    assert (finding.level, said in finding.text) == (level, True)
+
+
+def test_retention_is_nothing_to_a_topic_that_is_only_compacted() -> None:
+    """And tombstones are nothing to one that is not."""
+    assert "retention" not in found(TOPIC)
+    assert "tombstones" not in found(configured(cleanup_policy="delete"))
+
+
+@pytest.mark.parametrize(("time", "level"), [("3600000", Level.OK), ("3599999", Level.WARNING)])
+def test_tombstones(time: str, level: Level) -> None:
+    """They are to outlive the restart of a stream."""
+    assert found(configured(delete_retention_ms=time))["tombstones"].level is level
+
+
+def test_configs_that_may_not_be_seen() -> None:
+    """Each check that needs them says so."""
+    seen = found(replace(TOPIC, configs=NotSeen("Not allowed", "grant it")))
+
+    checks = ("cleanup-policy", "retention", "tombstones")
+    assert {seen[check].level for check in checks} == {Level.NOT_CHECKED}
+    assert {seen[check].advice for check in checks} == {"grant it"}
+
+
+@pytest.mark.parametrize(
+    ("exists", "operations", "level"),
+    [
+        (True, frozenset({"WRITE"}), Level.OK),
+        (True, frozenset({"READ"}), Level.ERROR),
+        (True, NotSeen("not told"), Level.NOT_CHECKED),
+        (False, frozenset(), Level.ERROR),
+    ],
+)
+def test_dead_letters(exists: bool, operations: frozenset[str] | NotSeen, level: Level) -> None:
+    """Their topic must be there, and the user must be allowed to write to it."""
+    assert check_written_topic(WrittenTopicFacts("d", "k:1", exists, operations)).level is level
