@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.changelog.last_changes import last_changes
     from pyspark_upsert_kafka.changelog.normalize import normalize_changelog
     from pyspark_upsert_kafka.core.ddl import watermark_of
+    from pyspark_upsert_kafka.core.query_end import why_it_ended
     from pyspark_upsert_kafka.kafka.local import (
         LocalAcl,
         LocalCertificates,
@@ -67,6 +68,7 @@ __all__ = [
     "run_sql",
     "upsert_sink",
     "watermark_of",
+    "why_it_ended",
 ]
 
 DefaultSource = UpsertKafkaDataSource
@@ -85,6 +87,7 @@ _LAZY = {
     "run_sql": "pyspark_upsert_kafka.sql",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
     "watermark_of": "pyspark_upsert_kafka.core.ddl",
+    "why_it_ended": "pyspark_upsert_kafka.core.query_end",
 }
 
 use_this_interpreter()

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from pyspark import inheritable_thread_target
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_upsert_kafka import OptionError, upsert_sink
+from pyspark_upsert_kafka import OptionError, upsert_sink, why_it_ended
 from pyspark_upsert_kafka.sink.update_mode import UpsertSink
 from tests.conftest import Broker, options
 from tests.spark.batches import refused
@@ -124,7 +125,11 @@ def test_a_checkpoint_set_back_by_one_batch_is_refused(
     second.unlink()
     put(batches.files, 2, (1, "third", "+I"))
 
-    assert "CheckpointError: Batch 1 of query" in refused(lambda: batches.run(sink(broker, topic)))
+    with pytest.raises(StreamingQueryException) as raised:
+        batches.run(sink(broker, topic))
+    end = why_it_ended(raised.value)
+    assert (end.error, end.restart) == ("CheckpointError", False)
+    assert end.text.startswith("Batch 1 of query")
     assert messages(broker, topic) == batches.written()
 
 

@@ -6,18 +6,19 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from pyspark_upsert_kafka import LocalKafka
-from tests.conftest import Broker, broker_at
+from pyspark_upsert_kafka import LocalKafka, why_it_ended
+from pyspark_upsert_kafka.core.query_end import QueryEnd
+from tests.conftest import Broker, broker_at, options
 from tests.spark.conftest import eventually
-from tests.spark.pages import ROOT, snippets
 from tests.spark.streams import Batches, message, read, running
+from tests.spark.supervised import supervisor
+from tests.spark.test_sink_stream import put, stream
 
 SHORT = {"properties.request.timeout.ms": "2000", "properties.default.api.timeout.ms": "4000"}
 LARGE = "x" * 1_000
@@ -93,22 +94,46 @@ def test_an_outage_that_lasts_too_long_ends_the_query(
         eventually(sink.all, "the first message")
         kafka.stop()
         eventually(lambda: not query.isActive, "its end")
-        told = str(query.exception())
+        end = why(query)
+    told = end.text
+    assert (end.error, end.restart) == ("BrokerError", True)
     assert f"no Kafka broker at '{broker.servers}' has answered for 8 seconds" in told
     assert "'scan.outage.timeout'" in told
 
     with running(sink.start(frame, processingTime="0 seconds")) as query:
         eventually(lambda: not query.isActive, "its end")
-        assert "answered within 4 seconds" in str(query.exception())
+        end = why(query)
+    assert (end.error, end.restart) == ("BrokerError", True)
+    assert "answered within 4 seconds" in end.text
 
 
-def supervisor() -> Callable[..., None]:
-    """The function of the page."""
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    exec(snippets(page)[0].code, names)
-    supervise: Callable[..., None] = names["supervise"]
-    return supervise
+def test_an_outage_that_a_sink_does_not_survive(
+    spark: SparkSession, kafka: LocalKafka, broker: Broker, tmp_path: Path
+) -> None:
+    """Its messages are not confirmed in time; started again later, the query writes them."""
+    target, files = broker.topic(), tmp_path / "in"
+    to = options(broker, target, **SHORT, **{"properties.delivery.timeout.ms": "6000"})
+    put(files, 0, (1, "a", "+I"))
+    writer = stream(spark, files).writeStream.format("upsert-kafka").options(**to)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with running(writer.start()) as query:
+        eventually(lambda: bool(broker.messages(target)), "the first row")
+        kafka.stop()
+        put(files, 1, (2, "b", "+I"))
+        eventually(lambda: not query.isActive, "its end")
+        end = why(query)
+    assert end.restart, end
+
+    kafka.start()
+    with running(writer.start()):
+        eventually(lambda: len(broker.messages(target)) >= 2, "the second row")
+
+
+def why(query: StreamingQuery) -> QueryEnd:
+    """Why a query has ended."""
+    exception = query.exception()
+    assert exception is not None
+    return why_it_ended(exception)
 
 
 def test_the_supervisor_of_the_docs(

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from pyspark_upsert_kafka import why_it_ended
 from tests.conftest import Broker, options
 from tests.spark.conftest import eventually, run_to_end
 from tests.spark.streams import Batches, message, named, read, running
@@ -131,6 +132,9 @@ def test_lost_data_fails_a_restarted_query(
         run_to_end(sink.start(frame()))
     run_to_end(sink.start(frame(failOnDataLoss="false")))
 
+    for lost in (deleted, recreated):
+        end = why_it_ended(lost.value)
+        assert (end.error, end.restart) == ("DataLossError", False)
     where = f"topic '{short}', partition 0, wanted offset 3, earliest available offset 6"
     assert where in str(deleted.value)
     assert f"topic '{again}', partition 0, wanted offset 3" in str(recreated.value)
@@ -166,6 +170,8 @@ def test_a_topic_deleted_while_it_is_read(
         broker.produce(gone, message(3))
         eventually(lambda: len(going_on.all()) == 3, "the message of the new topic")
 
+    end = why_it_ended(raised.value)
     assert [row[0] for row in going_on.all()] == [1, 2, 3]
-    assert f"DataLossError: Some data may have been lost: topic '{gone}'" in str(raised.value)
-    assert "the topic was deleted" in str(raised.value)
+    assert (end.error, end.restart) == ("DataLossError", False)
+    assert f"Some data may have been lost: topic '{gone}'" in end.text
+    assert "the topic was deleted" in end.text

@@ -37,6 +37,7 @@ PUBLIC = [
     "run_sql",
     "upsert_sink",
     "watermark_of",
+    "why_it_ended",
 ]
 
 

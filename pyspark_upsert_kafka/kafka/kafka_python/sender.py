@@ -152,7 +152,10 @@ def _reason(error: Exception, seen: str) -> str:
         return str(error)
     if isinstance(error, kafka_errors.MessageSizeTooLargeError):
         return f"the message is too large {TOO_LARGE_HINT}"
-    return f"{describe_error(error)}.{seen}" if seen else describe_error(error)
+    text = describe_error(error)
+    if isinstance(error, kafka_errors.KafkaTimeoutError):
+        text = f"no broker confirmed it in time ({text})"
+    return f"{text}.{seen}" if seen else text
 
 
 class UnconfirmedMessage:

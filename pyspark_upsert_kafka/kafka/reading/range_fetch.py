@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.data_loss import RETENTION
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched, Fetcher
 from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
@@ -140,7 +141,11 @@ class RangeFetch:
             self._progress_at = self._checked_at
         now = self._checked_at
         waited_s, errors = now - self._progress_at, self._fetcher.errors
-        if loss is None and (errors.fatal_error is not None or waited_s > self._waits.message_s):
+        if loss is None and errors.fatal_error is not None:
+            raise BrokerError(
+                f"{self._place()} cannot be read: {errors.fatal_error}.{SECURITY_HINT}"
+            )
+        if loss is None and waited_s > self._waits.message_s:
             raise BrokerError(
                 f"{self._place()}: nothing arrived for {waited_s:.0f} seconds.{errors.describe()}"
                 f"{self._lookup_error}"

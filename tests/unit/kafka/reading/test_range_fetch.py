@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.query_end import why_it_ended
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.reading import planned_topic, range_fetch, rechecking
@@ -406,9 +407,10 @@ def test_a_fatal_error_of_the_client_ends_the_waiting(clock):
     begin = clock.now
 
     with pytest.raises(
-        BrokerError, match=r"nothing arrived for 5 seconds\. Last seen: bad password"
-    ):
+        BrokerError, match=r"cannot be read: bad password\. Check 'properties\."
+    ) as error:
         read(fetcher)
+    assert not why_it_ended(error.value).restart
     assert clock.now < begin + 6
 
 

@@ -1,0 +1,82 @@
+"""Why a streaming query has ended, for a program that decides whether to start it again.
+
+Spark shows an error of a Python data source as text: the name of its class, and its sentence, in a traceback. What is around
+them differs from version to version, and between a classic session and Spark Connect.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+
+_ERROR = re.compile(r"\bpyspark_upsert_kafka\.(?:\w+\.)*(\w+Error): ([^\n]*)")
+
+_PASSES = re.compile(
+    "no Kafka broker at .* answered"
+    "|no broker answered"
+    "|nothing arrived for"
+    "|no broker confirmed it"
+    "|The schema registry at .* gives no answer"
+)
+"""What errors say that are over when brokers, or the schema registry, answer again."""
+
+_OTHER_PROTOCOL = "answers as one that expects"
+"""What an error says of a broker that answers, but not in the protocol of the options."""
+
+
+@dataclass(frozen=True)
+class QueryEnd:
+    """Why a query has ended.
+
+    Args:
+        error: The name of the error's class, such as ``DataLossError``; None = it is no error of this package.
+        text: What the error says, in one line.
+        restart: Whether the query, started again as it is, goes on from its checkpoint once brokers or the schema
+            registry answer again. If not, something has to be changed first.
+    """
+
+    error: str | None
+    text: str
+    restart: bool
+
+
+def why_it_ended(exception: BaseException) -> QueryEnd:
+    """Finds the error of this package in the exception that ended a query.
+
+    Args:
+        exception: What ``query.awaitTermination()`` or ``start()`` has raised, or what ``query.exception()`` has returned.
+
+    Raises:
+        TypeError: It is no exception: a query that was stopped has none.
+
+    Example::
+
+        try:
+            query.awaitTermination()
+        except PySparkException as exception:
+            if not why_it_ended(exception).restart:
+                raise
+    """
+    if not isinstance(exception, BaseException):
+        raise TypeError(
+            f"why_it_ended takes the exception that has ended a query, and not {exception!r}: query.exception() is None "
+            "while a query runs, and after query.stop()."
+        )
+    text = str(exception)
+    if isinstance(exception, UpsertKafkaError):
+        return _end(type(exception).__name__, text)
+    found = _ERROR.findall(text)
+    if not found:
+        return QueryEnd(None, text.partition("\n")[0], restart=False)
+    return _end(*found[-1])  # of several, each was raised because of the one before
+
+
+def _end(error: str, text: str) -> QueryEnd:
+    passes = (
+        error in ("BrokerError", "DeliveryError")
+        and _PASSES.search(text) is not None
+        and _OTHER_PROTOCOL not in text
+    )
+    return QueryEnd(error, text, passes)

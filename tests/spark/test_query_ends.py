@@ -1,0 +1,356 @@
+"""Each row of the table in docs/operating.md: what ends a query for good, as the supervisor of that page sees it.
+
+Lost data is in test_recovery_checkpoint.py, outages are in test_outage.py, a checkpoint that was set back is in
+test_exactly_once.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import confluent_kafka as ck
+import pytest
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from pyspark_upsert_kafka import upsert_sink
+from tests.conftest import Broker, options
+from tests.kafka.secured import Secured, by_token, secured_broker
+from tests.local_registry import Registry
+from tests.spark.batches import save
+from tests.spark.conftest import eventually, run_to_end
+from tests.spark.streams import Batches, message, read
+from tests.spark.supervised import supervised_end
+from tests.spark.test_sink_stream import put, stream
+
+MODULE = "org.apache.kafka.common.security"
+SCRAM = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+
+
+def copied(frame: DataFrame, to: dict[str, str], checkpoint: Path) -> StreamingQuery:
+    """Starts a query that writes these rows."""
+    writer = frame.writeStream.format("upsert-kafka").options(**to)
+    return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
+def properties(given: dict[str, str]) -> dict[str, str]:
+    """As options."""
+    return {f"properties.{name}": value for name, value in given.items()}
+
+
+# What is read
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize(
+    ("message_", "stage"),
+    [(("k", '{"id":1,"name":"x"}'), "key"), (('{"id":1}', "no JSON"), "value")],
+    ids=["another key format", "a bad message"],
+)
+def test_a_message_that_cannot_be_read(
+    spark: SparkSession, broker: Broker, tmp_path: Path, message_: tuple[str, str], stage: str
+) -> None:
+    """It is there after each restart too; the text has its place."""
+    topic, sink = broker.topic(), Batches(tmp_path)
+    broker.produce(topic, message(1))
+
+    def start() -> StreamingQuery:
+        query = sink.start(read(spark, broker, topic), processingTime="0 seconds")
+        eventually(sink.all, "the first message")
+        broker.produce(topic, message_)
+        return query
+
+    end = supervised_end(start)
+
+    assert end.error == "DecodeError"
+    assert f"topic '{topic}', partition 0, offset 1 cannot be decoded (stage: {stage})" in end.text
+
+
+def registered(broker: Broker, topic: str, registry: Registry) -> dict[str, str]:
+    """Options of a table whose schemas are in the registry."""
+    return options(
+        broker,
+        topic,
+        **{f"{side}.format": "avro-confluent" for side in ("key", "value")},
+        **{f"{side}.avro-confluent.url": registry.url for side in ("key", "value")},
+        **{"value.fields-include": "EXCEPT_KEY"},
+    )
+
+
+def test_a_writer_whose_schema_does_not_fit_the_columns(
+    spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
+) -> None:
+    """Somebody has registered another type for a column; the text names the column."""
+    topic, sink = broker.topic(), Batches(tmp_path)
+    it = registered(broker, topic, registry)
+    save(spark.createDataFrame([(1, 7)], "id BIGINT NOT NULL, n BIGINT"), it)
+    reader = spark.readStream.format("upsert-kafka").schema(
+        "id BIGINT, n BIGINT, _change_type STRING"
+    )
+
+    def start() -> StreamingQuery:
+        query = sink.start(reader.options(**it).load(), processingTime="0 seconds")
+        eventually(sink.all, "the first message")
+        registry.ask("PUT", f"/config/{topic}-value", compatibility="NONE")
+        save(spark.createDataFrame([(2, "x")], "id BIGINT NOT NULL, n STRING"), it)
+        return query
+
+    end = supervised_end(start)
+
+    assert end.error == "DecodeError"
+    assert f"topic '{topic}', partition 0, offset 1" in end.text
+    assert "'n'" in end.text
+
+
+def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """The text names it."""
+    end = supervised_end(lambda: Batches(tmp_path).start(read(spark, broker, "no-such-topic")))
+
+    assert end.error == "BrokerError"
+    assert "'no-such-topic'" in end.text
+
+
+# What is written
+
+
+def test_a_schema_that_the_registry_refuses(
+    spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
+) -> None:
+    """The columns of the query are others than those that were registered."""
+    source, target = broker.topic(), broker.topic()
+    broker.produce(source, message(1))
+    it = registered(broker, target, registry)
+    save(spark.createDataFrame([(1, 7)], "id BIGINT NOT NULL, name BIGINT"), it)
+    registry.ask("PUT", f"/config/{target}-value", compatibility="FULL")
+
+    end = supervised_end(lambda: copied(read(spark, broker, source), it, tmp_path / "checkpoint"))
+
+    assert end.error == "SchemaError"
+    assert f"not compatible with those under the subject '{target}-value'" in end.text
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "text"),
+    [
+        (["CAST(NULL AS BIGINT) AS id", "name"], "EncodeError", "'id'"),
+        (["id", "repeat('x', 3000000) AS name"], "DeliveryError", "was not delivered"),
+    ],
+    ids=["a key that is NULL", "a row that is too large"],
+)
+def test_a_row_that_cannot_be_written(
+    spark: SparkSession, broker: Broker, tmp_path: Path, columns: list[str], error: str, text: str
+) -> None:
+    """It is in the batch after each restart too."""
+    source, target = broker.topic(), broker.topic()
+    broker.produce(source, message(1))
+    rows = read(spark, broker, source).selectExpr(*columns)
+
+    end = supervised_end(lambda: copied(rows, options(broker, target), tmp_path / "checkpoint"))
+
+    assert end.error == error
+    assert text in end.text
+
+
+def test_an_option_of_the_sink(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Spark shows it no earlier than in the first batch."""
+    source = broker.topic()
+    broker.produce(source, message(1))
+    wrong = options(broker, broker.topic(), **{"sink.bufer-flush.max-rows": "5"})
+
+    end = supervised_end(
+        lambda: copied(read(spark, broker, source), wrong, tmp_path / "checkpoint")
+    )
+
+    assert end.error == "OptionError"
+    assert "sink.bufer-flush.max-rows" in end.text
+
+
+def test_a_topic_of_the_sink_that_was_deleted(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """The text names it."""
+    source, target = broker.topic(), broker.topic()
+    broker.produce(source, message(1))
+    quickly = {
+        "properties.request.timeout.ms": "3000",
+        "properties.default.api.timeout.ms": "6000",
+        "properties.delivery.timeout.ms": "20000",
+    }
+
+    def start() -> StreamingQuery:
+        to = options(broker, target, **quickly)
+        query = copied(read(spark, broker, source), to, tmp_path / "checkpoint")
+        eventually(lambda: bool(broker.messages(target)), "the first row")
+        broker.delete(target)
+        broker.produce(source, message(2))
+        return query
+
+    end = supervised_end(start)
+
+    assert end.error in ("BrokerError", "UnknownTopicError", "DeliveryError")
+    assert f"'{target}'" in end.text
+
+
+@pytest.mark.classic("exactly once is refused over Spark Connect")
+def test_a_writer_that_is_fenced_off(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Another program writes under its transactional ids: started again, each would fence off the other."""
+    target, files, over = broker.topic(), tmp_path / "in", threading.Event()
+    for number in range(100):
+        put(files, number, (number, "x", "+I"))
+    sink = upsert_sink(
+        options(broker, target),
+        **{"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": target},
+        **{"sink.parallelism": 1},
+    )
+
+    def take_over(id_: str) -> None:
+        while not over.wait(0.05):
+            with suppress(ck.KafkaException):
+                broker.producer(**{"transactional.id": id_}).init_transactions(10)
+
+    others: list[threading.Thread] = []
+
+    def start() -> StreamingQuery:
+        writer = stream(spark, files).writeStream.foreachBatch(sink)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        others.append(threading.Thread(target=take_over, args=(f"{target}-{query.id}-0-0",)))
+        others[0].start()
+        return query
+
+    try:
+        end = supervised_end(start)
+    finally:
+        over.set()
+        for other in others:
+            other.join(60)
+
+    assert end.error in ("BrokerError", "DeliveryError")
+    assert "It is fenced off, and writes nothing more" in end.text
+
+
+# Who may read
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with logins, rights and certificates."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
+        yield secured
+
+
+def a_password(secured: Secured, user: str, password: str) -> None:
+    """Gives a user a password, which is the only one from then on."""
+    change = UserScramCredentialUpsertion(user, SCRAM, password.encode())
+    for future in secured.broker.admin.alter_user_scram_credentials([change]).values():
+        future.result()
+
+
+def test_a_password_that_was_changed(spark: SparkSession, secured: Secured, tmp_path: Path) -> None:
+    """The query ends when it has to log in again; with the new password it goes on from its checkpoint."""
+    topic, file, sink = secured.broker.topic(), tmp_path / "secrets", Batches(tmp_path / "batches")
+    user = secured.user(("READ", "TOPIC", topic))
+    a_password(secured, user, "old")
+    file.write_text("password = old")
+    secured.broker.produce(topic, message(1))
+    given = properties(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": user,
+            "sasl.password": f"${{file:{file}:password}}",
+            "bootstrap.servers": secured.kafka.address("SASL_PLAINTEXT"),
+        }
+    )
+    frame = read(spark, secured.broker, topic, **given)
+
+    def start() -> StreamingQuery:
+        query = sink.start(frame, processingTime="0 seconds")
+        eventually(sink.all, "the first message")
+        a_password(secured, user, "new")
+        secured.kafka.stop()  # a broker that restarts is what connections end with
+        secured.kafka.start()
+        return query
+
+    end = supervised_end(start)
+    file.write_text("password = new")
+    secured.broker.produce(topic, message(2))
+    run_to_end(sink.start(frame))
+
+    assert end.error == "BrokerError"
+    assert "uthentication" in end.text
+    assert "the credentials ('properties.sasl.*')" in end.text
+    assert [row[0] for row in sink.all()] == [1, 2]
+
+
+def test_rights_that_were_taken_away(spark: SparkSession, secured: Secured, tmp_path: Path) -> None:
+    """The text names the topic, and where it is said which rights are needed."""
+    topic, sink = secured.broker.topic(), Batches(tmp_path)
+    user = secured.user(("READ", "TOPIC", topic))
+    a_password(secured, user, "its own")
+    secured.broker.produce(topic, message(1))
+    given = properties(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": user,
+            "sasl.password": "its own",
+            "bootstrap.servers": secured.kafka.address("SASL_PLAINTEXT"),
+        }
+    )
+
+    def start() -> StreamingQuery:
+        query = sink.start(read(spark, secured.broker, topic, **given), processingTime="0 seconds")
+        eventually(sink.all, "the first message")
+        of_the_user = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None,
+            AclOperation.ANY, AclPermissionType.ANY,
+        )  # fmt: skip
+        for future in secured.broker.admin.delete_acls([of_the_user]).values():
+            future.result()
+        return query
+
+    end = supervised_end(start)
+
+    assert end.error in ("BrokerError", "DataLossError")
+    assert "no ACL for the topic" in end.text
+
+
+@pytest.mark.parametrize("what", ["a token", "a certificate"])
+def test_a_login_that_is_over_when_a_query_goes_on(
+    spark: SparkSession, secured: Secured, tmp_path: Path, what: str
+) -> None:
+    """The provider gives no more tokens to it; the broker's certificate has expired."""
+    topic, sink = secured.broker.topic(), Batches(tmp_path)
+    secured.broker.produce(topic, message(1))
+    run_to_end(sink.start(read(spark, secured.broker, topic)))
+    given = {
+        "a token": {
+            **by_token(secured, "a secret that was withdrawn"),
+            "security.protocol": "SASL_PLAINTEXT",
+            "bootstrap.servers": secured.kafka.address("SASL_PLAINTEXT"),
+        },
+        "a certificate": {
+            **secured.trust(),
+            "security.protocol": "SSL",
+            "bootstrap.servers": secured.bad["EXPIRED"],
+        },
+    }[what]
+    frame = read(spark, secured.broker, topic, **properties(given))
+
+    end = supervised_end(lambda: sink.start(frame, processingTime="0 seconds"))
+
+    assert end.error == "BrokerError"
+    assert {"a token": "invalid_client", "a certificate": "certificate"}[what] in end.text

@@ -1,0 +1,135 @@
+"""What is found in an exception that ended a query, and whether starting the query again can help."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    CheckpointError,
+    DataLossError,
+    DecodeError,
+    DeliveryError,
+    EncodeError,
+    OptionError,
+    SchemaError,
+    UnknownTopicError,
+    UpsertKafkaError,
+)
+from pyspark_upsert_kafka.core.query_end import QueryEnd, why_it_ended
+
+CLASSIC = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure: Task 0 \
+in stage 1.0 failed 1 times: org.apache.spark.api.python.PythonException: {traceback}
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 1, runId = 2]
+
+JVM stacktrace:
+org.apache.spark.sql.streaming.StreamingQueryException: ...
+Caused by: org.apache.spark.api.python.PythonException: {traceback}
+\tat org.apache.spark...
+"""
+
+OF_FOREACH_BATCH = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception was raised by the \
+Python Proxy. Return Message: Traceback (most recent call last):
+  File "foreachBatch.py", line 9, in call
+pyspark.errors.exceptions.captured.PythonException:
+  An exception was thrown from the Python worker. Please see the stack trace below.
+{traceback}
+
+\tat py4j.Protocol.getReturnValue(Protocol.java:476)
+"""
+
+
+class SparkError(Exception):
+    """What Spark raises for a query that has failed."""
+
+
+def as_spark_shows(error: UpsertKafkaError, form: str) -> SparkError:
+    """The exception of a query that this error has ended."""
+    try:
+        raise error
+    except UpsertKafkaError:
+        return SparkError(form.format(traceback=traceback.format_exc().rstrip()))
+
+
+def delivery(reason: str) -> DeliveryError:
+    """A message that was not delivered."""
+    return DeliveryError("t", 0, b"k", reason)
+
+
+AWAY = "Could not look up offsets: no Kafka broker at 'host:9092'"
+RESTARTED: dict[str, UpsertKafkaError] = {
+    "first planning": BrokerError(f"{AWAY} answered within 60 seconds (timed out)."),
+    "outage": BrokerError(
+        f"{AWAY} has answered for 600 seconds, the time of 'scan.outage.timeout'"
+    ),
+    "no progress": BrokerError(
+        "Topic 't', partition 0, offset 2: nothing arrived for 120 seconds."
+    ),
+    "transaction": BrokerError("Could not commit: no broker answered within 60 seconds, and ..."),
+    "registry": BrokerError("The schema registry at http://host gives no answer; asked 9 times"),
+    "not confirmed": delivery("no broker confirmed it within the time of ..."),
+}
+NOT_RESTARTED: dict[str, UpsertKafkaError] = {
+    "data": DataLossError("t", 0, 3, 6, "it was deleted"),
+    "message": DecodeError("t", 0, 3, "value", "nothing arrived for it: no broker confirmed it"),
+    "row": EncodeError("id", "it is NULL"),
+    "schema": SchemaError("The schema to write is not compatible with those under the subject 's'"),
+    "checkpoint": CheckpointError("Batch 4 was written already"),
+    "option": OptionError("Unknown option 'topik'"),
+    "topic": UnknownTopicError("Could not look up offsets: unknown topic"),
+    "rights": BrokerError("Could not look up offsets: the user has no ACL for the topic"),
+    "login": BrokerError("Topic 't', partition 0, offset 2 cannot be read: bad password."),
+    "registry refuses": BrokerError("The schema registry at http://host refuses: HTTP 401"),
+    "protocol": BrokerError(
+        f"{AWAY} answered within 60 seconds. It answers as one that expects TLS"
+    ),
+    "fenced": delivery("transactional id 'x': Local: Purged. It is fenced off"),
+    "too large": delivery("the message is too large"),
+}
+
+
+@pytest.mark.parametrize("form", [CLASSIC, OF_FOREACH_BATCH], ids=["a task", "foreachBatch"])
+@pytest.mark.parametrize("name", [*RESTARTED, *NOT_RESTARTED])
+def test_class_text_and_whether_a_restart_can_help(name: str, form: str) -> None:
+    """An outage passes by itself; everything else needs a change first."""
+    error = {**RESTARTED, **NOT_RESTARTED}[name]
+    wanted = QueryEnd(type(error).__name__, str(error), name in RESTARTED)
+
+    assert why_it_ended(as_spark_shows(error, form)) == wanted
+    assert why_it_ended(error) == wanted
+
+
+def test_the_last_of_several_errors_counts() -> None:
+    """It was raised because of those before it."""
+    error = DataLossError("t", 0, 3, 6, "it was deleted")
+    error.__cause__ = BrokerError(f"{AWAY} answered within 60 seconds")
+    shown = as_spark_shows(error, CLASSIC)
+
+    assert "BrokerError" in str(shown)
+    assert why_it_ended(shown).error == "DataLossError"
+    assert not why_it_ended(shown).restart
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: ValueError("no Kafka broker at 'x' answered\nat all"), KeyboardInterrupt],
+)
+def test_an_error_of_others(make: Callable[[], BaseException]) -> None:
+    """It has no class of this package, and is never a reason to start a query again."""
+    error = make()
+
+    assert why_it_ended(error) == QueryEnd(None, str(error).partition("\n")[0], restart=False)
+
+
+def test_a_query_that_was_stopped_has_no_exception() -> None:
+    """What is given in place of one is refused."""
+    with pytest.raises(
+        TypeError, match=r"and not None: query\.exception\(\) is None while a query"
+    ):
+        why_it_ended(None)  # type: ignore[arg-type]
