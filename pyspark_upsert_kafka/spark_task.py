@@ -13,6 +13,9 @@ QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 """Local properties that Spark sets for the jobs of a micro-batch."""
 
+_JOB_GROUP = "spark.jobGroup.id"
+"""The job group of a streaming query is the id of its run."""
+
 KEPT_CODECS = 8
 """A Python worker keeps the compiled decoders and encoders of at most this many tables, for its next tasks."""
 
@@ -57,6 +60,14 @@ def current_task() -> TaskIdentity:
         task=context.partitionId(),
         attempt=context.attemptNumber(),
     )
+
+
+def current_run() -> str | None:
+    """The id of the run of the streaming query whose task runs here; None = it is none, or Spark does not tell."""
+    context = TaskContext.get()
+    if context is None or context.getLocalProperty(QUERY_ID) is None:
+        return None
+    return context.getLocalProperty(_JOB_GROUP)
 
 
 def session_time_zone() -> str:

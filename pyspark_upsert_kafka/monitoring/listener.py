@@ -1,4 +1,4 @@
-"""`ProgressListener`: lag, rows and bad messages of each running query."""
+"""`ProgressListener`: lag, rows and bad messages of each running query, and what it has written."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals, query_batch
+from pyspark_upsert_kafka.core.written import WrittenBatches
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -37,10 +38,11 @@ _LONGEST_S = 10.0
 
 
 class ProgressListener(StreamingQueryListener):
-    """Reports lag, rows and bad messages of each source of the format ``upsert-kafka`` in running queries.
+    """Reports lag, rows and bad messages of each source of the format ``upsert-kafka`` in running queries, and what sinks wrote.
 
-    It reads what Spark reports after a micro-batch, and sends no requests to brokers. Queries without such a source are
-    ignored. It works in a classic session and over Spark Connect, where it runs in the client.
+    It reads what Spark reports after a micro-batch, and sends no requests to brokers. Queries without such a source or sink are
+    ignored. It works in a classic session and over Spark Connect, where it runs in the client. What sinks wrote is known where
+    the listener runs on the driver's machine.
 
     Args:
         print_to: Where one line for each micro-batch is written; None = nowhere. On a terminal the line replaces Spark's
@@ -56,6 +58,7 @@ class ProgressListener(StreamingQueryListener):
     def __init__(self, print_to: TextIO | None = None) -> None:
         self._print_to = print_to
         self._queries: Mapping[str, QueryTotals] = {}
+        self._written = WrittenBatches()
         self._is_removed_at_exit = False
 
     @property
@@ -82,16 +85,20 @@ class ProgressListener(StreamingQueryListener):
     def _totals(self) -> Iterable[QueryTotals]:
         return self._queries.values()
 
-    def onQueryStarted(self, _: QueryStartedEvent) -> None:
-        """Nothing is known yet."""
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Called by Spark before the first micro-batch; has sinks report what they write."""
+        self._written.open(str(event.runId))
         if not self._is_removed_at_exit:
             self._is_removed_at_exit = True
             RemovalAtExit.prepare(self)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Called by Spark; stores the numbers of a finished micro-batch, and prints its line."""
-        batch = query_batch(json.loads(event.progress.json))
-        if not batch.sources:
+        progress = json.loads(event.progress.json)
+        run = progress["runId"]
+        self._written.open(run)  # where the listener was added after the query's start
+        batch = query_batch(progress, self._written.take(run, progress["batchId"]))
+        if not batch.sources and batch.written is None:
             return
         before = self._queries.get(batch.query_id)
         totals = QueryTotals.first(batch) if before is None else before.followed_by(batch)
@@ -115,6 +122,7 @@ class ProgressListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Called by Spark; removes the numbers of the query."""
         ended = str(event.id)
+        self._written.close(str(event.runId))
         self._queries = {query: each for query, each in self._queries.items() if query != ended}
 
 

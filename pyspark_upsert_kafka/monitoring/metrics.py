@@ -32,6 +32,7 @@ class Metrics(Collector):
         queries = list(self._queries())
         yield _seconds(queries)
         yield from _counters(queries)
+        yield from _written(queries)
         yield from _gauges(queries)
 
 
@@ -58,6 +59,24 @@ def _counters(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
             if totals.bad_messages is not None:
                 bad.add_metric(labels, totals.bad_messages)
     return rows, bad
+
+
+def _written(queries: Iterable[QueryTotals]) -> tuple[Metric, ...]:
+    rows = CounterMetricFamily(
+        "upsert_kafka_written_rows", "Messages with a value that brokers confirmed", labels=_QUERY
+    )
+    tombstones = CounterMetricFamily(
+        "upsert_kafka_written_tombstones", "Tombstones that brokers confirmed", labels=_QUERY
+    )
+    size = CounterMetricFamily(
+        "upsert_kafka_written_bytes", "Bytes of the keys and values of both", labels=_QUERY
+    )
+    for query in queries:
+        if query.written is not None:
+            rows.add_metric(_labels(query), query.written.rows)
+            tombstones.add_metric(_labels(query), query.written.tombstones)
+            size.add_metric(_labels(query), query.written.size)
+    return rows, tombstones, size
 
 
 def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:

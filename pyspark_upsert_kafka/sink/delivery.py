@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, OpenTransaction
+from pyspark_upsert_kafka.sink.written import CountingSender, SentMessages
 from pyspark_upsert_kafka.spark_task import TaskIdentity
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -84,7 +85,7 @@ class PlainDelivery:
 
 @contextmanager
 def delivering(
-    task: TaskIdentity, options: WriteOptions, *, with_metadata: bool = True
+    task: TaskIdentity, options: WriteOptions, sent: SentMessages, *, with_metadata: bool = True
 ) -> Iterator[Delivery]:
     """The delivery of a task's messages: committed at the end, aborted when anything fails.
 
@@ -93,9 +94,10 @@ def delivering(
     Args:
         task: The task.
         options: How it writes.
+        sent: Counts its messages.
         with_metadata: Whether its messages may have timestamps or headers.
     """
-    delivery = _delivery(task, options, with_metadata=with_metadata)
+    delivery = _delivery(task, options, sent, with_metadata=with_metadata)
     try:
         yield delivery
         delivery.commit()
@@ -107,10 +109,12 @@ def delivering(
         raise
 
 
-def _delivery(task: TaskIdentity, options: WriteOptions, *, with_metadata: bool) -> Delivery:
+def _delivery(
+    task: TaskIdentity, options: WriteOptions, sent: SentMessages, *, with_metadata: bool
+) -> Delivery:
     if options.call is None:
-        return PlainDelivery(lambda: open_sender(options, with_metadata=with_metadata))
-    buffer = partial(buffered, options=options)
+        return PlainDelivery(lambda: open_sender(options, sent, with_metadata=with_metadata))
+    buffer = partial(buffered, options=options, sent=sent)
     opened = transactions(options, with_metadata=with_metadata)
     return ExactlyOnceDelivery(options.call, task.task, opened, buffer)
 
@@ -127,15 +131,16 @@ def transactions(options: WriteOptions, *, with_metadata: bool = True) -> OpenTr
     )
 
 
-def open_sender(options: WriteOptions, *, with_metadata: bool = True) -> Sender:
+def open_sender(options: WriteOptions, sent: SentMessages, *, with_metadata: bool = True) -> Sender:
     """A sender as the options want it, wrapped in the keyed buffer if there is one."""
     table = options.table
     sender = load_sending_client(table.client, "writing a table").sender(
         table.properties, table.topics.names, options.guarantee, with_metadata=with_metadata
     )
-    return buffered(sender, options)
+    return buffered(sender, options, sent)
 
 
-def buffered(sender: Sender, options: WriteOptions) -> Sender:
-    """The sender, wrapped in the keyed buffer if there is one."""
-    return sender if options.buffer is None else KeyedBuffer(sender, options.buffer)
+def buffered(sender: Sender, options: WriteOptions, sent: SentMessages) -> Sender:
+    """The sender, counting what it sends, and wrapped in the keyed buffer if there is one."""
+    counting = CountingSender(sender, sent)
+    return counting if options.buffer is None else KeyedBuffer(counting, options.buffer)

@@ -8,7 +8,6 @@ from functools import lru_cache
 from itertools import chain
 
 import pyarrow as pa
-from pyspark.sql.datasource import WriterCommitMessage
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions
@@ -18,9 +17,11 @@ from pyspark_upsert_kafka.sink.encoding import RowEncoder
 from pyspark_upsert_kafka.sink.metadata import sets_metadata
 from pyspark_upsert_kafka.sink.preimages import preimages_in
 from pyspark_upsert_kafka.sink.warnings import warn_of_speculation
+from pyspark_upsert_kafka.sink.written import SentMessages, WrittenByTask
 from pyspark_upsert_kafka.spark_task import (
     KEPT_CODECS,
     TaskIdentity,
+    current_run,
     freeze_modules,
     session_time_zone,
 )
@@ -28,8 +29,8 @@ from pyspark_upsert_kafka.spark_task import (
 
 def write_rows(
     batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions, task: TaskIdentity
-) -> WriterCommitMessage:
-    """Writes the rows of one task and returns when the broker has confirmed them all.
+) -> WrittenByTask:
+    """Writes the rows of one task and returns, when the broker has confirmed them all, how much that was.
 
     Raises:
         EncodeError: A row cannot be written.
@@ -41,13 +42,14 @@ def write_rows(
     # The call is another one in each micro-batch.
     encoder = _row_encoder(table, replace(options, call=None), session_time_zone())
     preimages = preimages_in(options.order or "in-task")
-    with delivering(task, options, with_metadata=sets_metadata(table)) as delivery:
+    sent = SentMessages()
+    with delivering(task, options, sent, with_metadata=sets_metadata(table)) as delivery:
         for part in chain.from_iterable(map(_parts, batches)):
             delivery.send(preimages.settle(encoder.encode(part)))
         rest = preimages.rest()
         if rest is not None:
             delivery.send(rest)
-    return WriterCommitMessage()
+    return WrittenByTask(current_run(), task.batch, sent.total)
 
 
 @lru_cache(maxsize=KEPT_CODECS)

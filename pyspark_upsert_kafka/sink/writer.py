@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.sides import check_written_sides
 from pyspark_upsert_kafka.sink.warnings import warn_unless_compacted
+from pyspark_upsert_kafka.sink.written import report_batch
 from pyspark_upsert_kafka.spark_task import current_task, freeze_modules
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class BatchWriter(DataSourceArrowWriter):
 
         return write_rows(iterator, self._table, self._options, current_task())
 
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Reports what the tasks have written; each of them has waited for the broker."""
+        report_batch(messages)
+
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches.
@@ -84,8 +89,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
             warn_unless_compacted(self._options.table)
         return write_rows(iterator, self._table, self._options, task)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing is left to do: each task has waited for the broker."""
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002 - Spark's name
+        """Reports what the tasks have written; each of them has waited for the broker."""
+        report_batch(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing can be taken back; Spark runs the batch again, which upserts the same rows."""

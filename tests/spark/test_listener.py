@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_upsert_kafka import ProgressListener
+from pyspark_upsert_kafka import ProgressListener, upsert_sink
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from tests.conftest import Broker
-from tests.spark.conftest import eventually
+from tests.conftest import Broker, options
+from tests.spark.conftest import CONNECT, eventually
 from tests.spark.streams import KNOWS_LIMITS, SCHEMA, message, read, running
 
 ERROR = "_error STRUCT<stage: STRING, message: STRING, key: BINARY, value: BINARY>"
@@ -68,3 +68,50 @@ def test_what_a_listener_knows_of_a_query(
     assert len(lines) == last + 1
     if KNOWS_LIMITS:
         assert re.search(rf": {topic} 4 rows, [\d,]+/s, lag 4, bad [01]; {fine} 1 rows, ", lines[0])
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("way", ["format", "upsert_sink"])
+def test_what_a_query_has_written(
+    spark: SparkSession, broker: Broker, tmp_path: Path, way: str
+) -> None:
+    """Rows, tombstones and bytes are those in the topic, in the line and the metrics.
+
+    Over Spark Connect the tasks of a function of foreachBatch do not know which query runs: then nothing is said.
+    """
+    source, target = broker.topic(partitions=2), broker.topic(partitions=2)
+    broker.produce(source, message(1), message(2), message(3, None))
+    is_known = way == "format" or CONNECT is None
+    printed, registry = io.StringIO(), CollectorRegistry(auto_describe=True)
+    listener = ProgressListener(print_to=printed)
+    registry.register(listener.metrics)
+    spark.streams.addListener(listener)
+    try:
+        writer = read(spark, broker, source).writeStream.queryName(f"copy_{way}")
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        to = options(broker, target)
+        if way == "format":
+            writer = writer.format("upsert-kafka").options(**to)
+        else:
+            writer = writer.foreachBatch(upsert_sink(to))
+        with running(writer.start()) as query:
+            query.processAllAvailable()
+            broker.produce(source, message(4))
+            query.processAllAvailable()
+            eventually(lambda: len(printed.getvalue().splitlines()) == 2, "both batches")
+            labels = {"query": f"copy_{way}", "query_id": query.id}
+            names = ("written_rows", "written_tombstones", "written_bytes")
+            counted = [
+                registry.get_sample_value(f"upsert_kafka_{name}_total", labels) for name in names
+            ]
+        eventually(lambda: not listener.batches, "the end of the query")
+    finally:
+        spark.streams.removeListener(listener)
+    found = broker.pairs(target)
+    size = sum(len(key or b"") + len(value or b"") for key, value in found)
+
+    assert len(found) == 4
+    assert counted == ([3, 1, size] if is_known else [None] * 3)
+    first = printed.getvalue().splitlines()[0]
+    assert re.search(r"; wrote 2 rows, 1 tombstones, \d+ bytes$", first) is not None or not is_known
+    assert ("wrote" in first) == is_known

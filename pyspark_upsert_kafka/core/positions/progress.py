@@ -1,4 +1,4 @@
-"""What Spark's progress of a streaming query says about our sources.
+"""What Spark's progress of a streaming query says about our sources, and what our sinks have told beside it.
 
 Spark reports a query's progress as JSON (``StreamingQueryProgress.json``), the same in a classic session and over Spark
 Connect. Of a Python source it has three offsets, which are ours (``core/positions/offsets.py``), and the number of rows. The latest
@@ -18,12 +18,16 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     TopicPartition,
     stream_offset,
 )
+from pyspark_upsert_kafka.core.written import Written
 
 BadMessages = Literal["fail", "column", "skip"]
 """What happens to a bad message: the query fails, it is a row with ``_error``, or it is left out."""
 
 _BAD_MESSAGES = "bad_messages"
 """The name in the latest offset, and that of a metric which a query observes."""
+
+_PYTHON_SINK = "datasources.v2.python."
+"""What Spark's description of a sink has if that is one in Python: the name of a class of Spark."""
 
 _MS = 1000
 
@@ -78,7 +82,7 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """What a micro-batch of a query read of our sources.
+    """What a micro-batch of a query read of our sources, and wrote by our sinks.
 
     Args:
         query_id: The query's id, which a restart keeps.
@@ -86,6 +90,8 @@ class QueryBatch:
         number: The number of the batch.
         seconds: How long it took.
         sources: Our sources, in the order of the query; others are left out.
+        written: What our sinks have written; None = not known, or the query has another sink.
+        has_python_sink: Whether it writes to a Python sink, as ours is.
     """
 
     query_id: str
@@ -93,11 +99,15 @@ class QueryBatch:
     number: int
     seconds: float
     sources: tuple[SourceBatch, ...]
+    written: Written | None = None
+    has_python_sink: bool = False
 
     def __str__(self) -> str:
         """One line for a person."""
-        read = "; ".join(map(_line, self.sources))
-        return f"{self.name}, batch {self.number} ({self.seconds:.1f} s): {read}"
+        parts = [*map(_line, self.sources)]
+        if self.written is not None or self.has_python_sink:
+            parts.append(f"wrote {self.written or 'unknown'}")
+        return f"{self.name}, batch {self.number} ({self.seconds:.1f} s): {'; '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -126,26 +136,43 @@ class SourceTotals:
 
 @dataclass(frozen=True)
 class QueryTotals:
-    """The newest micro-batch of a query, and for each of its sources what all of them have read together."""
+    """The newest micro-batch of a query, and what all of them together have read and written.
+
+    Args:
+        newest: The newest micro-batch.
+        sources: What all have read, for each source.
+        written: What those have written of which that is known; None = it is known of none yet.
+    """
 
     newest: QueryBatch
     sources: tuple[SourceTotals, ...]
+    written: Written | None = None
 
     @classmethod
     def first(cls, batch: QueryBatch) -> QueryTotals:
         """After one micro-batch."""
-        return cls(batch, tuple(SourceTotals().plus(source) for source in batch.sources))
+        sources = tuple(SourceTotals().plus(source) for source in batch.sources)
+        return cls(batch, sources, batch.written)
 
     def followed_by(self, batch: QueryBatch) -> QueryTotals:
         """After one more; they begin anew when the query was started again with more or fewer sources."""
         if len(batch.sources) != len(self.sources):
             return QueryTotals.first(batch)
         both = zip(self.sources, batch.sources, strict=True)
-        return QueryTotals(batch, tuple(totals.plus(source) for totals, source in both))
+        known = [each for each in (self.written, batch.written) if each is not None]
+        return QueryTotals(
+            batch,
+            tuple(totals.plus(source) for totals, source in both),
+            Written.sum(known) if known else None,
+        )
 
 
-def query_batch(progress: Mapping[str, Any]) -> QueryBatch:
-    """What a query's progress says, given as Spark's JSON.
+def query_batch(progress: Mapping[str, Any], written: Written | None = None) -> QueryBatch:
+    """What a query's progress says.
+
+    Args:
+        progress: As Spark's JSON.
+        written: What our sinks have written in the batch; None = not known.
 
     Raises:
         CheckpointError: The offsets are of a later version of this package (on a Spark Connect server).
@@ -160,6 +187,8 @@ def query_batch(progress: Mapping[str, Any]) -> QueryBatch:
         number=progress["batchId"],
         seconds=progress["batchDuration"] / _MS,
         sources=tuple(_source_batch(source, observed) for source in ours),
+        written=written,
+        has_python_sink=_PYTHON_SINK in progress.get("sink", {}).get("description", ""),
     )
 
 

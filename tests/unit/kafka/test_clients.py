@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import clients
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
+from pyspark_upsert_kafka.sink.written import SentMessages
 from pyspark_upsert_kafka.source.bad_messages.originals import Original
 from pyspark_upsert_kafka.source.bad_messages.replay import replay
 from pyspark_upsert_kafka.source.planning.batch import BatchReader
@@ -75,7 +76,7 @@ def test_a_client_that_only_reads_is_enough_to_read_a_table(memory):
 @pytest.mark.parametrize(
     ("use", "what"),
     [
-        (lambda: open_sender(writing()), "writing a table"),
+        (lambda: open_sender(writing(), SentMessages()), "writing a table"),
         (lambda: transactions(writing()), "'sink.delivery-guarantee' = 'exactly-once'"),
         (plan_with_dead_letters, "'error-handling.mode' = 'log'"),
         (lambda: replay([ORIGINAL], reading()), "writing dead letters back"),

@@ -7,7 +7,9 @@ import json
 import os
 import re
 import sys
+import tempfile
 import uuid
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +19,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pyspark_upsert_kafka import OptionError, ProgressListener
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
+from pyspark_upsert_kafka.core.written import Written, report
 from tests.unit.core.positions.test_progress import END, A, B, progress, source
 
 ID = "e1a8c4b0-0000-4000-8000-000000000001"
+RUN = "e1a8c4b0-0000-4000-8000-000000000002"
 
 
 def done(*sources: dict[str, Any], **more: object) -> Any:
@@ -30,7 +34,7 @@ def done(*sources: dict[str, Any], **more: object) -> Any:
 
 def ended(query: str = ID) -> Any:
     """Spark's event of a query that has ended."""
-    return SimpleNamespace(id=uuid.UUID(query))
+    return SimpleNamespace(id=uuid.UUID(query), runId=uuid.UUID(RUN))
 
 
 def _registry(listener: ProgressListener) -> CollectorRegistry:
@@ -44,6 +48,12 @@ def samples(listener: ProgressListener) -> dict[str, float]:
     lines = generate_latest(_registry(listener)).decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what sinks report."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def test_one_line_for_each_batch():
@@ -244,3 +254,49 @@ def test_the_same_topic_read_twice():
     for metric in ("upsert_kafka_rows_total", "upsert_kafka_lag", "upsert_kafka_position"):
         found = [re.findall(r'source="(\d)"', name)[0] for name in names if metric in name]
         assert {*found} == {"0", "1"}, metric
+
+
+def test_what_sinks_have_written_where_that_is_known():
+    """In the line, in the batch, and as counters of all batches since the listener was added; else nothing is said of it."""
+    printed = io.StringIO()
+    listener = ProgressListener(print_to=printed)
+    listener.onQueryStarted(SimpleNamespace(id=uuid.UUID(ID), runId=uuid.UUID(RUN)))
+    found = []
+    for batch, written in ((3, Written(12, 3, 400)), (4, None), (5, Written(0, 1, 2))):
+        if written is not None:
+            report(RUN, batch, written)
+        listener.onQueryProgress(done(source(latest=END), batchId=batch))
+        counted = [value for name, value in samples(listener).items() if "written" in name]
+        found.append((listener.batches[ID].written, counted))
+
+    assert found == [
+        (Written(12, 3, 400), [12, 3, 400]),
+        (None, [12, 3, 400]),
+        (Written(0, 1, 2), [12, 4, 402]),
+    ]
+    lines = printed.getvalue().splitlines()
+    assert lines[0].endswith(", bad 0; wrote 12 rows, 3 tombstones, 400 bytes")
+    assert lines[1].endswith(", bad 0")
+
+
+def test_a_query_that_only_writes_to_us():
+    """It is reported as soon as it is known that it does."""
+    printed = io.StringIO()
+    listener = ProgressListener(print_to=printed)
+    listener.onQueryProgress(done(batchId=2))
+    assert (listener.batches, printed.getvalue()) == ({}, "")
+    report(RUN, 3, Written(1, 0, 9))
+    listener.onQueryProgress(done(batchId=3))
+
+    assert printed.getvalue() == "copy, batch 3 (1.2 s): wrote 1 rows, 0 tombstones, 9 bytes\n"
+
+
+def test_a_query_that_has_ended_leaves_no_file(tmp_path: Path) -> None:
+    """Not even the folder of its run."""
+    listener = ProgressListener()
+    listener.onQueryProgress(done(source()))
+    report(RUN, 4, Written(1, 0, 9))
+    assert list(tmp_path.rglob("4.*"))
+    listener.onQueryTerminated(ended())
+
+    assert not list(tmp_path.rglob(RUN))

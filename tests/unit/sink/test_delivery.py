@@ -9,11 +9,13 @@ import pytest
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
+from pyspark_upsert_kafka.core.written import Written
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
 from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.delivery import delivering, open_sender
+from pyspark_upsert_kafka.sink.written import SentMessages
 from pyspark_upsert_kafka.spark_task import TaskIdentity
 from tests.table_options import table_options
 
@@ -73,7 +75,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch):
         sender = FakeSender(fails)
         monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
         try:
-            with delivering(TASK, options()) as task:
+            with delivering(TASK, options(), SentMessages()) as task:
                 for step in steps:
                     if step == "fail":
                         raise REFUSED
@@ -104,10 +106,10 @@ def test_a_delivery_ends_once(deliver, steps, fails, log):
 
 def test_what_goes_wrong_while_aborting_is_logged_with_the_task(caplog, monkeypatch):
     """It must not take the place of the task's own error, and the log says whose it was."""
-    monkeypatch.setattr(delivery, "open_sender", lambda _, **__: FakeSender(fails="close"))
+    monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: FakeSender(fails="close"))
 
     def fail() -> None:
-        with delivering(TASK, options()) as task:
+        with delivering(TASK, options(), SentMessages()) as task:
             task.send(MESSAGES)
             raise RuntimeError("the task's own")
 
@@ -121,23 +123,34 @@ def test_what_goes_wrong_while_aborting_is_logged_with_the_task(caplog, monkeypa
 
 @pytest.mark.parametrize("guarantee", ["none", "at-least-once"])
 def test_the_sender_is_opened_for_the_guarantee(monkeypatch, guarantee):
-    """What the sink promises reaches the client as it was given."""
+    """What the sink promises reaches the client as it was given; what is sent is counted."""
     client = FakeClient(FakeSender())
     monkeypatch.setattr(delivery, "load_sending_client", lambda *_: client)
     given = options(**{"sink.delivery-guarantee": guarantee})
 
-    assert open_sender(given, with_metadata=False) is client.sender_
+    sent = SentMessages()
+    sender = open_sender(given, sent, with_metadata=False)
+    for step in (lambda: sender.send(MESSAGES), sender.flush, sender.close):
+        step()
+
+    assert client.sender_.log == ["send", "flush", "close"]
+    assert sent.total == Written(1, 0, 2)
     assert client.opened == [(given.table.properties, ("t",), DeliveryGuarantee(guarantee), False)]
 
 
 def test_the_buffer_stands_before_the_sender(monkeypatch):
-    """What is delivered is the last change of each key, when there is a buffer."""
+    """What is delivered, and counted, is the last change of each key, when there is a buffer."""
     client = FakeClient(FakeSender())
     monkeypatch.setattr(delivery, "load_sending_client", lambda *_: client)
     given = options(**{"sink.buffer-flush.max-rows": "10", "sink.buffer-flush.interval": "1h"})
 
-    sender = open_sender(given)
+    sent = SentMessages()
+    sender = open_sender(given, sent)
+    sender.send(MESSAGES)
+    sender.send(MESSAGES)
+    sender.flush()
     sender.close()
 
     assert isinstance(sender, KeyedBuffer)
-    assert client.sender_.log == ["close"]
+    assert client.sender_.log == ["send", "flush", "close"]
+    assert sent.total == Written(1, 0, 2)

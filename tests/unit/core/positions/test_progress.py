@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.positions.progress import (
     latest_offset,
     query_batch,
 )
+from pyspark_upsert_kafka.core.written import Written
 from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 
@@ -66,6 +67,27 @@ def test_a_batch_of_a_query():
     assert (batch.number, batch.seconds) == (3, 1.234)
     assert batch.sources == (SourceBatch({A: 7, B: 5}, {A: 2, B: 0}, 12, 10.0, 0),)
     assert batch.sources[0].total_lag == 2
+
+
+PYTHON_SINK = {"description": "org.apache.spark.sql.execution.datasources.v2.python.PythonTable@1"}
+OTHER_SINK = {"description": "ForeachBatchSink", "numOutputRows": -1}
+
+
+@pytest.mark.parametrize(
+    ("sink", "written", "said"),
+    [
+        (PYTHON_SINK, Written(2, 1, 30), "; wrote 2 rows, 1 tombstones, 30 bytes"),
+        (PYTHON_SINK, Written(), "; wrote 0 rows, 0 tombstones, 0 bytes"),
+        (PYTHON_SINK, None, "; wrote unknown"),
+        (OTHER_SINK, Written(2, 0, 30), "; wrote 2 rows, 0 tombstones, 30 bytes"),
+        (OTHER_SINK, None, ""),
+    ],
+)
+def test_what_was_written(sink: dict[str, object], written: Written | None, said: str) -> None:
+    """Not known is not 0; of a sink that cannot be ours nothing is said."""
+    line = str(query_batch(progress(source(), sink=sink), written))
+
+    assert line.endswith(f"bad unknown{said}")
 
 
 @pytest.mark.parametrize("name", [{"name": None}, {}], ids=["null", "left out"])

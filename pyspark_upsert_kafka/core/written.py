@@ -1,0 +1,146 @@
+"""What micro-batches have written, and how a `ProgressListener` learns of it.
+
+Spark has no metrics of Python sinks. What the tasks have written arrives where a sink commits: in a Python process of its own on
+the driver's machine. So the listener makes a folder for each run of a query, and the commit leaves a file there for each
+batch. Without a listener, or with one on another machine, there is no folder, and nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written to topics.
+
+    Args:
+        rows: Messages with a value.
+        tombstones: Messages without one.
+        size: The bytes of their keys and values.
+    """
+
+    rows: int = 0
+    tombstones: int = 0
+    size: int = 0
+
+    @classmethod
+    def sum(cls, parts: Iterable[Written]) -> Written:
+        """All parts together.
+
+        >>> Written.sum([Written(2, 1, 30), Written(1, 0, 7)])
+        Written(rows=3, tombstones=1, size=37)
+        """
+        found = list(parts)
+        return cls(
+            sum(part.rows for part in found),
+            sum(part.tombstones for part in found),
+            sum(part.size for part in found),
+        )
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> str(Written(12_000, 3, 1_234_567))
+        '12,000 rows, 3 tombstones, 1,234,567 bytes'
+        """
+        return f"{self.rows:,} rows, {self.tombstones:,} tombstones, {self.size:,} bytes"
+
+
+def report(run: str, batch: int, written: Written) -> None:
+    """Tells a listener on this machine what a sink has written of a micro-batch.
+
+    Args:
+        run: Id of the query's run.
+        batch: Number of the micro-batch.
+        written: What one sink has written; each sink of a batch reports by itself.
+    """
+    folder = _folder_of(run)
+    if not folder.is_dir():
+        return
+    name = uuid.uuid4().hex
+    try:
+        unfinished = folder / f"unfinished.{name}"
+        unfinished.write_text(json.dumps(asdict(written)), encoding="utf-8")
+        unfinished.replace(folder / f"{batch}.{name}")
+    except OSError as error:
+        logger.warning("ProgressListener does not know what batch %d has written: %s", batch, error)
+
+
+class WrittenBatches:
+    """What a listener knows of the batches of running queries.
+
+    Several listeners of a program share the folders, so a file is kept until a later batch is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._removals: dict[str, partial[None]] = {}
+
+    def open(self, run: str) -> None:
+        """Has sinks report from now on.
+
+        Args:
+            run: Id of the query's run.
+        """
+        if run in self._removals:
+            return
+        folder = _folder_of(run)
+        self._removals[run] = removal = partial(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            if folder.parent.stat().st_uid != _user():
+                raise PermissionError(f"{folder.parent} belongs to another user")
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            logger.warning("ProgressListener does not know what queries write: %s", error)
+            return
+        atexit.register(removal)
+
+    def take(self, run: str, batch: int) -> Written | None:
+        """What a batch has written; None = it is not known.
+
+        Args:
+            run: Id of the query's run.
+            batch: Number of the micro-batch.
+        """
+        files = [each for each in _files_in(_folder_of(run)) if each.stem.isdigit()]
+        for file in files:
+            if int(file.stem) < batch:
+                file.unlink(missing_ok=True)
+        found = [file for file in files if int(file.stem) == batch]
+        parts = [Written(**json.loads(file.read_text(encoding="utf-8"))) for file in found]
+        return Written.sum(parts) if parts else None
+
+    def close(self, run: str) -> None:
+        """Forgets a run that has ended."""
+        removal = self._removals.pop(run, None)
+        if removal is not None:
+            removal()
+            atexit.unregister(removal)
+
+
+def _folder_of(run: str) -> Path:
+    return Path(tempfile.gettempdir(), f"pyspark-upsert-kafka-{_user()}", run)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0  # Windows: folders there belong to 0 too

@@ -1,0 +1,123 @@
+"""What sinks have written comes to the listeners that ask for it, and to nobody else."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pyspark_upsert_kafka.core import written
+from pyspark_upsert_kafka.core.written import Written, WrittenBatches, report
+
+RUN = "e1a8c4b0-0000-4000-8000-000000000002"
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, a test's own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below a folder."""
+    return [each for each in folder.rglob("*") if each.is_file()]
+
+
+def test_without_a_listener_nothing_is_written(temporary: Path) -> None:
+    """Nobody would take the files away."""
+    report(RUN, 1, Written(1, 1, 10))
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_sinks_of_a_batch_are_added_up() -> None:
+    """A function of foreachBatch may call several; other batches and runs do not count."""
+    batches = WrittenBatches()
+    batches.open(RUN)
+    batches.open("other")
+    for batch, part in ((1, Written(2, 1, 30)), (1, Written(1, 0, 7)), (11, Written(9, 9, 9))):
+        report(RUN, batch, part)
+    report("other", 1, Written(5, 5, 5))
+
+    assert batches.take(RUN, 1) == Written(3, 1, 37)
+
+
+def test_nothing_written_is_known_and_no_report_is_not() -> None:
+    """0 is a number; what nobody has reported is None."""
+    batches = WrittenBatches()
+    assert batches.take(RUN, 1) is None
+    batches.open(RUN)
+    report(RUN, 1, Written())
+
+    assert batches.take(RUN, 1) == Written(0, 0, 0)
+    assert batches.take(RUN, 2) is None
+
+
+def test_two_listeners_learn_the_same(temporary: Path) -> None:
+    """The files of a batch are kept until both may have read them, and no longer."""
+    one, other = WrittenBatches(), WrittenBatches()
+    for batches in (one, other):
+        batches.open(RUN)
+    for batch in range(20):
+        report(RUN, batch, Written(batch, 0, 1))
+        assert [each.take(RUN, batch) for each in (one, other)] == [Written(batch, 0, 1)] * 2
+
+    assert len(files(temporary)) == 1
+
+
+def test_a_run_that_has_ended_leaves_nothing(temporary: Path) -> None:
+    """Neither files nor its folder; a sink that is late writes none either."""
+    batches = WrittenBatches()
+    batches.open(RUN)
+    report(RUN, 1, Written(1, 0, 1))
+    batches.close(RUN)
+    batches.close("never opened")
+    report(RUN, 2, Written(1, 0, 1))
+
+    assert not list(temporary.rglob(RUN))
+
+
+def test_others_see_nothing(temporary: Path) -> None:
+    """The folder is closed to other users, and one that another user has made is not used."""
+    batches = WrittenBatches()
+    batches.open(RUN)
+    (folder,) = temporary.iterdir()
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_of_another_user_is_not_used(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever made it could change the numbers; a warning says that they are not known."""
+    monkeypatch.setattr(written, "_user", lambda: 12_345_678)
+    batches = WrittenBatches()
+    batches.open(RUN)
+    batches.open(RUN)
+    report(RUN, 1, Written(1, 0, 1))
+
+    assert batches.take(RUN, 1) is None
+    (told,) = caplog.messages
+    assert "does not know what queries write" in told
+    assert "belongs to another user" in told
+    assert files(temporary) == []
+
+
+def test_a_file_that_cannot_be_written_fails_no_batch(
+    temporary: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are written; that a number is missing is a warning."""
+    batches = WrittenBatches()
+    batches.open(RUN)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    report(RUN, 7, Written(1, 0, 1))
+
+    assert batches.take(RUN, 7) is None
+    (told,) = caplog.messages
+    assert "what batch 7 has written" in told
