@@ -79,7 +79,9 @@ def _entry(execution: Any, batch: int) -> str:
     planned = execution.offsetLog().get(batch).get()
     # Offsets alone may be the same: those of a source of files count its own log.
     metadata = planned.productElement(1)  # its name differs from version to version
-    return f"{planned.toString()} {metadata.get().batchTimestampMs()}"
+    if metadata.getClass().getSimpleName() == "Some":  # not where sources have names
+        metadata = metadata.get()
+    return f"{planned.toString()} {metadata.batchTimestampMs()}"
 
 
 def _execution(rows: DataFrame, query: str) -> Any:

@@ -35,6 +35,7 @@ def namespace(spark: SparkSession) -> Iterator[dict[str, object]]:
     for table in spark.catalog.listTables():
         spark.sql(f"DROP {'VIEW' if table.isTemporary else 'TABLE'} {table.name}")
     spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
 
 
 @pytest.mark.timeout(900)
