@@ -122,7 +122,7 @@ def test_an_outage_that_a_sink_does_not_survive(
         put(files, 1, (2, "b", "+I"))
         eventually(lambda: not query.isActive, "its end")
         end = why(query)
-    assert end.restart, end
+    assert (end.error, end.restart) == ("DeliveryError", True)
 
     kafka.start()
     with running(writer.start()):
