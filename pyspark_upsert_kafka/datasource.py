@@ -34,6 +34,7 @@ class UpsertKafkaDataSource(DataSource):
             .option("value.format", "json")
             .load()
         )
+        query = changes.writeStream.format("console").start()
     """
 
     @classmethod

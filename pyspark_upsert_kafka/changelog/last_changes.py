@@ -35,11 +35,25 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
 
     Example::
 
-        def merge(changes: DataFrame, batch_id: int) -> None:
-            last_changes(changes, ["user_id"]).createOrReplaceTempView("changes")
-            changes.sparkSession.sql("MERGE INTO users USING changes ON ...")
+        from pyspark.sql import DataFrame
 
-        stream.writeStream.foreachBatch(merge).start()
+        from pyspark_upsert_kafka import last_changes
+
+        changes = (
+            spark.readStream.format("upsert-kafka")
+            .schema("user_id BIGINT, region STRING, _change_type STRING, _partition INT, _offset BIGINT")
+            .option("topic", "users")
+            .option("properties.bootstrap.servers", "localhost:9092")
+            .option("primary-key", "user_id")
+            .option("key.format", "json")
+            .option("value.format", "json")
+            .load()
+        )
+
+        def store(batch: DataFrame, batch_id: int) -> None:
+            last_changes(batch, "user_id").show()  # here a MERGE INTO a table of your own
+
+        query = changes.writeStream.foreachBatch(store).start()
     """
     columns = change_columns(df.schema, keys, "last_changes")
     if df.isStreaming:

@@ -47,7 +47,20 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
 
     Example::
 
-        users = normalize_changelog(stream, ["user_id"])
+        from pyspark_upsert_kafka import normalize_changelog
+
+        changes = (
+            spark.read.format("upsert-kafka")
+            .schema("user_id BIGINT, region STRING, _change_type STRING, _partition INT, _offset BIGINT")
+            .option("read.mode", "changelog")
+            .option("topic", "users")
+            .option("properties.bootstrap.servers", "localhost:9092")
+            .option("primary-key", "user_id")
+            .option("key.format", "json")
+            .option("value.format", "json")
+            .load()
+        )
+        normalize_changelog(changes, "user_id").show()
     """
     columns = change_columns(df.schema, keys, "normalize_changelog")
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= 2**15:

@@ -22,15 +22,35 @@ _SHOWN = 200
 
 
 class UpsertKafkaError(Exception):
-    """Base class of all errors of this package."""
+    """Base class of all errors of this package.
+
+    >>> issubclass(OptionError, UpsertKafkaError)
+    True
+    """
 
 
 class OptionError(UpsertKafkaError, ValueError):
-    """An option is missing, unknown, malformed or contradicts another."""
+    """An option is missing, unknown, malformed or contradicts another.
+
+    >>> from pyspark_upsert_kafka import LocalKafka
+    >>> try:
+    ...     LocalKafka(port=0)
+    ... except OptionError as error:
+    ...     print(error)
+    The port of LocalKafka must be from 1 to 65535, but is 0.
+    """
 
 
 class SchemaError(UpsertKafkaError, ValueError):
-    """Columns, key or types do not fit the table or the format."""
+    """Columns, key or types do not fit the table or the format.
+
+    >>> from pyspark_upsert_kafka import read_table
+    >>> try:
+    ...     read_table(topic="users", schema=["id", "name"])
+    ... except SchemaError as error:
+    ...     print(error)
+    schema is of the type list: write the columns as a text, as in 'id BIGINT, name STRING'.
+    """
 
 
 class DecodeError(UpsertKafkaError):
@@ -42,6 +62,10 @@ class DecodeError(UpsertKafkaError):
         offset: Its offset.
         stage: What could not be read: ``key``, ``value``, ``null-key`` or ``headers``.
         reason: Why it could not be read.
+
+    >>> error = DecodeError("users", 0, 42, "value", "'id' is 'one', expected BIGINT")
+    >>> error.topic, error.partition, error.offset, error.stage
+    ('users', 0, 42, 'value')
     """
 
     def __init__(self, topic: str, partition: int, offset: int, stage: str, reason: str) -> None:
@@ -63,6 +87,9 @@ class EncodeError(UpsertKafkaError):
     Args:
         column: The name of the column in the table.
         reason: What is wrong with its value.
+
+    >>> print(EncodeError("price", "NaN has no representation in JSON"))
+    Column 'price' cannot be written: NaN has no representation in JSON
     """
 
     def __init__(self, column: str, reason: str) -> None:
@@ -82,6 +109,10 @@ class DeliveryError(UpsertKafkaError):
         key: The message key.
         reason: The error of the client or of the broker.
         failed: How many messages of this task failed, as far as this is known.
+
+    >>> error = DeliveryError("users", 0, b'{"id": 1}', "MSG_SIZE_TOO_LARGE", failed=3)
+    >>> error.topic, error.partition, error.key, error.failed
+    ('users', 0, b'{"id": 1}', 3)
     """
 
     def __init__(
@@ -114,6 +145,10 @@ class DataLossError(UpsertKafkaError):
         wanted: The offset to be read next, or None if the topic itself is gone.
         earliest: The first offset that still exists, or None if there is none.
         reason: Why they are gone.
+
+    >>> error = DataLossError("users", 0, wanted=100, earliest=250, reason="the topic's retention removed them")
+    >>> error.wanted, error.earliest
+    (100, 250)
     """
 
     def __init__(
@@ -150,7 +185,11 @@ class DataLossError(UpsertKafkaError):
 
 
 class CheckpointError(UpsertKafkaError):
-    """A checkpoint cannot be read, or it belongs to another query."""
+    """A checkpoint cannot be read, or it belongs to another query.
+
+    >>> print(CheckpointError("The checkpoint is that of another source."))
+    The checkpoint is that of another source.
+    """
 
 
 class BrokerError(UpsertKafkaError):
@@ -159,6 +198,13 @@ class BrokerError(UpsertKafkaError):
     Args:
         text: What was tried, and what the answer was.
         is_final: Whether the brokers have answered, so that a retry cannot help.
+
+    >>> from pyspark_upsert_kafka import LocalKafka
+    >>> try:
+    ...     LocalKafka().bootstrap_servers
+    ... except BrokerError as error:
+    ...     print(error)
+    LocalKafka has no address before it starts: use it in a with statement, or call start() first.
     """
 
     def __init__(self, text: str, *, is_final: bool = False) -> None:
@@ -167,7 +213,11 @@ class BrokerError(UpsertKafkaError):
 
 
 class UnknownTopicError(BrokerError):
-    """A topic or partition is gone, or it is so new that the broker does not know it yet."""
+    """A topic or partition is gone, or it is so new that the broker does not know it yet.
+
+    >>> issubclass(UnknownTopicError, BrokerError)
+    True
+    """
 
 
 def printable(text: str) -> str:

@@ -53,11 +53,20 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
 
     Example::
 
+        from pyspark.errors import PySparkException
+
+        from pyspark_upsert_kafka import why_it_ended
+
+        query = spark.readStream.format("rate").load().writeStream.format("console").start()
         try:
-            query.awaitTermination()
+            query.awaitTermination(timeout=1)
         except PySparkException as exception:
             if not why_it_ended(exception).restart:
                 raise
+
+    >>> from pyspark_upsert_kafka import BrokerError, why_it_ended
+    >>> why_it_ended(BrokerError("no Kafka broker at 'localhost:9092' answered"))
+    QueryEnd(error='BrokerError', text="no Kafka broker at 'localhost:9092' answered", restart=True)
     """
     if not isinstance(exception, BaseException):
         raise TypeError(

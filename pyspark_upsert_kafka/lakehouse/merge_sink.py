@@ -111,7 +111,19 @@ def merge_sink(  # noqa: PLR0913
 
     Example::
 
-        sink = merge_sink("lake.db.users", primary_key="user_id")
+        from pyspark_upsert_kafka import merge_sink
+
+        changes = (
+            spark.readStream.format("upsert-kafka")
+            .schema("user_id BIGINT, region STRING, _change_type STRING, _partition INT, _offset BIGINT")
+            .option("topic", "users")
+            .option("properties.bootstrap.servers", "localhost:9092")
+            .option("primary-key", "user_id")
+            .option("key.format", "json")
+            .option("value.format", "json")
+            .load()
+        )
+        sink = merge_sink("lake.db.users_by_id", primary_key="user_id")
         query = changes.writeStream.foreachBatch(sink).option("checkpointLocation", "/tmp/checkpoints/users").start()
     """
     return MergeSink(

@@ -48,11 +48,14 @@ class ProgressListener(StreamingQueryListener):
         print_to: Where one line for each micro-batch is written; None = nowhere. On a terminal the line replaces Spark's
             progress bar, which Spark draws again below it.
 
-    Example:
-        ```python
+    Example::
+
+        import sys
+
+        from pyspark_upsert_kafka import ProgressListener
+
         listener = ProgressListener(print_to=sys.stdout)
         spark.streams.addListener(listener)
-        ```
     """
 
     def __init__(self, print_to: TextIO | None = None) -> None:

@@ -126,10 +126,14 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
 
     Example::
 
+        from pyspark_upsert_kafka import upsert_sink
+
+        ticks = spark.readStream.format("rate").load()  # a row a second
+        counts = ticks.groupBy((ticks.value % 3).alias("remainder")).count()
         sink = upsert_sink({
-            "topic": "pageviews_per_region",
+            "topic": "counts",
             "properties.bootstrap.servers": "localhost:9092",
-            "primary-key": "user_region",
+            "primary-key": "remainder",
             "key.format": "json",
             "value.format": "json",
             "sink.parallelism": 2,

@@ -46,9 +46,19 @@ def run_sql(
 
     Example::
 
-        queries = run_sql(spark, Path("page_views.sql").read_text())
-        for query in queries:
-            query.awaitTermination()
+        from pyspark_upsert_kafka import run_sql
+
+        script = '''
+            CREATE TABLE users (user_id BIGINT, region STRING, PRIMARY KEY (user_id) NOT ENFORCED)
+            WITH ('connector' = 'upsert-kafka', 'topic' = 'users', 'key.format' = 'json', 'value.format' = 'json',
+                  'properties.bootstrap.servers' = 'localhost:9092');
+            CREATE TABLE users_per_region (region STRING, users BIGINT, PRIMARY KEY (region) NOT ENFORCED)
+            WITH ('connector' = 'upsert-kafka', 'topic' = 'users_per_region', 'key.format' = 'json', 'value.format' = 'json',
+                  'properties.bootstrap.servers' = 'localhost:9092');
+            INSERT INTO users VALUES (1, 'Asia'), (2, 'Europe'), (3, 'Asia');
+            INSERT INTO users_per_region SELECT region, COUNT(*) FROM users GROUP BY region;
+        '''
+        run_sql(spark, script, mode="batch")
     """
     from pyspark_upsert_kafka.sql.compiler import compile_script
     from pyspark_upsert_kafka.sql.running import run, stop, wait

@@ -60,6 +60,8 @@ def read_table(
 
     Example::
 
+        from pyspark_upsert_kafka import read_table
+
         users = read_table({
             "topic": "users",
             "properties.bootstrap.servers": "localhost:9092",

@@ -13,6 +13,7 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 
@@ -81,6 +82,22 @@ def connect_server(spark: SparkSession) -> Iterator[str]:
     service.start(spark._jsc.sc())
     yield f"sc://localhost:{service.localPort()}"
     service.stop(getattr(service, "stop$default$1")(), getattr(service, "stop$default$2")())
+
+
+@pytest.fixture
+def namespace(spark: SparkSession) -> Iterator[dict[str, object]]:
+    """Where the snippets of a page or a docstring run; what they leave running, defined or set is ended."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    yield names
+    for each in names.values():
+        if isinstance(each, StreamingQueryListener):
+            spark.streams.removeListener(each)
+    for query in spark.streams.active:
+        query.stop()
+    for table in spark.catalog.listTables():
+        spark.sql(f"DROP {'VIEW' if table.isTemporary else 'TABLE'} {table.name}")
+    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
 
 
 def peer_jars() -> list[str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tests.conftest import Broker
 from tests.local_registry import Registry
@@ -20,22 +17,6 @@ PAGES = [
     # tests/lakehouse/test_page.py runs these, on the Sparks that table formats are made for.
     and page not in (LAKEHOUSE, LAKEHOUSE_TABLES, DATABASE_TO_ICEBERG)
 ]
-
-
-@pytest.fixture
-def namespace(spark: SparkSession) -> Iterator[dict[str, object]]:
-    """Where the snippets of a page run; what they leave running, defined or set is ended."""
-    names: dict[str, object] = {"__name__": "__main__"}
-    yield names
-    for each in names.values():
-        if isinstance(each, StreamingQueryListener):
-            spark.streams.removeListener(each)
-    for query in spark.streams.active:
-        query.stop()
-    for table in spark.catalog.listTables():
-        spark.sql(f"DROP {'VIEW' if table.isTemporary else 'TABLE'} {table.name}")
-    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
-    spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
 
 
 @pytest.mark.timeout(900)

@@ -149,6 +149,13 @@ def watermark_of(ddl: str) -> tuple[str, str]:
 
     Example::
 
+        from pyspark_upsert_kafka import watermark_of
+
+        ddl = '''
+            CREATE TABLE views (page STRING, at TIMESTAMP_LTZ(3), WATERMARK FOR at AS at - INTERVAL '2' SECOND)
+            WITH ('connector' = 'kafka', 'topic' = 'views', 'format' = 'json',
+                  'properties.bootstrap.servers' = 'localhost:9092')
+        '''
         views = spark.readStream.format("upsert-kafka").option("ddl", ddl).load()
         views = views.withWatermark(*watermark_of(ddl))
 

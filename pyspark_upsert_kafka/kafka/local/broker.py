@@ -61,8 +61,10 @@ class LocalKafka:
 
     Example::
 
-        with LocalKafka() as kafka:
-            options = {"properties.bootstrap.servers": kafka.bootstrap_servers}
+        from pyspark_upsert_kafka import LocalKafka
+
+        with LocalKafka(config={"num.partitions": "4"}) as kafka:
+            print(kafka.bootstrap_servers)
     """
 
     def __init__(

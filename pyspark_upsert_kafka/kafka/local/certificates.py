@@ -26,16 +26,20 @@ class LocalCertificates:
 
     Example::
 
-        certificates = LocalCertificates(tmp_path)
-        with LocalKafka(security=LocalSecurity(certificates=certificates)) as kafka:
-            me = str(certificates.issue(user="ana"))
-            options = {
-                "properties.bootstrap.servers": kafka.address("SSL"),
-                "properties.security.protocol": "SSL",
-                "properties.ssl.ca.location": str(certificates.authority),
-                "properties.ssl.keystore.type": "PEM",
-                "properties.ssl.keystore.location": me,
-            }
+        from tempfile import TemporaryDirectory
+
+        from pyspark_upsert_kafka import LocalCertificates, LocalKafka, LocalSecurity
+
+        with TemporaryDirectory() as folder:
+            certificates = LocalCertificates(folder)
+            with LocalKafka(security=LocalSecurity(certificates=certificates)) as kafka:
+                options = {
+                    "properties.bootstrap.servers": kafka.address("SSL"),
+                    "properties.security.protocol": "SSL",
+                    "properties.ssl.ca.location": str(certificates.authority),
+                    "properties.ssl.keystore.type": "PEM",
+                    "properties.ssl.keystore.location": str(certificates.issue(user="ana")),
+                }
     """
 
     def __init__(self, folder: Path | str) -> None:

@@ -54,7 +54,9 @@ class LocalAcl:
 
     Example::
 
-        LocalAcl("ana", "READ", "topic", "orders-*")
+        from pyspark_upsert_kafka import LocalAcl
+
+        may_read = LocalAcl(user="ana", operation="READ", resource="topic", name="orders-*")
     """
 
     user: str
@@ -81,7 +83,10 @@ class LocalSecurity:
 
     Example::
 
-        security = LocalSecurity(users={"ana": "open sesame"}, acls=[LocalAcl("ana", "READ", "topic", "*")])
+        from pyspark_upsert_kafka import LocalAcl, LocalKafka, LocalSecurity
+
+        may_read = LocalAcl(user="ana", operation="READ", resource="topic", name="*")
+        security = LocalSecurity(users={"ana": "open sesame"}, acls=[may_read])
         with LocalKafka(security=security) as kafka:
             options = {
                 "properties.bootstrap.servers": kafka.address("SASL_PLAINTEXT"),

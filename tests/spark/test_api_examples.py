@@ -1,0 +1,46 @@
+"""The example of each public name runs: what the pages of the Python API show works as it stands there."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyspark_upsert_kafka
+from tests.conftest import Broker
+from tests.spark.pages import check_page
+from tools.site.api_topics import ALIASES
+from tools.site.docstrings import examples
+
+ON_A_LAKE = {"merge_sink"}
+"""tests/lakehouse/test_example.py runs these."""
+
+PROGRAMS = {
+    name: programs
+    for name in pyspark_upsert_kafka.__all__
+    if name not in {*ON_A_LAKE, *ALIASES}
+    and (programs := examples(inspect.getdoc(getattr(pyspark_upsert_kafka, name)) or ""))
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_example_of_a_public_name_runs(
+    name: str,
+    spark: SparkSession,
+    namespace: dict[str, object],
+    broker: Broker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With nothing but a session, and topics that are there; a query that it starts does not fail."""
+    page = tmp_path / f"{name}.md"
+    page.write_text("".join(f"```python\n{program}```\n" for program in PROGRAMS[name]))
+    namespace["spark"] = spark
+
+    check_page(page, namespace, broker, tmp_path, lambda: capsys.readouterr().out)
+
+    for query in spark.streams.active:
+        query.processAllAvailable()
+        query.stop()

@@ -1,0 +1,1 @@
+"""The site: docs/ and the Python API as HTML, each page as Markdown too. ``make site`` builds it into build/site."""
