@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs site site-version picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -95,6 +95,17 @@ docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md docs/format-options.md
 	$(BIN)/python tools/functions_table.py docs/sql-functions.md docs/sql-limits.md
 	$(BIN)/python tools/debezium_types_table.py docs/cdc-types.md
+
+# The site in build/site: docs/ and the Python API, with every link followed. Nothing is fetched.
+site: $(READY)
+	$(BIN)/python -m tools.site
+
+# The site as one version of the published folder: make site-version VERSION=0.2.0 INTO=../gh-pages
+VERSION ?= dev
+INTO ?= build/published
+
+site-version: $(READY)
+	$(BIN)/python -m tools.site --publish $(INTO) --version $(VERSION)
 
 # A terminal with `show --follow`, as it is on README.
 picture: $(READY)
