@@ -24,6 +24,7 @@ _SHOWN = 200
 class UpsertKafkaError(Exception):
     """Base class of all errors of this package.
 
+    >>> from pyspark_upsert_kafka import OptionError, UpsertKafkaError
     >>> issubclass(OptionError, UpsertKafkaError)
     True
     """
@@ -32,7 +33,7 @@ class UpsertKafkaError(Exception):
 class OptionError(UpsertKafkaError, ValueError):
     """An option is missing, unknown, malformed or contradicts another.
 
-    >>> from pyspark_upsert_kafka import LocalKafka
+    >>> from pyspark_upsert_kafka import LocalKafka, OptionError
     >>> try:
     ...     LocalKafka(port=0)
     ... except OptionError as error:
@@ -44,7 +45,7 @@ class OptionError(UpsertKafkaError, ValueError):
 class SchemaError(UpsertKafkaError, ValueError):
     """Columns, key or types do not fit the table or the format.
 
-    >>> from pyspark_upsert_kafka import read_table
+    >>> from pyspark_upsert_kafka import SchemaError, read_table
     >>> try:
     ...     read_table(topic="users", schema=["id", "name"])
     ... except SchemaError as error:
@@ -63,6 +64,7 @@ class DecodeError(UpsertKafkaError):
         stage: What could not be read: ``key``, ``value``, ``null-key`` or ``headers``.
         reason: Why it could not be read.
 
+    >>> from pyspark_upsert_kafka import DecodeError
     >>> error = DecodeError("users", 0, 42, "value", "'id' is 'one', expected BIGINT")
     >>> error.topic, error.partition, error.offset, error.stage
     ('users', 0, 42, 'value')
@@ -88,6 +90,7 @@ class EncodeError(UpsertKafkaError):
         column: The name of the column in the table.
         reason: What is wrong with its value.
 
+    >>> from pyspark_upsert_kafka import EncodeError
     >>> print(EncodeError("price", "NaN has no representation in JSON"))
     Column 'price' cannot be written: NaN has no representation in JSON
     """
@@ -110,6 +113,7 @@ class DeliveryError(UpsertKafkaError):
         reason: The error of the client or of the broker.
         failed: How many messages of this task failed, as far as this is known.
 
+    >>> from pyspark_upsert_kafka import DeliveryError
     >>> error = DeliveryError("users", 0, b'{"id": 1}', "MSG_SIZE_TOO_LARGE", failed=3)
     >>> error.topic, error.partition, error.key, error.failed
     ('users', 0, b'{"id": 1}', 3)
@@ -146,6 +150,7 @@ class DataLossError(UpsertKafkaError):
         earliest: The first offset that still exists, or None if there is none.
         reason: Why they are gone.
 
+    >>> from pyspark_upsert_kafka import DataLossError
     >>> error = DataLossError("users", 0, wanted=100, earliest=250, reason="the topic's retention removed them")
     >>> error.wanted, error.earliest
     (100, 250)
@@ -187,6 +192,7 @@ class DataLossError(UpsertKafkaError):
 class CheckpointError(UpsertKafkaError):
     """A checkpoint cannot be read, or it belongs to another query.
 
+    >>> from pyspark_upsert_kafka import CheckpointError
     >>> print(CheckpointError("The checkpoint is that of another source."))
     The checkpoint is that of another source.
     """
@@ -199,7 +205,7 @@ class BrokerError(UpsertKafkaError):
         text: What was tried, and what the answer was.
         is_final: Whether the brokers have answered, so that a retry cannot help.
 
-    >>> from pyspark_upsert_kafka import LocalKafka
+    >>> from pyspark_upsert_kafka import BrokerError, LocalKafka
     >>> try:
     ...     LocalKafka().bootstrap_servers
     ... except BrokerError as error:
@@ -215,6 +221,7 @@ class BrokerError(UpsertKafkaError):
 class UnknownTopicError(BrokerError):
     """A topic or partition is gone, or it is so new that the broker does not know it yet.
 
+    >>> from pyspark_upsert_kafka import BrokerError, UnknownTopicError
     >>> issubclass(UnknownTopicError, BrokerError)
     True
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 from pathlib import Path
 
@@ -26,6 +27,15 @@ def pages() -> dict[str, str]:
 def test_every_public_name_has_an_example(name: str) -> None:
     """A program, which tests/spark/test_api_examples.py runs, or a session of ``>>>``, which test_docstrings.py runs."""
     assert has_example(inspect.getdoc(getattr(pyspark_upsert_kafka, name)) or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_works_where_it_is_pasted(name: str) -> None:
+    """It imports what it uses: it runs where nothing is defined."""
+    docstring = inspect.getdoc(getattr(pyspark_upsert_kafka, name)) or ""
+    session = doctest.DocTestParser().get_doctest(docstring, {}, name, None, None)
+
+    assert doctest.DocTestRunner().run(session).failed == 0
 
 
 def test_every_public_name_is_described_once(pages: dict[str, str]) -> None:
@@ -71,6 +81,7 @@ def test_pages_are_not_empty(pages: dict[str, str]) -> None:
     assert len(pages) == len(TOPICS)
     for text in pages.values():
         assert text.split("\n\n")[1].startswith("This page describes ")
+        assert ("local-kafka" in text) == ("localhost:9092" in text)
 
 
 EXAMPLE = """\

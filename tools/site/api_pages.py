@@ -21,6 +21,10 @@ _PARSING = {
     "warn_unknown_params": False,
 }
 _NAME = re.compile(r"``?(?P<name>[A-Za-z_]\w*)(?:\(\))?``?")
+_NEEDS = """
+To try the examples, run `python -m pyspark_upsert_kafka local-kafka` in another window, create their topics as in
+[writing](../writing.md#make-a-topic), and make a session: `spark = SparkSession.builder.getOrCreate()`.
+"""
 _CODE_OR_HEADING = re.compile(r"(^```.*?^```$|^#[^\n]*$)", re.DOTALL | re.MULTILINE)
 _PAGE_OF_DOCS = re.compile(r"\bdocs/(?P<file>[\w-]+\.md)")
 
@@ -64,8 +68,9 @@ class Api:
 
     def page(self, topic: Topic) -> str:
         """The text of one page."""
-        described = (self._described(name) for name in topic.names)
-        return f"# {topic.title}\n\nThis page describes {topic.summary}.\n\n" + "\n".join(described)
+        described = "\n".join(self._described(name) for name in topic.names)
+        needs = _NEEDS if "localhost:9092" in described else ""
+        return f"# {topic.title}\n\nThis page describes {topic.summary}.\n{needs}\n{described}"
 
     def _described(self, name: str) -> str:
         documented = self.package[name]

@@ -159,6 +159,7 @@ def watermark_of(ddl: str) -> tuple[str, str]:
         views = spark.readStream.format("upsert-kafka").option("ddl", ddl).load()
         views = views.withWatermark(*watermark_of(ddl))
 
+    >>> from pyspark_upsert_kafka import watermark_of
     >>> watermark_of('''
     ...     CREATE TABLE views (page STRING, at TIMESTAMP_LTZ(3), WATERMARK FOR at AS at - INTERVAL '2' SECOND)
     ...     WITH ('connector' = 'kafka', 'topic' = 'views', 'format' = 'json')
