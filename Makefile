@@ -9,7 +9,7 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs site site-version picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs site site-version publish-site picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -100,12 +100,16 @@ docs: $(READY)
 site: $(READY)
 	$(BIN)/python -m tools.site
 
-# The site as one version of the published folder: make site-version VERSION=0.2.0 INTO=../gh-pages
+# The site as one version of a folder, with a menu of versions: make site-version VERSION=0.2.0 INTO=/tmp/site
 VERSION ?= dev
 INTO ?= build/published
 
 site-version: $(READY)
 	$(BIN)/python -m tools.site --publish $(INTO) --version $(VERSION)
+
+# And pushes it, to the branch gh-pages of origin.
+publish-site: $(READY)
+	sh tools/publish-site $(BIN)/python $(VERSION)
 
 # A terminal with `show --follow`, as it is on README.
 picture: $(READY)

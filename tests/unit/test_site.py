@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from tools.site.repository_links import REPOSITORY, with_links_of_the_site
 from tools.site.settings import ADDRESS, navigation, settings
 from tools.site.versions import AT_THE_ROOT, in_order, publish
 
+ROOT = Path(__file__).parents[2]
 START = Page("Install", "docs/install.md", "install.md", "what you need")
 OPTIONS = Page("Options", "docs/options.md", "options.md")
 GROUPS = (Group("Start", (START,)), Group("Reference", (OPTIONS,)), Group("Project", ()))
@@ -314,3 +317,33 @@ def test_a_pipe_in_the_code_of_a_table() -> None:
 
     assert "<td><code>x|y</code></td>" in html
     assert r"<p><code>x\|y</code></p>" in html
+
+
+def test_the_site_is_pushed_as_one_commit_more(tmp_path: Path) -> None:
+    """To a branch that is new at first; a site that is published already is not pushed again."""
+    origin, clone, builds = tmp_path / "origin", tmp_path / "clone", tmp_path / "builds"
+    builds.write_text(
+        '#!/bin/sh\necho "$6" > "$4/$6.html"\n'
+    )  # -m tools.site --publish FOLDER --version VERSION
+    builds.chmod(0o700)
+    identity = {
+        f"GIT_{who}_{what}": "a@b.c"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **identity}
+
+    def run(*command: object, where: Path = tmp_path) -> str:
+        texts = [str(word) for word in command]
+        return subprocess.check_output(texts, cwd=where, env=environment, text=True)
+
+    run("git", "init", "--quiet", "--bare", origin)
+    run("git", "init", "--quiet", clone)
+    run("git", "remote", "add", "origin", origin, where=clone)
+    for version in ("0.1.0", "0.2.0", "0.2.0"):
+        run("sh", ROOT / "tools" / "publish-site", builds, version, where=clone)
+
+    pushed = run("git", "-C", origin, "log", "--format=%s", "gh-pages").splitlines()
+    assert pushed == ["The site of 0.2.0", "The site of 0.1.0"]
+    files = run("git", "-C", origin, "ls-tree", "--name-only", "gh-pages").splitlines()
+    assert files == ["0.1.0.html", "0.2.0.html"]
