@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class NoSchemaError(SchemaError):
+class NoSchemaError(Exception):
     """A registry has no schema under a subject."""
 
 

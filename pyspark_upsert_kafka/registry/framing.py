@@ -12,7 +12,11 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
-from pyspark_upsert_kafka.formats.registry_format import RegistryFormat, SchemaEncoder
+from pyspark_upsert_kafka.formats.registry_format import (
+    NoSchemaError,
+    RegistryFormat,
+    SchemaEncoder,
+)
 from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
 
@@ -97,7 +101,10 @@ def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> Stru
     settings = settings_of(spec, format_.name)
     schema = format_.given(spec.side, settings.schema)
     if schema is None:
-        schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
+        try:
+            schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
+        except NoSchemaError as error:
+            raise SchemaError(str(error)) from None
         format_.check_type(schema)
     return format_.columns(schema, spec, only)
 

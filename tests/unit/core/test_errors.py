@@ -126,8 +126,10 @@ TREE = {
 
 CAUGHT_WITHIN = {
     "AttemptError",
+    "NoSchemaError",
     "OtherStandardError",
     "TooManyMessagesError",
+    "UnknownColumnsError",
     "UnreadableError",
 }
 """Exceptions by which modules of the package talk to each other: no user meets one."""
