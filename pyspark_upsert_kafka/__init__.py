@@ -96,9 +96,9 @@ check_running_session()
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version  # not at import: it costs more than all the rest
+        from pyspark_upsert_kafka.version import current_version  # not at import: it costs much
 
-        return version("pyspark-upsert-kafka")
+        return current_version()
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -55,6 +55,7 @@ FILES_MAY_IMPORT = {
     "local_time": set(),
     "sides": {"format_catalog", "formats", "core"},
     "spark_task": set(),
+    "version": set(),
 }
 """The same of the files beside the folders. The public names in ``__init__`` come from everywhere."""
 
