@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import DataStreamReader
 
+from pyspark_upsert_kafka.kafka.local.jars import MAVEN_CENTRAL
+
 
 @dataclass(frozen=True)
 class Case:
@@ -190,7 +192,7 @@ def session(*, unix_sockets: bool = True) -> SparkSession:
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("upsert-kafka benchmark")
-        .config("spark.jars", ",".join(f"https://repo1.maven.org/maven2/{jar}" for jar in JARS))
+        .config("spark.jars", ",".join(f"{MAVEN_CENTRAL}{jar}" for jar in JARS))
         .config("spark.driver.memory", "3g")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

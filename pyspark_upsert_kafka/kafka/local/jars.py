@@ -19,7 +19,7 @@ import platformdirs
 from pyspark_upsert_kafka.core.errors import BrokerError
 
 _LOCK = Path(__file__).with_name("kafka-4.3.1.lock")
-_MAVEN_CENTRAL = "https://repo1.maven.org/maven2/"
+MAVEN_CENTRAL = "https://repo1.maven.org/maven2/"
 _DOWNLOADS_AT_ONCE = 8
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 1.0
@@ -92,13 +92,13 @@ def _read(lock: Path) -> list[Jar]:
 
 
 def _checked(repository: str | None) -> str:
-    repository = repository or _MAVEN_CENTRAL
+    repository = repository or MAVEN_CENTRAL
     address = urlsplit(repository)
     if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
         # The value stays out of the message: it may hold a password.
         raise BrokerError(
             "MAVEN_CENTRAL_URL must be the http or https address of a Maven repository, without "
-            f"user and password, such as {_MAVEN_CENTRAL}"
+            f"user and password, such as {MAVEN_CENTRAL}"
         )
     return repository.rstrip("/")
 
