@@ -29,10 +29,27 @@ test-plain: $(READY)
 test-connect: $(READY) $(CLASS_ARCHIVES)
 	SPARK_REMOTE="local[2]" $(BIN)/python -m pytest tests/spark $(ARGS)
 
+.PHONY: test-unit test-newest lint-workflows dist recipe release-check
+
+# The unit tests, which need no class archives.
+test-unit: $(READY)
+	$(BIN)/python -m pytest tests/unit --numprocesses=auto $(ARGS)
+
+# zizmor looks for what is unsafe in workflows.
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/zizmor --offline --quiet .github
+
+# Whether the workflows are right: their expressions, the inputs of actions, the shell scripts (needs Go).
+ACTIONLINT := $(VENV)/actionlint
+
+lint-workflows: $(ACTIONLINT)/actionlint
+	$(ACTIONLINT)/actionlint
+
+$(ACTIONLINT)/actionlint:
+	GOBIN=$(abspath $(ACTIONLINT)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ARGS)
@@ -178,11 +195,45 @@ test-kafka-python-3: .venv-kafka-python-3/.ready
 	.venv-kafka-python-3/bin/pip install --quiet "kafka-python[lz4,snappy,zstd]>=3"
 	@touch .venv-kafka-python-3/.ready
 
-# What users install, in clean environments of the oldest and the newest Python to be had.
-test-wheel: $(READY)
-	rm -rf dist .venv-wheel
+# The newest release of each dependency, pre-releases too; in an environment that is made anew each time.
+test-newest:
+	@sh tools/check-needs "$(PYTHON)"
+	"$(PYTHON)" -m venv --clear .venv-newest
+	.venv-newest/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-newest/bin/pip install --quiet --pre --upgrade --editable . --group test
+	.venv-newest/bin/pip list
+	PYSPARK_PYTHON=$(abspath .venv-newest/bin/python) .venv-newest/bin/python -m pytest \
+		$(or $(ARGS),tests/unit tests/kafka $(TESTS_ON_4_0) --numprocesses=3 --dist=loadfile)
+
+# The wheel and the source distribution. With the time of the commit, so that each build has the same bytes.
+dist: export SOURCE_DATE_EPOCH = $(or $(shell git log -1 --format=%ct 2>/dev/null),1700000000)
+dist: $(READY)
+	rm -rf dist
 	$(BIN)/python -m build
+
+# What users install, in clean environments of the oldest and the newest Python to be had.
+test-wheel: dist
+	rm -rf .venv-wheel
 	unset PYSPARK_PYTHON; sh tools/test-wheel dist/*.whl $$(sh tools/find-pythons)
+
+# Every step of a release but the upload. TAG=v0.2.0: this commit must be that release.
+release-check: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+release-check: $(READY) .venv-release/.ready
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "Not ready: commit these, or remove them." >&2; exit 1; }
+	$(MAKE) lint lint-workflows
+	$(MAKE) test-wheel
+	$(BIN)/python -m tools.release .venv-release/bin $(TAG)
+
+# The conda recipe, as it is for the sdist in dist/.
+recipe: dist .venv-release/.ready
+	.venv-release/bin/python tools/release/recipe.py \
+		"$$($(BIN)/python -c 'from pyspark_upsert_kafka import __version__; print(__version__)')" /dev/stdout
+
+.venv-release/.ready: pyproject.toml
+	"$(PYTHON)" -m venv .venv-release
+	.venv-release/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-release/bin/pip install --quiet --group release
+	@touch $@
 
 # Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
 # this project, and to make the tables of messages in tests/unit/formats/flink (on Java 19 or newer).
@@ -212,4 +263,4 @@ test-debezium: $(READY)
 	$(BIN)/python -m pytest tests/debezium/recording.py tests/debezium/types.py tests/debezium/page.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-newest .venv-release .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
