@@ -1,0 +1,79 @@
+"""The workflows of GitHub: what they run can be run here, and they may do no more than they need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTIONS = sorted((ROOT / ".github" / "actions").glob("*/action.yml"))
+PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+(\.\d+)*")
+
+
+def jobs(workflow: Path) -> dict[str, dict[str, Any]]:
+    """The jobs of a workflow by their names."""
+    found: dict[str, dict[str, Any]] = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"]
+    return found
+
+
+def targets() -> set[str]:
+    """The targets of the Makefile."""
+    lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    return {
+        name
+        for line in lines
+        if (match := re.match(r"([\w.-]+( [\w.-]+)*):(?!=)", line))
+        for name in match[1].split()
+    }
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda file: file.stem)
+def test_steps_call_targets_of_the_makefile(workflow: Path) -> None:
+    """What CI runs, anybody can run; each target is there, those of a matrix too."""
+    for job in jobs(workflow).values():
+        rows = job.get("strategy", {}).get("matrix", {}).get("include", [])
+        called = {row["target"] for row in rows if "target" in row}
+        for step in job.get("steps", []):
+            for call in re.findall(r"^\s*make (.*)$", step.get("run", ""), re.MULTILINE):
+                called |= {
+                    word for word in call.split() if "=" not in word and not word.startswith('"')
+                }
+
+        assert called <= targets()
+
+
+@pytest.mark.parametrize(
+    "file", WORKFLOWS + ACTIONS, ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
+def test_actions_are_pinned(file: Path) -> None:
+    """By the commit, which nobody can move, with the version beside it, which Dependabot raises."""
+    used = re.findall(r"uses: (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert used
+    assert [name for name in used if not name.startswith("./") and not PINNED.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda file: file.stem)
+def test_jobs_may_do_little_and_end(workflow: Path) -> None:
+    """A workflow may do nothing by default, each job says what it needs and how long it may take."""
+    text = workflow.read_text(encoding="utf-8")
+
+    assert "\npermissions: {}\n" in text
+    assert "\nconcurrency:\n" in text
+    for name, job in jobs(workflow).items():
+        assert "permissions" in job, name
+        assert "uses" in job or 0 < job["timeout-minutes"] <= 90, (
+            name
+        )  # another workflow has its own
+
+
+def test_only_the_release_may_sign_and_write() -> None:
+    """A change of a stranger runs in CI: there every job may read the contents, and nothing else."""
+    (ci,) = (file for file in WORKFLOWS if file.stem == "ci")
+
+    assert {str(job["permissions"]) for job in jobs(ci).values()} == {"{'contents': 'read'}"}
