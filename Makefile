@@ -220,7 +220,7 @@ test-wheel: dist
 release-check: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 release-check: $(READY) .venv-release/.ready
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "Not ready: commit these, or remove them." >&2; exit 1; }
-	$(MAKE) lint lint-workflows
+	$(MAKE) lint lint-workflows site
 	$(MAKE) test-wheel
 	$(BIN)/python -m tools.release .venv-release/bin $(TAG)
 
