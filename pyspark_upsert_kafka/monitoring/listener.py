@@ -6,6 +6,7 @@ import atexit
 import json
 import logging
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
@@ -16,11 +17,13 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals, query_batch
 from pyspark_upsert_kafka.core.written import WrittenBatches
+from pyspark_upsert_kafka.monitoring.runs import QueryRuns
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
@@ -62,6 +65,7 @@ class ProgressListener(StreamingQueryListener):
         self._print_to = print_to
         self._queries: Mapping[str, QueryTotals] = {}
         self._written = WrittenBatches()
+        self._runs: Mapping[str, QueryRuns] = {}
         self._is_removed_at_exit = False
 
     @property
@@ -83,10 +87,13 @@ class ProgressListener(StreamingQueryListener):
                 "Metrics need a package that is not installed: "
                 "pip install 'pyspark-upsert-kafka[metrics]'"
             ) from None
-        return Metrics(self._totals)
+        return Metrics(self._totals, self._all_runs)
 
     def _totals(self) -> Iterable[QueryTotals]:
         return self._queries.values()
+
+    def _all_runs(self) -> Iterable[QueryRuns]:
+        return self._runs.values()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Called by Spark before the first micro-batch; has sinks report what they write."""
@@ -107,8 +114,16 @@ class ProgressListener(StreamingQueryListener):
         totals = QueryTotals.first(batch) if before is None else before.followed_by(batch)
         # Replaced and never changed: another thread may be reading it for Prometheus.
         self._queries = {**self._queries, batch.query_id: totals}
+        runs = self._runs.get(batch.query_id) or QueryRuns(batch.name, batch.query_id)
+        self._runs = {**self._runs, batch.query_id: runs.reported(time.time())}
         if self._print_to is not None:
             self._print(self._print_to, f"{batch}\n")
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Called by Spark every ten seconds while a query finds nothing to do."""
+        runs = self._runs.get(str(event.id))
+        if runs is not None:
+            self._runs = {**self._runs, runs.query_id: runs.reported(time.time())}
 
     def _print(self, file: TextIO, line: str) -> None:
         """Writes a line. After an error nothing more is written, because a listener of Spark must not fail."""
@@ -123,10 +138,14 @@ class ProgressListener(StreamingQueryListener):
             logger.warning("ProgressListener prints no more lines: %s", error)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Called by Spark; removes the numbers of the query."""
+        """Called by Spark; removes the numbers of the query, but not how often it failed."""
         ended = str(event.id)
         self._written.close(str(event.runId))
         self._queries = {query: each for query, each in self._queries.items() if query != ended}
+        runs = {query: each for query, each in self._runs.items() if query != ended}
+        before = self._runs.get(ended)
+        after = before and before.ended(with_error=event.exception is not None)
+        self._runs = {**runs, ended: after} if after and after.failures else runs
 
 
 def _is_terminal(file: TextIO) -> bool:

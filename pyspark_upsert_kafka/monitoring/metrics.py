@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from pyspark_upsert_kafka.core.positions.progress import QueryTotals, SourceBatch
+from pyspark_upsert_kafka.monitoring.runs import QueryRuns
 
 _QUERY = ("query", "query_id")
 _SOURCE = (*_QUERY, "source")
@@ -22,10 +23,15 @@ class Metrics(Collector):
 
     Args:
         queries: Gives the running queries.
+        runs: Gives the runs of these queries, and of those that have failed.
     """
 
-    def __init__(self, queries: Callable[[], Iterable[QueryTotals]]) -> None:
-        self._queries = queries
+    def __init__(
+        self,
+        queries: Callable[[], Iterable[QueryTotals]],
+        runs: Callable[[], Iterable[QueryRuns]],
+    ) -> None:
+        self._queries, self._runs = queries, runs
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as of now."""
@@ -34,6 +40,7 @@ class Metrics(Collector):
         yield from _counters(queries)
         yield from _written(queries)
         yield from _gauges(queries)
+        yield from _runs(list(self._runs()))
 
 
 def _seconds(queries: Iterable[QueryTotals]) -> Metric:
@@ -96,6 +103,22 @@ def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
             if behind is not None:
                 lag.add_metric(labels, behind)
     return position, lag
+
+
+def _runs(runs: Iterable[QueryRuns]) -> tuple[Metric, Metric]:
+    reported = GaugeMetricFamily(
+        "upsert_kafka_last_report_timestamp_seconds",
+        "When Spark last reported a micro-batch, or that there was nothing to do",
+        labels=_QUERY,
+    )
+    failures = CounterMetricFamily(
+        "upsert_kafka_query_failures", "Runs that have ended with an error", labels=_QUERY
+    )
+    for each in runs:
+        failures.add_metric([each.name, each.query_id], each.failures)
+        if each.reported_at is not None:
+            reported.add_metric([each.name, each.query_id], each.reported_at)
+    return reported, failures
 
 
 def _sources(queries: Iterable[QueryTotals]) -> Iterator[tuple[QueryTotals, int, SourceBatch]]:

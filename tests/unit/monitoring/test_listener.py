@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,8 @@ from tests.unit.core.positions.test_progress import END, A, B, progress, source
 
 ID = "e1a8c4b0-0000-4000-8000-000000000001"
 RUN = "e1a8c4b0-0000-4000-8000-000000000002"
+REPORTED = f'upsert_kafka_last_report_timestamp_seconds{{query="copy",query_id="{ID}"}}'
+FAILURES = f'upsert_kafka_query_failures_total{{query="copy",query_id="{ID}"}}'
 
 
 def done(*sources: dict[str, Any], **more: object) -> Any:
@@ -32,9 +35,14 @@ def done(*sources: dict[str, Any], **more: object) -> Any:
     return SimpleNamespace(progress=SimpleNamespace(json=json.dumps(given)))
 
 
-def ended(query: str = ID) -> Any:
+def idle(query: str = ID) -> Any:
+    """Spark's event of a query that finds nothing to do."""
+    return SimpleNamespace(id=uuid.UUID(query))
+
+
+def ended(query: str = ID, exception: str | None = None) -> Any:
     """Spark's event of a query that has ended."""
-    return SimpleNamespace(id=uuid.UUID(query), runId=uuid.UUID(RUN))
+    return SimpleNamespace(id=uuid.UUID(query), runId=uuid.UUID(RUN), exception=exception)
 
 
 def _registry(listener: ProgressListener) -> CollectorRegistry:
@@ -87,8 +95,12 @@ def test_metrics():
     listener.onQueryProgress(done(source(latest=END)))
     latest = StreamOffset({A: 9, B: 5})
     listener.onQueryProgress(done(source(latest=latest), batchDuration=2500, batchId=4))
+    found = samples(listener)
+    reported_at = found.pop(REPORTED)
 
-    assert samples(listener) == {
+    assert time.time() - 60 < reported_at <= time.time()
+    assert found == {
+        FAILURES: 0,
         f'upsert_kafka_batch_seconds{{query="copy",query_id="{ID}"}}': 2.5,
         f'upsert_kafka_rows_total{{query="copy",query_id="{ID}",source="0"}}': 24,
         f'upsert_kafka_bad_messages_total{{query="copy",query_id="{ID}",source="0"}}': 0,
@@ -97,6 +109,35 @@ def test_metrics():
         f'upsert_kafka_lag{{partition="0",query="copy",query_id="{ID}",source="0",topic="t"}}': 2,
         f'upsert_kafka_lag{{partition="1",query="copy",query_id="{ID}",source="0",topic="t"}}': 0,
     }
+
+
+def test_a_query_that_has_nothing_to_do_reports_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that waits for a broker does neither: the time of its last report stands still."""
+    listener = ProgressListener()
+    listener.onQueryIdle(idle())
+    monkeypatch.setattr(time, "time", lambda: 100.0)
+    listener.onQueryProgress(done(source(latest=END)))
+    first = samples(listener)[REPORTED]
+    monkeypatch.setattr(time, "time", lambda: 110.0)
+    listener.onQueryIdle(idle())
+
+    assert (first, samples(listener)[REPORTED]) == (100.0, 110.0)
+
+
+def test_failures_are_counted_also_while_the_query_does_not_run():
+    """Prometheus sees a failure even if a supervisor starts the query again at once. A query that was stopped leaves nothing."""
+    listener, found = ProgressListener(), []
+    for exception in ("BrokerError", "DataLossError", None):
+        listener.onQueryProgress(done(source(latest=END)))
+        running = samples(listener)[FAILURES]
+        listener.onQueryTerminated(ended(exception=exception))
+        found.append((running, samples(listener)))
+    stopped = ProgressListener()
+    stopped.onQueryProgress(done(source(latest=END)))
+    stopped.onQueryTerminated(ended())
+
+    assert found == [(0, {FAILURES: 1}), (1, {FAILURES: 2}), (2, {FAILURES: 2})]
+    assert samples(stopped) == {}
 
 
 def test_what_is_not_known_has_no_sample():
@@ -143,7 +184,7 @@ def test_queries_of_one_name():
     found = [line.rsplit(" ", 1)[0] for line in given if not line.startswith("#")]
 
     assert sorted(found) == sorted(set(found))
-    assert len([each for each in found if 'query="copy",query_id="other"' in each]) == 7
+    assert len([each for each in found if 'query="copy",query_id="other"' in each]) == 9
 
 
 def test_a_query_that_is_started_again_with_more_sources():
