@@ -112,6 +112,7 @@ docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md docs/format-options.md
 	$(BIN)/python tools/functions_table.py docs/sql-functions.md docs/sql-limits.md
 	$(BIN)/python tools/debezium_types_table.py docs/cdc-types.md
+	$(BIN)/python -m tools.dashboard operating/grafana-dashboard.json
 
 # The site in build/site: docs/ and the Python API, with every link followed. Nothing is fetched.
 site: $(READY)
@@ -261,6 +262,11 @@ test-kerberos: $(READY)
 .PHONY: test-debezium
 test-debezium: $(READY)
 	$(BIN)/python -m pytest tests/debezium/recording.py tests/debezium/types.py tests/debezium/page.py $(ARGS)
+
+# The dashboard and the alerts: their tests with promtool, and a real Prometheus beside a real query (apt-get install prometheus).
+.PHONY: test-operating
+test-operating: $(READY)
+	$(BIN)/python -m pytest tests/unit/test_operating.py tests/operating/real_run.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-newest .venv-release .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

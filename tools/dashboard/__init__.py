@@ -1,0 +1,1 @@
+"""`make docs` writes the dashboard: see `__main__`."""
