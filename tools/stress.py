@@ -32,6 +32,7 @@ from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.librdkafka.reader import BATCH_POOL, POOL
+from tools.verdict import Held, verdict
 
 TOPIC = "stress"
 LARGE = 1_000_000
@@ -77,6 +78,10 @@ def read(
     reader = load_client("librdkafka").reader(settings)
     for batch in reader.read(Range(TOPIC, 0, begin, end)):
         yield from zip(batch.offsets, batch.keys, batch.values, batch.timestamps, strict=True)
+
+
+class StressError(Exception):
+    """What went wrong."""
 
 
 @contextmanager
@@ -176,8 +181,8 @@ def ended(threads: Sequence[threading.Thread]) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-def main(minutes: float) -> int:
-    """Runs for so long; the exit code says whether all was well."""
+def proof(minutes: float) -> Held:
+    """Runs for so long; returns what is said when all was well."""
     rng = random.Random(7)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     with LocalKafka(config={"message.max.bytes": "4000000"}) as kafka:
@@ -195,11 +200,16 @@ def main(minutes: float) -> int:
             closing_.start()
         is_closed &= ended(closings)
     grown = stress.growth()
-    is_well = is_closed and not stress.failed and grown < MOST_GROWTH
-    print(f"grown by {grown >> 20} MB; all is closed: {is_closed}; failed: {stress.failed}")
-    print("passed" if is_well else "FAILED")
-    return int(not is_well)
+    if stress.failed or not is_closed or grown >= MOST_GROWTH:
+        raise StressError(
+            f"failed: {stress.failed}; all is closed: {is_closed}; grown by {grown >> 20} MB"
+        )
+    return Held(
+        f"{stress.messages} messages in {minutes:g} minutes, each as expected; grown by {grown >> 20} MB; all is closed",
+        {"reads interrupted": stress.interrupts},
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0))
+    MINUTES = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+    sys.exit(verdict("stress", lambda: proof(MINUTES)))

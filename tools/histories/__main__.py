@@ -26,12 +26,12 @@ from pyspark_upsert_kafka import LocalKafka
 from tools.histories.history import CLEANER, Counts, history
 from tools.histories.table_first import table_first
 from tools.histories.with_spark import WithSpark
-from tools.verdict import verdict
+from tools.verdict import Held, verdict
 
 HISTORIES = 100
 
 
-def proof(histories: int, seed: int) -> str:
+def proof(histories: int, seed: int) -> Held:
     """The whole of it; returns what is said when it holds."""
     counts = Counts()
     with LocalKafka(config=CLEANER) as kafka:
@@ -45,7 +45,7 @@ def proof(histories: int, seed: int) -> str:
             print(f"histories: {number + 1} of {by_spark} with Spark, {asdict(counts)}", flush=True)
         spark.stop()
     said = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in asdict(counts).items())
-    return f"{histories} histories and {by_spark} with Spark: {said}; no key was missing"
+    return Held(f"{histories} histories and {by_spark} with Spark: {said}; no key was missing")
 
 
 def main() -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-
-from confluent_kafka import Consumer, TopicPartition
+from collections.abc import Iterable
 
 from tools.kills.copy import SOURCE
-from tools.kills.killer import PARTITIONS, KillsError
+from tools.kills.killer import KillsError
 from tools.local_topics import producer
+from tools.proof.java_reader import Message
 
 KEYS = 997
 
@@ -32,23 +32,14 @@ def produce(servers: str, start: int, count: int) -> Changes:
     return sent
 
 
-def read(servers: str, topic: str) -> Changes:
-    """The committed changes in a topic, by key in their order."""
-    config = {"bootstrap.servers": servers, "group.id": "kills", "enable.partition.eof": True}
-    consumer = Consumer({**config, "isolation.level": "read_committed"})
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+def by_key(messages: Iterable[Message]) -> Changes:
+    """The changes that messages of a topic hold, by key in their order."""
     found: Changes = defaultdict(list)
-    missing = PARTITIONS
-    while missing:
-        for message in consumer.consume(10_000, timeout=1.0):
-            if message.error() is not None:
-                missing -= 1
-                continue
-            value = re.fullmatch(rb'\{"id":(\d+),"n":(\d+)\}', message.value() or b"")
-            if value is None:
-                raise KillsError(f"a message of {topic} is {message.value()!r}")
-            found[int(value[1])].append(int(value[2]))
-    consumer.close()
+    for message in messages:
+        value = re.fullmatch(rb'\{"id":(\d+),"n":(\d+)\}', message.value or b"")
+        if value is None:
+            raise KillsError(f"a message is {message.value!r}")
+        found[int(value[1])].append(int(value[2]))
     return found
 
 

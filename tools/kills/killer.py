@@ -37,6 +37,12 @@ class Killer:
         self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "looks"})
         self.counts: Counter[str] = Counter()
 
+    @property
+    def faults(self) -> dict[str, int]:
+        """What was killed or stopped, and how often."""
+        kinds = ("drivers killed", "workers killed", "workers stopped")
+        return {kind: self.counts[kind] for kind in kinds}
+
     def run(self, *, to_the_end: bool) -> None:
         """One run; it ends when everything is copied, or by a kill some seconds after its first batch is done."""
         with self._log.open("wb") as log:

@@ -5,7 +5,7 @@ row cannot be encoded, the function of ``foreachBatch`` fails at its end, or a w
 change: the sinks in the other order, or one of them left out; calls from threads; keys cast to another type (with and without a
 DDL); ``primary-key`` in another order; another number of tasks. In the end it runs as it was started.
 
-After each run a read_committed reader must find no row twice, and when the query says that it is done, each row once. A query may be
+After each run Kafka's own Java client, read_committed, must find no row twice, and when the query says that it is done, each row once. A query may be
 rejected only with an error of this package. The last line is the verdict.
 
 `make reruns ATTEMPTS=20` is a short one.
@@ -33,14 +33,16 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_WORKERS, os.environ.ge
 from pyspark.sql import SparkSession  # noqa: E402
 
 from pyspark_upsert_kafka import LocalKafka  # noqa: E402
+from tools.proof.java_reader import JavaReader  # noqa: E402
 from tools.reruns.attempt import Attempt, RerunsError  # noqa: E402
-from tools.verdict import verdict  # noqa: E402
+from tools.reruns.variant import FAULTS  # noqa: E402
+from tools.verdict import Held, verdict  # noqa: E402
 
 ATTEMPTS = 300
 _AT_ONCE = 4
 
 
-def proof(attempts: int, seed: int) -> str:
+def proof(attempts: int, seed: int) -> Held:
     """The whole of it; returns what is said when it holds."""
     spark = (
         SparkSession.builder.master("local[4,4]")
@@ -58,10 +60,14 @@ def proof(attempts: int, seed: int) -> str:
     import_module("sqlglot")
     counts: Counter[str] = Counter()
     finds: list[str] = []
-    with LocalKafka() as kafka, tempfile.TemporaryDirectory() as folder:
+    with (
+        LocalKafka() as kafka,
+        tempfile.TemporaryDirectory() as folder,
+        JavaReader(kafka.bootstrap_servers) as reader,
+    ):
 
         def one(number: int) -> None:
-            attempt = Attempt(spark, kafka.bootstrap_servers, folder, f"{seed}-{number}")
+            attempt = Attempt(spark, kafka.bootstrap_servers, reader, folder, f"{seed}-{number}")
             try:
                 attempt.run()
             except RerunsError as found:
@@ -79,7 +85,8 @@ def proof(attempts: int, seed: int) -> str:
         spark.stop()
     if finds:
         raise RerunsError(f"{len(finds)} finds in {attempts} attempts; the first: {finds[0]}")
-    return _shown(counts)
+    faults = {name: count for name, count in counts.items() if name in FAULTS.values()}
+    return Held(_shown(counts), faults)
 
 
 def _shown(counts: Counter[str]) -> str:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from tools.local_topics import create
+from tools.proof.java_reader import JavaReader
 from tools.reruns.query import ROWS, Query, is_of
-from tools.reruns.variant import Fault, Variant, changed, fault, first_variant
+from tools.reruns.variant import FAULTS, Fault, Variant, changed, fault, first_variant
 
 _OURS = re.compile(r"\b(OptionError|CheckpointError|EncodeError|BrokerError|DeliveryError): ")
 _EXPECTED = re.compile(r"RuntimeError: after all calls|Python worker exited unexpectedly")
@@ -30,12 +30,15 @@ class Attempt:
     Args:
         spark: The session.
         servers: The bootstrap servers.
+        reader: Reads its topic.
         folder: Where files and checkpoints are.
         seed: Of its random choices, and the end of its name.
     """
 
-    def __init__(self, spark: SparkSession, servers: str, folder: str, seed: str) -> None:
-        self._random, self._servers = Random(seed), servers
+    def __init__(
+        self, spark: SparkSession, servers: str, reader: JavaReader, folder: str, seed: str
+    ) -> None:
+        self._random, self._reader = Random(seed), reader
         self._topic = f"attempt-{seed}"
         create(servers, self._topic, partitions=1, compacted=False)
         batches = self._random.choice((1, 1, 1, 1, 2))
@@ -88,6 +91,7 @@ class Attempt:
         after = self._written()
         self._runs.append(f"{variant}, {fault or 'no fault'}: {_line(text)}")
         self.counts["runs"] += 1
+        self.counts.update([FAULTS[fault]] if fault else [])
         repeated = [n for n, count in after.items() if count > 1]
         if repeated and not (variant.kind == "nothing" and self._swapped and text is not None):
             raise self._found(f"rows {sorted(repeated)} are repeated")
@@ -112,19 +116,8 @@ class Attempt:
 
     def _written(self) -> Counter[int]:
         """How often each row is in the topic, for a read_committed reader."""
-        config = {"bootstrap.servers": self._servers, "group.id": "reruns", "log_level": 0}
-        reads = {"isolation.level": "read_committed", "enable.partition.eof": True}
-        consumer = Consumer({**config, **reads})
-        consumer.assign([TopicPartition(self._topic, 0, 0)])
-        found: Counter[int] = Counter()
-        at_end = False
-        while not at_end:
-            for message in consumer.consume(100, timeout=1.0):
-                at_end = at_end or message.error() is not None
-                if message.error() is None:
-                    found[json.loads(message.value() or b"{}")["n"]] += 1
-        consumer.close()
-        return found
+        messages = self._reader.read(self._topic)
+        return Counter(json.loads(message.value or b"{}")["n"] for message in messages)
 
     def _found(self, what: str) -> RerunsError:
         return RerunsError(f"{self._topic}: {what}\n{self}")

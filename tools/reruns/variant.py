@@ -12,6 +12,13 @@ Kind = Literal["options", "columns", "nothing", "prefix", "alone"]
 Fault = Literal["", "row", "end", "worker"]
 """What goes wrong: a row that cannot be encoded, an error after all calls, a worker that is killed."""
 
+FAULTS: dict[Fault, str] = {
+    "row": "rows that cannot be encoded",
+    "end": "errors after all calls",
+    "worker": "workers to be killed",
+}
+"""What is said of them."""
+
 KINDS: tuple[Kind, ...] = ("options", "columns", "nothing", "prefix", "alone")
 
 

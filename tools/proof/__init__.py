@@ -1,0 +1,1 @@
+"""`make proof`: see `__main__`."""

@@ -1,0 +1,1 @@
+"""`make soak`: see `__main__`."""
