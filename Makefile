@@ -108,6 +108,13 @@ HISTORIES ?= 100
 histories: $(READY)
 	$(BIN)/python -m tools.histories $(HISTORIES)
 
+# What is known of a release, in build/proof/<version>; writes docs/proof.md. A quarter of an hour, or with PROOF=release hours.
+PROOF ?= short
+
+.PHONY: proof
+proof: $(READY)
+	$(BIN)/python -m tools.proof $(PROOF) $(ARGS)
+
 docs: $(READY)
 	$(BIN)/python tools/options_page.py docs/options.md docs/format-options.md
 	$(BIN)/python tools/functions_table.py docs/sql-functions.md docs/sql-limits.md

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -36,16 +36,19 @@ class Measured:
     Args:
         ratio: Of the medians of the CPU times.
         noise: By what part of it the ratios of single runs differ, as a rule (half the range between their quartiles).
+        seconds: The CPU times of each run: of the plain program, and of this package.
     """
 
     ratio: float
     noise: float
+    seconds: tuple[tuple[float, float], ...] = ()
 
 
 def main() -> int:
     """Measures all jobs, prints their ratios, and saves them if that is asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--save", action="store_true", help="write released.json")
+    parser.add_argument("--raw", type=Path, help="a file for all that was measured, as JSON")
     parser.add_argument("--runs", type=int, default=7, help="runs of each side")
     parser.add_argument("--only", default="", help="only jobs whose name holds this")
     arguments = parser.parse_args()
@@ -61,6 +64,15 @@ def main() -> int:
             if arguments.only in job.name:
                 found[job.name] = measured(job, arguments.runs)
                 print(_line(job.name, found[job.name], released["jobs"].get(job.name)), flush=True)
+    slower = [
+        name
+        for name, now in found.items()
+        if name in released["jobs"] and is_slower(now, Measured(*released["jobs"][name]))
+    ]
+    print(f"{len(found)} jobs; slower than released: {', '.join(slower) or 'none'}")
+    if arguments.raw:
+        raw = {name: asdict(each) for name, each in found.items()}
+        arguments.raw.write_text(json.dumps({"rows": ROWS, "jobs": raw}, indent=1) + "\n")
     if arguments.save:
         about = f"{pyspark_upsert_kafka.__version__}, {datetime.now(timezone.utc):%Y-%m-%d}, Python {platform.python_version()}"
         saved = {name: [round(each.ratio, 2), round(each.noise, 2)] for name, each in found.items()}
@@ -74,7 +86,7 @@ def measured(job: Job, runs: int) -> Measured:
     plain, ours = (statistics.median(side) for side in zip(*seconds, strict=True))
     low, _, high = statistics.quantiles([a / b for a, b in seconds], n=4)
     ratio = plain / ours
-    return Measured(ratio, (high - low) / 2 / ratio)
+    return Measured(ratio, (high - low) / 2 / ratio, tuple(seconds))
 
 
 def is_slower(now: Measured, released: Measured) -> bool:
