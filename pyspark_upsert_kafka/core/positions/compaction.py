@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 POLICY, LAG = "cleanup.policy", "min.compaction.lag.ms"
 
 TopicConfigs = Mapping[str, Mapping[str, str]]
 """`POLICY` and `LAG` of each topic."""
+
+_NAMED = 3
+"""Topics that a warning names at most."""
 
 CLOCKS_DIFFER_MS = 300_000
 """How much the clocks of a driver and its workers may differ: as much as Kerberos allows."""
@@ -94,7 +97,7 @@ def _lags(configs: TopicConfigs) -> dict[str, int]:
 
 
 def not_compacted(configs: TopicConfigs, servers: str) -> list[str]:
-    """The warnings about topics that hold a table and are not compacted.
+    """The warnings about topics that hold a table and are not compacted: one for all topics with the same policy.
 
     Args:
         configs: `POLICY` of each topic.
@@ -103,11 +106,27 @@ def not_compacted(configs: TopicConfigs, servers: str) -> list[str]:
     >>> not_compacted({"users": {"cleanup.policy": "compact,delete"}}, "localhost:9092")
     []
     """
+    topics_of: dict[str, list[str]] = {}
+    for topic, each in sorted(configs.items()):
+        policy = each.get(POLICY)
+        if policy is not None and "compact" not in policy:
+            topics_of.setdefault(policy, []).append(topic)
     return [
-        f"Topic {topic!r} has {POLICY} = {policy!r}: Kafka deletes its messages by age or size, and so loses "
+        f"{_have(topics)} {POLICY} = {policy!r}: Kafka deletes messages by age or size, and so loses "
         "rows of the table that have not changed for long. To compact it: "
-        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topics[0]} "
         f"--add-config {POLICY}=compact"
-        for topic, policy in ((topic, each.get(POLICY)) for topic, each in sorted(configs.items()))
-        if policy is not None and "compact" not in policy
+        for policy, topics in topics_of.items()
     ]
+
+
+def _have(topics: Sequence[str]) -> str:
+    """The beginning of a sentence about topics, of which the first ones are named.
+
+    >>> _have(["users"]), _have(["a", "b"]), _have(["a", "b", "c", "d"])
+    ("Topic 'users' has", "2 topics ('a', 'b') have", "4 topics ('a', 'b', 'c', ...) have")
+    """
+    if len(topics) == 1:
+        return f"Topic {topics[0]!r} has"
+    named = [*map(repr, topics[:_NAMED]), *(["..."] if len(topics) > _NAMED else [])]
+    return f"{len(topics):,} topics ({', '.join(named)}) have"
