@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka as ck
@@ -216,7 +219,18 @@ def _isolation_level(*, read_committed: bool) -> ck.IsolationLevel:
 
 def _topic_id(topic: Any) -> str:
     id_ = str(topic.topic_id)
+    # confluent-kafka (2.16) never releases the id of a description: one more object with each lookup.
+    if _references(topic) == _references(_WITH_ID) + 1:
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(topic.topic_id))
     return "" if not id_.strip("A") else id_  # brokers before Kafka 2.8: all zero
+
+
+_WITH_ID = SimpleNamespace(topic_id=ck.Uuid(0, 1))
+
+
+def _references(described: Any) -> int:
+    """How many references there are to the id of a description."""
+    return sys.getrefcount(described.topic_id)
 
 
 POOL: Pool[LibrdkafkaAdmin] = Pool(LibrdkafkaAdmin.close)
