@@ -64,6 +64,13 @@ bench-filters: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
 bench-filters: $(READY)
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/filters.py $(ARGS)
 
+# How large tables, many partitions and many micro-batches are read; writes the tables of docs/scale.md. ARGS="keys --quiet"
+# measures one part on a machine without other work.
+.PHONY: scale
+scale: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
+scale: $(READY)
+	PYTHONPATH=benchmarks:. $(BIN)/python -m scale $(ARGS)
+
 # A table is copied while its broker restarts every minute; the last line is the verdict.
 SECONDS ?= 600
 CHANGES ?= 1000000

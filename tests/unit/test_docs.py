@@ -21,7 +21,7 @@ from tools.options_page import format_options_page, options_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-NOT_WRITTEN_YET = {"runbook.md", "doctor.md", "scale.md", "upgrading.md", "proof.md"}
+NOT_WRITTEN_YET = {"runbook.md", "doctor.md", "upgrading.md", "proof.md"}
 """Pages that are listed already."""
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
