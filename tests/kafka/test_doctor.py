@@ -17,6 +17,7 @@ from tests.kafka.conftest import delete_before
 from tests.kafka.secured import MODULES, Secured
 from tests.kafka.test_show import user
 from tests.local_registry import Registry
+from tests.unit.registry.fake_registry import serving
 
 TABLE = ["--schema", "user_id BIGINT, region STRING", "--primary-key", "user_id"]
 
@@ -216,6 +217,16 @@ def test_a_key_in_two_partitions(doctor: Doctor, broker: Broker) -> None:
     assert '{"user_id":1} is in the partitions 0 and 1' in found["key-in-two-partitions"]["text"]
 
 
+def test_a_tombstone_in_the_old_partition_of_a_key(doctor: Doctor, broker: Broker) -> None:
+    """It ends the illness, as the advice says; the messages before it do not count."""
+    topic = broker.topic(2, cleanup_policy="compact")
+    new = partition_of(b'{"user_id":1}', 2)
+    broker.produce(topic, user(1, "Asia"), (user(1, "Asia")[0], None), partition=1 - new)
+    broker.produce(topic, user(1, "Europe"), partition=new)
+
+    assert levels(doctor(topic, *TABLE)[1])["key-in-two-partitions"] == "ok"
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -273,6 +284,65 @@ def test_no_more_messages_are_read_than_asked_for(doctor: Doctor, broker: Broker
     code, found = doctor(topic, *TABLE, "--sample", "0")
     assert code == 0
     assert levels(found)["bad-messages"] == levels(found)["memory"] == "not-checked"
+
+
+@pytest.mark.parametrize("sample", ["1", "2", "5"])
+def test_messages_between_those_of_aborted_transactions(
+    doctor: Doctor, broker: Broker, sample: str
+) -> None:
+    """A sample is so many messages, and not so many offsets, which may have none at the begin and the end."""
+    topic = broker.topic(cleanup_policy="compact")
+    producer = broker.producer(**{"transactional.id": topic})
+    producer.init_transactions(30)
+    for count, end in (
+        (50, producer.abort_transaction),
+        (5, producer.commit_transaction),
+        (50, producer.abort_transaction),
+    ):
+        producer.begin_transaction()
+        for _ in range(count):
+            producer.produce(topic, "bad", "bad")
+        producer.flush(30)
+        end(30)
+    code, found = doctor(topic, *TABLE, "--sample", sample)
+
+    assert (code, levels(found)["bad-messages"]) == (2, "error")
+    assert found["bad-messages"]["text"].startswith(f"{sample} of {sample} message")
+    assert "offset 51:" in found["bad-messages"]["text"]
+    assert levels(found)["memory"] == "not-checked"
+
+
+def test_tombstones_alone(doctor: Doctor, broker: Broker) -> None:
+    """They have no columns: whether those of the table are there is not known."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, (user(1, "Asia")[0], None))
+    code, found = doctor(topic, *TABLE)
+
+    assert code == 0
+    assert [check for check, level in levels(found).items() if level != "ok"] == ["columns"]
+
+
+def test_keys_that_are_not_read(doctor: Doctor, broker: Broker) -> None:
+    """Of the messages of a CDC format nothing is said of keys, not even that there are some."""
+    topic = broker.topic(cleanup_policy="delete", retention_ms="-1")
+    broker.produce(topic, (None, '{"before":null,"after":{"user_id":1,"region":"Asia"},"op":"c"}'))
+    code, found = doctor(topic, *TABLE, "--value-format", "debezium-json")
+
+    assert code == 0
+    assert levels(found)["null-keys"] == levels(found)["key-partition"] == "not-checked"
+
+
+def test_the_memory_of_a_partition_that_is_not_in_the_sample(
+    doctor: Doctor, broker: Broker
+) -> None:
+    """A sample of one message is of the largest partition: it is the one that may be too large."""
+    topic = broker.topic(2, cleanup_policy="compact")
+    broker.produce(topic, user(1, "Asia"), partition=0)
+    broker.produce(topic, *(user(n, "x" * 2_000) for n in range(2, 2_002)), partition=1)
+    memory = ["--option", "scan.snapshot.memory=2 mb"]
+
+    _, found = doctor(topic, *TABLE, *memory, "--sample", "1")
+    assert levels(found)["memory"] == "warning"
 
 
 def test_a_table_larger_than_the_memory_of_a_task(doctor: Doctor, broker: Broker) -> None:
@@ -477,6 +547,26 @@ def test_a_registry_that_does_not_answer(doctor: Doctor, broker: Broker) -> None
     assert (code, levels(found)["registry"]) == (2, "error")
     assert "gives no answer" in found["registry"]["text"]
     assert levels(found)["bad-messages"] == levels(found)["memory"] == "not-checked"
+
+
+def test_a_registry_that_refuses_what_messages_need(doctor: Doctor, broker: Broker) -> None:
+    """A job cannot read the messages either: that is an error, and not only something that is not checked."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, (b"\0\0\0\0\1\2", b"\0\0\0\0\2\2\2"))
+    key, row = (
+        schema("key", ("user_id", "long")),
+        schema("row", ("user_id", "long"), ("region", "string")),
+    )
+    with serving() as fake:
+        fake.version(f"{topic}-key", "latest", key)
+        fake.version(f"{topic}-value", "latest", row)
+        fake.answers["/schemas/ids/1"] = [(403, {"error_code": 403, "message": "No right"})]
+        code, found = doctor(topic, *TABLE, *at(fake.url))
+
+    assert (code, levels(found)["registry"], levels(found)["sample"]) == (2, "ok", "error")
+    assert "HTTP 403" in found["sample"]["text"]
+    assert levels(found)["bad-messages"] == levels(found)["memory"] == "not-checked"
+    assert not [path for path in fake.paths() if path.endswith("/versions")]
 
 
 # Checkpoints.

@@ -139,7 +139,7 @@ class _Doctor:
             yield from check_topic(each, self._options)
         yield from self._dead_letters()
         request = yield from self._table()
-        sample = self._sample(request, topics)
+        sample = yield from self._sample(request, topics)
         yield from check_sample(sample, self._options)
         yield from self._memory(sample, topics)
         yield from self._checkpoint(topics)
@@ -188,10 +188,13 @@ class _Doctor:
         schemas = schema_facts(request)
         yield from map(check_schema, schemas)
         if any(each.state == "no answer" for each in schemas):
-            return NotSeen("The schema registry does not answer")
+            return NotSeen("The schema registry gives no schema")
         return request
 
-    def _sample(self, request: Request | NotSeen, topics: _Topics) -> SampleFacts | NotSeen:
+    def _sample(
+        self, request: Request | NotSeen, topics: _Topics
+    ) -> Generator[Finding, None, SampleFacts | NotSeen]:
+        """Yields why messages cannot be read, as a job could not either; returns what was seen of them."""
         if isinstance(request, NotSeen):
             return request
         if not self._given.sample:
@@ -203,19 +206,20 @@ class _Doctor:
         partitions = {topic.name: len(topic.bounds) for topic in topics.facts}
         try:
             return sampled(request, topics.view, partitions, self._given.sample)
-        except (BrokerError, OptionError) as error:
-            return NotSeen(str(error).rstrip("."))
+        except (BrokerError, OptionError, SchemaError) as error:
+            yield _error("sample", error)
+            return NotSeen("The messages of the sample cannot be read")
 
     def _memory(self, sample: SampleFacts | NotSeen, topics: _Topics) -> Iterator[Finding]:
         options = self._options
         if options.mode != "snapshot" and not options.table_first:
             return
-        facts = (
-            sample
-            if isinstance(sample, NotSeen)
-            else memory_facts(topics.view, options, sample.rows)
-        )
-        yield from check_memory(facts)
+        if isinstance(sample, NotSeen):
+            yield from check_memory(sample)
+        elif sample.messages and len(sample.bad) == sample.messages:
+            yield from check_memory(NotSeen("No message of the sample can be decoded"))
+        else:
+            yield from check_memory(memory_facts(topics.view, options, sample.rows))
 
     def _checkpoint(self, topics: _Topics) -> Iterator[Finding]:
         folder = self._given.checkpoint

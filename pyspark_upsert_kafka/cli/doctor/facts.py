@@ -77,12 +77,16 @@ class SampledKey:
         partition: Its partition.
         data: Its bytes.
         written: The bytes that this connector would write for it; None = not known.
+        offset: The offset of the message.
+        deletes: Whether the message is a tombstone.
     """
 
     topic: str
     partition: int
     data: bytes
     written: bytes | None = None
+    offset: int = 0
+    deletes: bool = False
 
     @property
     def identity(self) -> tuple[str, bytes]:
@@ -129,6 +133,7 @@ class SampleFacts:
     Args:
         messages: How many were read.
         offsets: How many offsets all topics have.
+        values: How many of the messages have a value.
         partitions: The number of partitions of each topic.
         keys: The keys that are not null and can be decoded.
         unspelled: Why it is not known how this connector would write them; empty = it is known.
@@ -139,6 +144,7 @@ class SampleFacts:
 
     messages: int
     offsets: int
+    values: int
     partitions: Mapping[str, int]
     keys: tuple[SampledKey, ...] = ()
     unspelled: str = ""

@@ -17,9 +17,9 @@ def check_memory(facts: MemoryFacts | NotSeen) -> list[Finding]:
     """Whether the largest task of a snapshot holds its part of the table, if all of it is like the sample."""
     if isinstance(facts, NotSeen):
         return [facts.finding(_CHECK)]
-    sizes = {range_: _bytes(range_, facts) for range_ in facts.ranges}
-    if not sizes:
+    if not (facts.rows and facts.ranges):
         return [NotSeen("There is no message to look at").finding(_CHECK)]
+    sizes = {range_: _bytes(range_, facts) for range_ in facts.ranges}
     largest = max(sizes, key=lambda each: sizes[each])
     needed, pieces = sizes[largest], largest.share.count if largest.share else 1
     source = (
@@ -43,9 +43,9 @@ def check_memory(facts: MemoryFacts | NotSeen) -> list[Finding]:
 
 
 def _bytes(range_: Range, facts: MemoryFacts) -> float:
-    """How many bytes a task holds of a range; nothing is known of one without a sample."""
+    """How many bytes a task holds of a range; one without a sample is like all the others."""
     sample = facts.rows.get(TopicPartition(range_.topic, range_.partition))
-    if sample is None or not sample.offsets:
-        return 0.0
+    samples = facts.rows.values() if sample is None else [sample]
+    size, offsets = sum(each.size for each in samples), sum(each.offsets for each in samples)
     pieces = range_.share.count if range_.share else 1
-    return sample.size / sample.offsets * range_.size / pieces
+    return size / offsets * range_.size / pieces

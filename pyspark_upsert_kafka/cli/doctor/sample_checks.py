@@ -44,13 +44,15 @@ def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Fin
 def _bad(facts: SampleFacts, options: ReadOptions) -> Finding:
     bad = [each for each in facts.bad if each.stage != "null-key"]
     if not bad:
-        text = f"All {facts.messages:,} messages of the sample can be decoded"
+        text = "Every message of the sample can be decoded"
         return Finding("bad-messages", Level.OK, text)
     text = f"{len(bad):,} of {counted(facts.messages, 'message')} cannot be decoded, the first at {_place(bad[0])}: {bad[0].reason}"
     return _of_mode("bad-messages", text.rstrip("."), options)
 
 
 def _null_keys(facts: SampleFacts, options: ReadOptions) -> Finding:
+    if options.table.key_format is None:
+        return _OTHER_KEYS.finding("null-keys")
     null = [each for each in facts.bad if each.stage == "null-key"]
     if not null:
         return Finding("null-keys", Level.OK, "Every message of the sample has a key")
@@ -83,6 +85,8 @@ def _columns(facts: SampleFacts) -> list[Finding]:
         return [Finding("columns", Level.WARNING, text.rstrip(".")) for text in facts.warnings]
     if len(facts.bad) == facts.messages:
         return [NotSeen("No message of the sample can be decoded").finding("columns")]
+    if not facts.values:
+        return [NotSeen("No message of the sample has a value").finding("columns")]
     return [
         Finding("columns", Level.OK, "The messages of the sample have the columns of the table")
     ]
@@ -98,7 +102,7 @@ def _keys(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
     relies = options.key_partitioner is not None
     return [
         _partitions(facts, relies=relies),
-        _in_two_partitions(facts.keys),
+        _in_two_partitions(facts),
         _spellings(facts, relies=relies),
     ]
 
@@ -114,7 +118,7 @@ def _partitions(facts: SampleFacts, *, relies: bool) -> Finding:
     placed = [(key, partition_of(key.data, facts.partitions[key.topic])) for key in facts.keys]
     others = [(key, wanted) for key, wanted in placed if key.partition != wanted]
     if not others:
-        text = f"All {len(facts.keys):,} keys of the sample are in the partition where murmur2 puts them"
+        text = "Each key of the sample is in the partition where murmur2 puts it"
         return Finding(check, Level.OK, text)
     key, wanted = others[0]
     text = (
@@ -136,25 +140,36 @@ def _hurt_by_option(check: str, text: str, *, relies: bool) -> Finding:
     return Finding(check, Level.WARNING, text, advice)
 
 
-def _in_two_partitions(keys: Sequence[SampledKey]) -> Finding:
-    check, places, bytes_of = "key-in-two-partitions", defaultdict(set), {}
-    for key in keys:
-        places[key.identity].add(key.partition)
-        bytes_of[key.identity] = key.data
-    apart = [identity for identity, found in places.items() if len(found) > 1]
+def _in_two_partitions(facts: SampleFacts) -> Finding:
+    check, rows = "key-in-two-partitions", defaultdict(list)
+    for key in _last_of_each(facts.keys):
+        if not key.deletes:
+            rows[key.identity].append(key)
+    apart = [found for found in rows.values() if len(found) > 1]
     if not apart:
         return Finding(check, Level.OK, "Each key of the sample is in one partition only")
     first = apart[0]
-    where = " and ".join(map(str, sorted(places[first])))
+    where = " and ".join(str(partition) for partition in sorted(key.partition for key in first))
+    unless = (
+        ", unless a tombstone follows that the sample lacks"
+        if facts.messages < facts.offsets
+        else ""
+    )
     text = (
-        f"{counted(len(apart), 'key')} of {len(places):,} in more than one partition: {shown(bytes_of[first])} is in the "
-        f"partitions {where} of topic {first[0]!r}. The table has a row of each, one of them old"
+        f"{counted(len(apart), 'key')} of {len(rows):,} in more than one partition: {shown(first[0].data)} is in the "
+        f"partitions {where} of topic {first[0].topic!r}. The table has a row of each, one of them old{unless}"
     )
     advice = (
         "Copy the topic to a new one with this connector (partitions were added to it, or its writers have different "
         "partitioners), or write a tombstone of the key to its old partition"
     )
     return Finding(check, Level.ERROR, text, advice)
+
+
+def _last_of_each(keys: Sequence[SampledKey]) -> list[SampledKey]:
+    """The last message of each key in each partition."""
+    in_order = sorted(keys, key=lambda key: key.offset)
+    return list({(key.identity, key.partition): key for key in in_order}.values())
 
 
 def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:

@@ -1,10 +1,10 @@
-"""Reads a sample of messages, half of it from the begin and half from the end of each partition."""
+"""Reads a sample of messages and takes note of what is seen of them."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -14,57 +14,22 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
     SampledRows,
     SampleFacts,
 )
+from pyspark_upsert_kafka.cli.doctor.sample_parts import SamplePart, sample_parts
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.planning.key_bytes import KeyBytes
-from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.headers import with_headers
 from pyspark_upsert_kafka.source.reading.snapshot import Snapshot
-from pyspark_upsert_kafka.source.reading.task import ChangeReader, nullable, with_last_checked
+from pyspark_upsert_kafka.source.reading.task import Changes, RangeDecoder, nullable, wanted_details
 from pyspark_upsert_kafka.without_spark.request import Request
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-
-
-_MOST_PARTITIONS = 100
-"""A sample has messages of no more partitions than these, evenly chosen: each costs a request."""
-
-
-def sample_ranges(view: ClusterView, count: int) -> list[Range]:
-    """The ranges of a sample: of each partition about as many offsets, from its begin and from its end.
-
-    Args:
-        view: What the brokers have.
-        count: The most messages that are read.
-    """
-    ranges = []
-    sizes = {tp: bounds.latest - bounds.earliest for tp, bounds in sorted(view.bounds.items())}
-    filled = [tp for tp, size in sizes.items() if size]
-    step = max(1, -(-len(filled) // _MOST_PARTITIONS))
-    for tp, share in _shares({tp: sizes[tp] for tp in filled[::step]}, count).items():
-        whole = Range(
-            *tp, view.bounds[tp].earliest, view.bounds[tp].latest, view.topic_ids[tp.topic]
-        )
-        if share == whole.size:
-            ranges.append(whole)
-            continue
-        first = share // 2
-        ranges.append(replace(whole, end=whole.begin + first))
-        ranges.append(replace(whole, begin=whole.end - (share - first)))
-    return [range_ for range_ in ranges if range_.size]
-
-
-def _shares(sizes: Mapping[TopicPartition, int], count: int) -> dict[TopicPartition, int]:
-    """A number of messages, shared among partitions: each gets the same, as far as it has so many."""
-    shares = {}
-    left = count
-    for index, tp in enumerate(sorted(sizes, key=lambda tp: (sizes[tp], tp))):
-        shares[tp] = min(sizes[tp], -(-left // (len(sizes) - index)))
-        left -= shares[tp]
-    return dict(sorted(shares.items()))
 
 
 def sampled(
@@ -85,13 +50,47 @@ def sampled(
     options = replace(
         request.options, error_mode="ignore", emit_deletes=True, fail_on_data_loss=False
     )
-    reader = ChangeReader(request.table, options, lambda _batch, _bad: None)
     seen = _Seen(request)
     with _logged() as warnings:
-        for range_ in with_last_checked(sample_ranges(view, count)):
-            with closing(reader.read(range_)) as changes:
-                seen.add_range(range_, changes)
+        reader = _SampleReader(replace(request, options=options))
+        for part in sample_parts(view, count):
+            for range_, changes in reader.read(part):
+                seen.add(range_, changes)
     return seen.facts(view, partitions, warnings)
+
+
+class _SampleReader:
+    """Reads samples of partitions as rows.
+
+    Args:
+        request: The table and how it is read.
+    """
+
+    def __init__(self, request: Request) -> None:
+        table, options = request.table, request.options
+        settings = ReadSettings.of(options, wanted_details(table, options))
+        self._reader = load_client(options.table.client).reader(settings)
+        self._decoder, self._headers = RangeDecoder(table, options), options.headers
+        self._left = 0
+
+    def read(self, part: SamplePart) -> Iterator[tuple[Range, Changes]]:
+        """The ranges of a partition, each with its messages and rows, until there are enough."""
+        self._left = part.most
+        for range_ in part.ranges:
+            if self._left:
+                yield range_, self._changes(range_)
+
+    def _changes(self, range_: Range) -> Changes:
+        with closing(self._reader.read(range_)) as batches:  # type: ignore[type-var]
+            for batch in with_headers(self._first(batches), self._headers):
+                yield from self._decoder.decode(batch, None)
+
+    def _first(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
+        """No more messages than are left to read; no batch is fetched after the last one."""
+        while self._left and (batch := next(batches, None)) is not None:
+            wanted = batch.part(0, self._left)
+            self._left -= len(wanted)
+            yield wanted
 
 
 class _Seen:
@@ -104,7 +103,7 @@ class _Seen:
     def __init__(self, request: Request) -> None:
         table, options = request.table, request.options
         self._table = table
-        self._messages = 0
+        self._messages = self._values = 0
         self._keys: list[SampledKey] = []
         self._bad: list[SampledBadMessage] = []
         self._unspelled = ""
@@ -114,34 +113,43 @@ class _Seen:
         reads_keys = table.is_keyed and options.table.key_format is not None
         self._bytes = KeyBytes(table, options) if reads_keys else None
 
-    def add_range(self, range_: Range, changes: Iterable[tuple[RawBatch, Rows]]) -> None:
-        """Takes note of all messages of a range."""
-        place = TopicPartition(range_.topic, range_.partition)
-        self._covered[place] += range_.size
+    def add(self, range_: Range, changes: Changes) -> None:
+        """Takes note of the messages that were read of a range."""
+        place, end = TopicPartition(range_.topic, range_.partition), range_.begin
         for batch, rows in changes:
             self._messages += len(batch)
+            self._values += sum(value is not None for value in batch.values)
             self._bad += [_bad_message(batch, each) for each in rows.bad]
             self._keys += self._keys_of(batch)
+            end = batch.offsets[-1] + 1
             if self._has_rows:
                 snapshot = self._snapshots.setdefault(place, Snapshot(self._table.key_names))
                 snapshot.add(nullable(rows, arrow_schema(self._table.schema)), rows.deletes)
+        self._covered[place] += end - range_.begin
 
     def _keys_of(self, batch: RawBatch) -> list[SampledKey]:
         if self._bytes is None:
             return []
-        topic, partition = batch.topic, batch.partition
-        if not self._unspelled:
+        values = zip(batch.offsets, batch.values, strict=True)
+        tombstones = {offset for offset, value in values if value is None}
+        return [
+            SampledKey(batch.topic, batch.partition, key, ours, offset, offset in tombstones)
+            for offset, key, ours in self._written(batch)
+        ]
+
+    def _written(self, batch: RawBatch) -> list[tuple[int, bytes, bytes | None]]:
+        """Each key with its offset and the bytes that this connector would write."""
+        if self._bytes is not None and not self._unspelled:
             try:
-                pairs = list(self._bytes.written_again(batch))
+                return list(self._bytes.written_again(batch))
             except (
                 BrokerError,  # a registry that does not know the key's schema
                 SchemaError,
                 EncodeError,
             ) as error:
                 self._unspelled = str(error)
-            else:
-                return [SampledKey(topic, partition, key, ours) for key, ours in pairs]
-        return [SampledKey(topic, partition, key) for key in batch.keys if key is not None]
+        keys = zip(batch.offsets, batch.keys, strict=True)
+        return [(offset, key, None) for offset, key in keys if key is not None]
 
     def facts(
         self, view: ClusterView, partitions: Mapping[str, int], warnings: Sequence[str]
@@ -150,10 +158,11 @@ class _Seen:
         return SampleFacts(
             messages=self._messages,
             offsets=sum(each.latest - each.earliest for each in view.bounds.values()),
+            values=self._values,
             partitions=partitions,
             keys=tuple(self._keys),
             unspelled=self._unspelled,
-            bad=tuple(self._bad),
+            bad=tuple(sorted(self._bad, key=lambda bad: (bad.topic, bad.partition, bad.offset))),
             warnings=tuple(dict.fromkeys(warnings)),
             rows={
                 tp: SampledRows(snapshot.size(), self._covered[tp])
@@ -169,12 +178,15 @@ def _bad_message(batch: RawBatch, bad: BadMessage) -> SampledBadMessage:
 
 @contextmanager
 def _logged() -> Iterator[list[str]]:
-    """The warnings that the connector logs meanwhile, which are shown as findings and not twice."""
+    """The warnings that the connector logs of messages meanwhile, which are shown as findings and not twice."""
     found: list[str] = []
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(printable(record.getMessage()))
+            if record.name == logger.name:
+                found.append(printable(record.getMessage()))
+            else:  # the client's own log says nothing of messages
+                logging.getLogger().handle(record)
 
     collector, propagates = Collector(logging.WARNING), logger.propagate
     logger.addHandler(collector)

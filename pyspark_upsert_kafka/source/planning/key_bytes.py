@@ -41,13 +41,14 @@ class KeyBytes:
         found: list[bytes] = self._side.encoder().encode(keys).to_pylist()
         return found
 
-    def written_again(self, batch: RawBatch) -> Iterator[tuple[bytes, bytes]]:
-        """Each key that can be decoded: its bytes, and those that this connector would write. Raises as `of` does."""
+    def written_again(self, batch: RawBatch) -> Iterator[tuple[int, bytes, bytes]]:
+        """Each key that can be decoded: its offset, its bytes, and those that this connector would write. Raises as `of` does."""
         decoder = self._side.decoder()
         for part, decoded in in_parts(batch, lambda each: decode_side(each.keys, decoder, "key")):
-            with_row = zip(part.keys, decoded.index, strict=True)
-            readable = [key for key, row in with_row if key is not None and row >= 0]
-            yield from zip(readable, self.of(decoded.rows), strict=True)
+            with_row = zip(part.offsets, part.keys, decoded.index, strict=True)
+            readable = [(at, key) for at, key, row in with_row if key is not None and row >= 0]
+            for (at, key), ours in zip(readable, self.of(decoded.rows), strict=True):
+                yield at, key, ours
 
 
 def _not_registering(options: ReadOptions) -> ReadOptions:

@@ -151,7 +151,7 @@ class KeyPlace:
             return next(batches, None)
 
     def _is_ours(self, batch: RawBatch, partitions: int) -> bool:
-        for key, ours in self._bytes.written_again(batch.part(0, _MOST_MESSAGES)):
+        for _, key, ours in self._bytes.written_again(batch.part(0, _MOST_MESSAGES)):
             if key != ours or partition_of(key, partitions) != batch.partition:
                 logger.warning(
                     "Every partition is read: topic %r has a key in partition %d that this connector would "

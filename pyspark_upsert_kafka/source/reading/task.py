@@ -102,7 +102,7 @@ class ChangeReader:
         self.table, self.options = table, options
         self._handle_errors = handle_errors or error_handler(options)
         self._reader = load_client(options.table.client).reader(
-            ReadSettings.of(options, details | _details(table, options))
+            ReadSettings.of(options, details | wanted_details(table, options))
         )
         self._decoder = RangeDecoder(table, options)
 
@@ -239,7 +239,7 @@ def nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
 
 
-def _details(table: Table, options: ReadOptions) -> frozenset[Detail]:
+def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     """What is needed of a message beside its key, value and offset."""
     shown = (ALL_METADATA[column.key].detail for column in table.metadata)
     wanted = frozenset(detail for detail in shown if detail is not None)

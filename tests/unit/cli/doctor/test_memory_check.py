@@ -42,6 +42,14 @@ def test_the_advice_makes_it_fit() -> None:
     assert check_memory(facts(10 * MB, int(tasks) // 2))[0].level is Level.WARNING
 
 
+def test_a_partition_without_a_sample_is_like_the_others() -> None:
+    """A sample may be too small for each partition to be in it, and the largest one still decides."""
+    sampled = replace(facts(10 * MB), rows={TopicPartition("t", 0): SampledRows(10_000, 10)})
+
+    assert check_memory(sampled)[0].level is Level.WARNING
+    assert check_memory(replace(sampled, rows={}))[0].level is Level.NOT_CHECKED
+
+
 def test_nothing_is_said_of_what_was_not_seen() -> None:
     """An empty topic, and a sample that could not be read."""
     (empty,), (unread,) = check_memory(replace(facts(1), ranges=())), check_memory(NotSeen("why"))

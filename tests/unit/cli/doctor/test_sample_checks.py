@@ -23,7 +23,7 @@ def key(data: bytes, partition: int | None = None, written: bytes | None = None)
 
 def sample(*keys: SampledKey) -> SampleFacts:
     """A sample with these keys."""
-    return SampleFacts(messages=4, offsets=9, partitions={"t": 4}, keys=keys)
+    return SampleFacts(messages=4, offsets=9, values=4, partitions={"t": 4}, keys=keys)
 
 
 def found(facts: SampleFacts | NotSeen, **more: object) -> dict[str, Finding]:
@@ -55,6 +55,7 @@ HEALTHY = sample(key(b"a"), key(b"b"), key(b"b"))
         (in_one(SPACED), MURMUR2, {"key-spelling": Level.ERROR}),
         (in_one(SPACED, key(b'{"a":1}', 0)), {}, {"key-spelling": Level.WARNING}),
         (replace(HEALTHY, unspelled="no registry"), {}, {"key-spelling": Level.NOT_CHECKED}),
+        (sample(replace(key(b"a"), deletes=True, offset=2), key(b"a"), ELSEWHERE), {}, {"key-partition": Level.WARNING}),
         (sample(), {}, dict.fromkeys(("key-partition", "key-in-two-partitions", "key-spelling"), Level.NOT_CHECKED)),
     ],
 )  # fmt: skip
