@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql.types import StructField, StructType
 
@@ -28,13 +28,15 @@ class UnknownColumnsError(OptionError):
 
 
 def table_options(
-    given: argparse.Namespace, default_mode: str, more: Mapping[str, str] | None = None
+    given: argparse.Namespace,
+    default_mode: str | Callable[[Mapping[str, str]], str],
+    more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The connector's options: ``--option`` wins over other arguments, these over a statement, and that over defaults.
 
     Args:
         given: The arguments, with those of `add_table_arguments` and `add_connection_arguments`.
-        default_mode: How the table is read if nothing says it.
+        default_mode: How the table is read if nothing says it; or what says it of all other options.
         more: What the command's other arguments mean.
     """
     named = {
@@ -51,7 +53,9 @@ def table_options(
     if given.ddl is not None:
         named["ddl"] = statement_in(given.ddl)
     options = given_options(given, {**named, **(more or {})})
-    return {**_defaults({**_declared(options.get("ddl")), **options}, default_mode), **options}
+    known = {**_declared(options.get("ddl")), **options}
+    mode = default_mode if isinstance(default_mode, str) else default_mode(known)
+    return {**_defaults(known, mode), **options}
 
 
 def checked_options(

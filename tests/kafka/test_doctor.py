@@ -148,6 +148,19 @@ def test_the_options_of_a_stream(doctor: Doctor, healthy: str) -> None:
     assert "memory" not in doctor(healthy, *TABLE, "--changelog")[1]
 
 
+def test_a_statement_of_a_stream(doctor: Doctor, broker: Broker, healthy: str) -> None:
+    """Where it says where a stream begins, it is one, as if the option were given."""
+    options = {
+        "connector": "upsert-kafka", "topic": healthy, "properties.bootstrap.servers": broker.servers,
+        "key.format": "json", "value.format": "json", "scan.startup.mode": "latest-offset",
+    }  # fmt: skip
+    pairs = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+    columns = "user_id BIGINT, region STRING, PRIMARY KEY (user_id) NOT ENFORCED"
+    code, found = doctor(healthy, "--ddl", f"CREATE TABLE users ({columns}) WITH ({pairs})")
+
+    assert (code, "memory" in found) == (0, False)
+
+
 def test_rows_that_retention_has_taken(doctor: Doctor, broker: Broker) -> None:
     """Where it has happened already, that is said."""
     topic = broker.topic(cleanup_policy="delete")

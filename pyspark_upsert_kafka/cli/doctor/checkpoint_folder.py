@@ -54,11 +54,21 @@ def checkpoint_facts(folder: str, topics: Topics) -> CheckpointFacts | NotSeen:
 
 
 def _batches(folder: Path) -> set[int]:
-    """The numbers of the batches that a folder has a file of."""
+    """The numbers of the batches that a folder has a file of.
+
+    Raises:
+        CheckpointError: The folder is there, and cannot be read.
+    """
     try:
         return {int(each.name) for each in folder.iterdir() if each.name.isdecimal()}
-    except OSError:
+    except FileNotFoundError:
         return set()
+    except OSError as error:
+        raise _unreadable(folder, error.strerror) from None
+
+
+def _unreadable(path: Path, why: object) -> CheckpointError:
+    return CheckpointError(f"{str(path)!r} of the checkpoint cannot be read: {why}.")
 
 
 class _Log:
@@ -91,10 +101,12 @@ class _Log:
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
             parsed = [json.loads(line) for line in lines[1:] if line.strip() not in {"", "-"}]
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"The file {str(file)!r} cannot be read: {error}.") from None
-        metadata = parsed[0] if parsed and isinstance(parsed[0], dict) else {}
-        offsets = [stream_offset(each) for each in _ours(parsed[1:])]
+            offsets = [stream_offset(each) for each in _ours(parsed[1:])]
+        except (OSError, ValueError, RecursionError) as error:
+            raise _unreadable(file, error) from None
+        if not parsed:
+            raise _unreadable(file, "it is empty, or was not written to its end")
+        metadata = parsed[0] if isinstance(parsed[0], dict) else {}
         known = [each for each in offsets if each is not None]
         fitting = [
             each for each in known if any(_is_named(name, topics) for name in each.topic_ids)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint
 from pyspark_upsert_kafka.cli.doctor.checkpoint_folder import checkpoint_facts
@@ -66,9 +67,9 @@ def doctor(given: argparse.Namespace) -> int:
     return exit_code(finding.level for finding in found)
 
 
-def _default_mode(given: argparse.Namespace) -> str:
-    """How the table is read if no argument says it: as a stream, where something is given that only streams have."""
-    is_stream = given.checkpoint is not None or "scan.startup.mode" in dict(given.option)
+def _mode(given: argparse.Namespace, options: Mapping[str, str]) -> str:
+    """How the table is read if nothing says it: as a stream, where something is given that only streams have."""
+    is_stream = given.checkpoint is not None or "scan.startup.mode" in options
     return "changelog" if is_stream else "snapshot"
 
 
@@ -81,7 +82,7 @@ def _is_said(finding: Finding, found: Sequence[Finding]) -> bool:
 
 def _findings(given: argparse.Namespace) -> Iterator[Finding]:
     try:
-        raw = {**table_options(given, _default_mode(given)), **_CREATES_NOTHING}
+        raw = {**table_options(given, partial(_mode, given)), **_CREATES_NOTHING}
         options = checked_options(given, raw, stream=raw["read.mode"] == "changelog")
         cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
     except UpsertKafkaError as error:

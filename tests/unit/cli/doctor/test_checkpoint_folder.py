@@ -96,7 +96,8 @@ def test_topics_may_be_a_pattern(tmp_path: Path) -> None:
         ({}, "There is no checkpoint in"),
         ({0: offset(5, topic="other")}, "holds positions of 'other'"),
         ({0: "51"}, "holds no position of this connector"),
-        ({0: "{"}, "cannot be read"),
+        ({0: "{"}, "offsets/0' of the checkpoint cannot be read"),
+        ({0: "[" * 100_000}, "cannot be read"),
         ({0: '{"version": 9, "topics": {}}'}, "cannot read"),
     ],
 )
@@ -106,6 +107,16 @@ def test_what_is_no_checkpoint_of_the_table(
     """Is an error that says what it is."""
     with pytest.raises(CheckpointError, match=said):
         checkpoint_facts(checkpoint(tmp_path, planned, list(planned)), T)
+
+
+def test_what_is_half_written(tmp_path: Path) -> None:
+    """A file that is empty, as after a crash, and a folder that cannot be read, are not another query's."""
+    folder = checkpoint(tmp_path, {0: offset(5)}, [0])
+    (tmp_path / "offsets" / "0").write_text("")
+    with pytest.raises(CheckpointError, match="it is empty, or was not written to its end"):
+        checkpoint_facts(folder, T)
+    with pytest.raises(CheckpointError, match="cannot be read: Not a directory"):
+        checkpoint_facts(f"{folder}/offsets/0", T)
 
 
 @pytest.mark.parametrize(
