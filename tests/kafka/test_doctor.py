@@ -488,6 +488,34 @@ def test_rights(
         assert "--operation Read --topic" in found["rights"]["advice"]
 
 
+def test_rights_on_one_of_several_topics(
+    doctor: Doctor, secured: Secured, as_user: Callable[[str], list[str]]
+) -> None:
+    """The advice names the topic that the user may not see."""
+    seen, hidden = (secured.broker.topic(cleanup_policy="compact") for _ in range(2))
+    name = secured.user(("READ", "TOPIC", seen))
+    servers = secured.kafka.address("SASL_PLAINTEXT")
+    code, found = doctor(f"{seen};{hidden}", *TABLE, *as_user(name), servers=servers)
+
+    assert (code, levels(found)["rights"]) == (2, "error")
+    assert found["rights"]["advice"].endswith(f"--operation Read --topic {hidden}")
+
+
+def test_rights_that_the_client_does_not_tell(
+    doctor: Doctor, secured: Secured, as_user: Callable[[str], list[str]]
+) -> None:
+    """The sample shows that the topic may not be read."""
+    topic = secured.broker.topic(cleanup_policy="compact")
+    secured.broker.produce(topic, user(1, "Asia"))
+    name = secured.user(("DESCRIBE", "TOPIC", topic))
+    other = {"kafka.client": "kafka-python", "properties.isolation.level": "read_uncommitted"}
+    servers = secured.kafka.address("SASL_PLAINTEXT")
+    code, found = doctor(topic, *TABLE, *as_user(name), *given(other), servers=servers)
+
+    assert (code, levels(found)["sample"]) == (2, "error")
+    assert "TopicAuthorizationFailed" in found["sample"]["text"]
+
+
 def test_a_refused_login(doctor: Doctor, secured: Secured) -> None:
     """Is one finding, without the password."""
     login = {

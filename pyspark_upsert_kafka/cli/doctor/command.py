@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.cli.doctor.facts import SampleFacts, TopicFacts
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen, exit_code
 from pyspark_upsert_kafka.cli.doctor.kafka_facts import (
     broker_facts,
+    hidden,
     memory_facts,
     present_facts,
     servers_of,
@@ -156,7 +157,9 @@ class _Doctor:
         except BrokerError as error:
             if not error.is_final:
                 return _error("topic", error)
-            return _error("rights", error, grant("Read", str(wanted), self._servers))
+            return _error(
+                "rights", error, grant("Read", self._servers, *hidden(cluster, wanted.names))
+            )
         except OptionError as error:  # what the client cannot do
             return _error("options", error)
         if not facts:
@@ -172,7 +175,8 @@ class _Doctor:
         try:
             facts = written_topic_facts(self._cluster, self._options, name)
         except BrokerError as error:
-            yield _error("dead-letters", error, grant("Write", name, self._servers))
+            advice = grant("Write", self._servers, name) if error.is_final else ""
+            yield _error("dead-letters", error, advice)
         else:
             yield check_written_topic(facts)
 
@@ -202,8 +206,7 @@ class _Doctor:
             return NotSeen("With --sample 0 no message is read")
         for topic in topics.facts:
             if not isinstance(topic.operations, NotSeen) and "READ" not in topic.operations:
-                advice = grant("Read", topic.name, topic.servers)
-                return NotSeen(f"The user may not read topic {topic.name!r}", advice)
+                return NotSeen(f"The user may not read topic {topic.name!r}")
         partitions = {topic.name: len(topic.bounds) for topic in topics.facts}
         try:
             return sampled(request, topics.view, partitions, self._given.sample)

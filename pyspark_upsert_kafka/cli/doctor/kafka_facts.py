@@ -64,6 +64,17 @@ def topic_facts(cluster: Cluster, options: ReadOptions, name: str, view: Cluster
     )
 
 
+def hidden(cluster: Cluster, names: Sequence[str]) -> list[str]:
+    """Those of the topics that the user may not even see."""
+    found = []
+    for name in names:
+        try:
+            cluster.existing([name])
+        except BrokerError:
+            found.append(name)
+    return found
+
+
 def written_topic_facts(cluster: Cluster, options: ReadOptions, name: str) -> WrittenTopicFacts:
     """What there is of the topic that dead letters are sent to.
 
@@ -95,7 +106,7 @@ def _configs(cluster: Cluster, options: ReadOptions, name: str) -> Mapping[str, 
             raise
         return NotSeen(
             f"The user may not see the configs of topic {name!r}",
-            grant("DescribeConfigs", name, servers_of(options)),
+            grant("DescribeConfigs", servers_of(options), name),
         )
 
 

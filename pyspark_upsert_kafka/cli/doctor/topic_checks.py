@@ -52,7 +52,7 @@ def check_written_topic(facts: WrittenTopicFacts) -> Finding:
         return may.finding(check, name)
     if "WRITE" not in may:
         text = f"The user may not write to topic {name!r} of 'error-handling.log.target'"
-        return Finding(check, Level.ERROR, text, grant("Write", name, facts.servers), name)
+        return Finding(check, Level.ERROR, text, grant("Write", facts.servers, name), name)
     return Finding(check, Level.OK, f"Dead letters can be sent to topic {name!r}", topic=name)
 
 
@@ -78,10 +78,10 @@ def _rights(facts: TopicFacts) -> Finding:
         return may.finding("rights", name)
     if "READ" not in may:
         text = f"The user may not read topic {name!r}"
-        return Finding("rights", Level.ERROR, text, grant("Read", name, facts.servers), name)
+        return Finding("rights", Level.ERROR, text, grant("Read", facts.servers, name), name)
     if "WRITE" not in may:
         text = f"The user may read topic {name!r}, and not write it"
-        advice = f"For a job that writes: {grant('Write', name, facts.servers)}"
+        advice = f"For a job that writes: {grant('Write', facts.servers, name)}"
         return Finding("rights", Level.OK, text, advice, name)
     return Finding("rights", Level.OK, f"The user may read and write topic {name!r}", topic=name)
 

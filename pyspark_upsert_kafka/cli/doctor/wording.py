@@ -37,12 +37,10 @@ def megabytes(size: float) -> str:
     return f"{math.ceil(size / 2**20):,} MB"
 
 
-def grant(operation: str, topic: str, servers: str) -> str:
-    """The command that gives a user a right on a topic."""
-    return (
-        f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal User:NAME --operation {operation} "
-        f"--topic {topic}"
-    )
+def grant(operation: str, servers: str, *topics: str) -> str:
+    """The command that gives a user a right on topics."""
+    named = " ".join(f"--topic {topic}" for topic in topics)
+    return f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal User:NAME --operation {operation} {named}"
 
 
 def configure(config: str, topic: str, servers: str) -> str:
