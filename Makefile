@@ -175,7 +175,8 @@ test-pyspark-4.0: .venv-4.0/.ready
 	.venv-4.$*/bin/pip install --quiet --editable . "pyspark==4.$*.*" --group test
 	@touch $@
 
-# Some tests with each supported PySpark on two brokers; makes docs/versions.md. ARGS="4.3" runs one row.
+# Some tests with each broker, Python, PySpark and the oldest and newest packages; makes docs/versions.md. An hour or more:
+# ARGS="2.1.1 oldest" runs only these rows.
 test-versions: $(READY) $(CLASS_ARCHIVES)
 	unset PYSPARK_PYTHON; $(BIN)/python -m tools.versions $(ARGS)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import hypothesis
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -87,8 +87,18 @@ class Broker:
         self.admin.delete_topics([topic])[topic].result()
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """Creates a topic of that name."""
-        self._create(NewTopic(topic, partitions, 1))
+        """Creates a topic of that name; a broker with ZooKeeper needs a moment if another of that name was deleted."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self._create(NewTopic(topic, partitions, 1))
+            except KafkaException as error:
+                is_there = error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+                if not is_there or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
     def _create(self, topic: NewTopic) -> None:
         """The controller has a new topic first; whoever asks the broker is to find it there."""

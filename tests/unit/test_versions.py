@@ -2,44 +2,89 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
-from tools.versions import BROKERS, ENVIRONMENTS, PAGE, Environment, Result, page, row, row_before
+import pytest
 
-OLDEST, NEWEST = BROKERS
+from tools.versions.cell_tests import SPARK, result_of
+from tools.versions.environments import Environment
+from tools.versions.page import PAGE, page, shown
+from tools.versions.plan import OURS, TABLES, Trial, chosen
+from tools.versions.results import Result, load, save
+from tools.versions.wheels import Wheels
+
+DAY = "2026-01-01"
+TESTS = Trial(Environment("some", "3.12"), OURS, SPARK)
+WHEELS = Wheels("aarch64-manylinux_2_28", "3.12")
 
 
-def test_a_cell_that_was_not_run_says_so() -> None:
-    """A row that was not chosen, and a broker on which a row did not run; skipped and failed tests are told."""
-    results = {OLDEST: Result(9, 2, 0), NEWEST: Result(8, 2, 1)}
+@pytest.mark.parametrize(
+    ("cell", "result", "text"),
+    [
+        (TESTS, None, "not run"),
+        (TESTS, Result(DAY, 9), "ok: 9 tests (2026-01-01)"),
+        (TESTS, Result(DAY, 9, 2), "ok: 9 tests, 2 skipped (2026-01-01)"),
+        (TESTS, Result(DAY, 9, 2, ("test_a", "test_b")), "**2 failed**: test_a, test_b (2026-01-01)"),
+        (TESTS, Result(DAY, problem="no Python 3.14"), "no Python 3.14 (2026-01-01)"),
+        (WHEELS, Result(DAY, 41), "ok: 41 wheels (2026-01-01)"),
+    ],
+)  # fmt: skip
+def test_a_cell_says_what_it_gave(cell: Trial | Wheels, result: Result, text: str) -> None:
+    """And on which day; one that never ran says so."""
+    assert shown(cell, result) == text
 
-    assert row("PySpark 4.0.5", results, "2026-01-01") == (
-        "| PySpark 4.0.5 | 9 passed, 2 skipped | **1 failed**, 8 passed | 2026-01-01 |"
+
+def test_results_outlast_a_run(tmp_path: Path) -> None:
+    """A cell that does not run again keeps what it gave, with the versions that it had."""
+    results = {
+        ("brokers", "4.3.1", "PySpark"): Result(DAY, 9, 1, versions={"pyspark": "4.3.0"}),
+        ("brokers", "2.1.1", "PySpark"): Result(DAY, 8, 1, ("test_a",)),
+        ("wheels", "Linux, ARM", "Python 3.12"): Result(DAY, problem="none"),
+    }
+    save(results, tmp_path / "results.json")
+
+    assert load(tmp_path / "results.json") == results
+    assert load(tmp_path / "no such file") == {}
+
+
+def test_headings_have_the_versions_that_were_seen() -> None:
+    """Those of the last run, for columns and for rows; without a run a heading is what was asked for."""
+    place = ("python", "3.12", "PySpark 4.2")
+    text = page({place: Result(DAY, 9, versions={"pyspark": "4.2.1", "python": "3.12.1"})})
+
+    assert "| Python | PySpark 4.0 | PySpark 4.1 | PySpark 4.2.1 | PySpark 4.3 |" in text
+    assert "| 3.12.1 | not run | not run | ok: 9 tests (2026-01-01) | not run |" in text
+    assert "| 3.13 | not run | not run | not run | not run |" in text
+
+
+def test_names_choose_cells() -> None:
+    """Of tables, rows and columns; without names all cells run, and an unknown name is none."""
+    all_ = [place for place, _ in chosen([])]
+
+    assert len(all_) == sum(len(row) for table in TABLES for row in table.cells.values())
+    assert {place[0] for place, _ in chosen(["wheels"])} == {"wheels"}
+    assert {place[1] for place, _ in chosen(["2.1.1"])} == {"2.1.1"}
+    assert {place[2] for place, _ in chosen(["PySpark 4.0"])} == {"PySpark 4.0"}
+    assert list(chosen(["5.0"])) == []
+
+
+def test_a_report_of_pytest(tmp_path: Path) -> None:
+    """Failures and errors are named; without a report nothing is known."""
+    report = tmp_path / "report.xml"
+    report.write_text(
+        """<testsuites><testsuite>
+        <testcase name="test_a"/><testcase name="test_b"><skipped/></testcase>
+        <testcase name="test_c[x]"><failure/></testcase><testcase name="test_d"><error/></testcase>
+        </testsuite></testsuites>"""
     )
-    assert row("PySpark 4.1.4", {NEWEST: Result(11, 0, 0)}, "2026-01-01") == (
-        "| PySpark 4.1.4 | not run | 11 passed | 2026-01-01 |"
-    )
-    assert row("PySpark 4.2", {}, "2026-01-01") == "| PySpark 4.2 | not run | not run |  |"
+
+    assert result_of(report, {}, DAY) == Result(DAY, 1, 1, ("test_c[x]", "test_d"))
+    assert result_of(tmp_path / "none", {}, DAY).problem == "the tests ended without a report"
 
 
-def test_a_row_that_is_not_run_again_stays() -> None:
-    """It keeps what was seen, and when; a row that the page does not have was not run."""
-    old = row("PySpark 4.1.4, Python 3.11.7", {NEWEST: Result(11, 0, 0)}, "2026-01-01")
-    text = page([old])
+def test_the_page_is_of_runs() -> None:
+    """docs/versions.md is what ``make test-versions`` wrote, and no test failed."""
+    results = load()
 
-    assert row_before(Environment("4.1", "3.11"), text) == old
-    assert "not run | not run" in row_before(Environment("4.10", "3.11"), text)
-
-
-def test_the_page_is_of_a_run() -> None:
-    """docs/versions.md is what ``make test-versions`` wrote: a row for each environment, every cell has run, and nothing failed."""
-    text = PAGE.read_text(encoding="utf-8")
-    rows = [row_before(wanted, text) for wanted in ENVIRONMENTS]
-
-    assert text == page(rows)
-    for line in rows:
-        _, name, *cells, _, _ = line.split("|")
-        assert re.match(r" PySpark [.\d]+, Python [.\d]+ ", name)
-        assert len(cells) == len(BROKERS)
-        for cell in cells:
-            assert re.fullmatch(r" \d+ passed(, \d+ skipped)? ", cell)
+    assert PAGE.read_text(encoding="utf-8") == page(results)
+    assert [place for place, result in results.items() if result.failed] == []
