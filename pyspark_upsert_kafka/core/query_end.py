@@ -11,16 +11,37 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 
-_ERROR = re.compile(r"\bpyspark_upsert_kafka\.(?:\w+\.)*(\w+Error): ([^\n]*)")
+_RAISED = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)*(?=([\w.]+)(?:: ([^\n]*))?$)",
+    re.MULTILINE,
+)
+"""An exception as Python shows it below its traceback: its class, and its first line, in which that of another one may begin.
+
+Texts elsewhere may be anybody's data.
+"""
+
+_NEXT = re.compile(
+    "^(?:During handling of the above exception, another exception occurred"
+    "|The above exception was the direct cause of the following exception):$",
+    re.MULTILINE,
+)
+"""What Python writes between two exceptions, of which the second ended the program."""
+
+_OF_SPARK = ("pyspark.", "py4j.")
+"""Modules whose exceptions wrap others."""
+
+_OF_THIS_PACKAGE = re.compile(r"pyspark_upsert_kafka\.(?:\w+\.)*(\w+Error)")
 
 _PASSES = re.compile(
     "no Kafka broker at .* answered"
     "|no broker answered"
     "|nothing arrived for"
-    "|no broker confirmed it"
     "|The schema registry at .* gives no answer"
 )
-"""What errors say that are over when brokers, or the schema registry, answer again."""
+"""What a `BrokerError` says that is over when brokers, or the schema registry, answer again."""
+
+_UNCONFIRMED = "no broker confirmed it"
+"""What the reason of a `DeliveryError` says in that case; its text shows the message's key too, which may be anything."""
 
 _OTHER_PROTOCOL = "answers as one that expects"
 """What an error says of a broker that answers, but not in the protocol of the options."""
@@ -75,17 +96,31 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
         )
     text = str(exception)
     if isinstance(exception, UpsertKafkaError):
-        return _end(type(exception).__name__, text)
-    found = _ERROR.findall(text)
-    if not found:
+        return _end(type(exception).__name__, text.partition("\n")[0])
+    raised = _raised(text)
+    found = None if raised is None else _OF_THIS_PACKAGE.fullmatch(raised[0])
+    if raised is None or found is None:
         return QueryEnd(None, text.partition("\n")[0], restart=False)
-    return _end(*found[-1])  # of several, each was raised because of the one before
+    return _end(found[1], raised[1])
+
+
+def _raised(text: str) -> tuple[str, str] | None:
+    """Class and text of the exception in Python that ended the query, without those of Spark around it.
+
+    Each part may quote others below it: those that Spark has wrapped, and those that are in a user's text.
+    """
+    for part in reversed(_NEXT.split(text)):
+        for class_, said in _RAISED.findall(part):
+            if not class_.startswith(_OF_SPARK):
+                return class_, said
+    return None
 
 
 def _end(error: str, text: str) -> QueryEnd:
-    passes = (
-        error in ("BrokerError", "DeliveryError")
-        and _PASSES.search(text) is not None
-        and _OTHER_PROTOCOL not in text
-    )
-    return QueryEnd(error, text, passes)
+    if error == "DeliveryError":
+        reason = text.rpartition(" was not delivered: ")[2]
+        passes = _UNCONFIRMED in reason
+    else:
+        reason = text
+        passes = error == "BrokerError" and _PASSES.search(text) is not None
+    return QueryEnd(error, text, passes and _OTHER_PROTOCOL not in reason)

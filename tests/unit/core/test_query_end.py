@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
@@ -44,6 +45,22 @@ pyspark.errors.exceptions.captured.PythonException:
 \tat py4j.Protocol.getReturnValue(Protocol.java:476)
 """
 
+OF_A_WRITER = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error \
+occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the Python Proxy. Return \
+Message: Traceback (most recent call last):
+  File "captured.py", line 262, in deco
+    raise converted from None
+pyspark.errors.exceptions.captured.AnalysisException: [PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source \
+writer: {traceback}
+ SQLSTATE: 38000
+ SQLSTATE: 39000 SQLSTATE: XXKST
+=== Streaming Query ===
+"""
+
+FORMS = pytest.mark.parametrize(
+    "form", [CLASSIC, OF_FOREACH_BATCH, OF_A_WRITER], ids=["a task", "foreachBatch", "a writer"]
+)
+
 
 class SparkError(Exception):
     """What Spark raises for a query that has failed."""
@@ -74,6 +91,9 @@ RESTARTED: dict[str, UpsertKafkaError] = {
     "transaction": BrokerError("Could not commit: no broker answered within 60 seconds, and ..."),
     "registry": BrokerError("The schema registry at http://host gives no answer; asked 9 times"),
     "not confirmed": delivery("no broker confirmed it within the time of ..."),
+    "key of another": DeliveryError(
+        "t", 0, b"answers as one that expects", "no broker confirmed it"
+    ),
 }
 NOT_RESTARTED: dict[str, UpsertKafkaError] = {
     "data": DataLossError("t", 0, 3, 6, "it was deleted"),
@@ -89,12 +109,15 @@ NOT_RESTARTED: dict[str, UpsertKafkaError] = {
     "protocol": BrokerError(
         f"{AWAY} answered within 60 seconds. It answers as one that expects TLS"
     ),
+    "key that quotes": DeliveryError(
+        "t", 0, f"{AWAY} answered: no broker confirmed it".encode(), "too large"
+    ),
     "fenced": delivery("transactional id 'x': Local: Purged. It is fenced off"),
     "too large": delivery("the message is too large"),
 }
 
 
-@pytest.mark.parametrize("form", [CLASSIC, OF_FOREACH_BATCH], ids=["a task", "foreachBatch"])
+@FORMS
 @pytest.mark.parametrize("name", [*RESTARTED, *NOT_RESTARTED])
 def test_class_text_and_whether_a_restart_can_help(name: str, form: str) -> None:
     """An outage passes by itself; everything else needs a change first."""
@@ -114,6 +137,82 @@ def test_the_last_of_several_errors_counts() -> None:
     assert "BrokerError" in str(shown)
     assert why_it_ended(shown).error == "DataLossError"
     assert not why_it_ended(shown).restart
+
+
+QUOTED = f"pyspark_upsert_kafka.core.errors.BrokerError: {AWAY} answered"
+
+
+def no_broker_answers() -> None:
+    """What a user's function calls."""
+    raise BrokerError(f"{AWAY} answered")
+
+
+def quotes_in_its_text() -> None:
+    """A user's function that shows a value."""
+    raise ValueError(f"bad row: {QUOTED}")
+
+
+def quotes_a_traceback() -> None:
+    """A user's function that shows all of another error."""
+    try:
+        no_broker_answers()
+    except BrokerError:
+        text = traceback.format_exc()
+    raise RuntimeError(f"gave up:\n{text}")
+
+
+def has_a_mistake_of_its_own() -> None:
+    """A user's function that fails in its handling of an outage."""
+    try:
+        no_broker_answers()
+    except BrokerError:
+        {}["no such key"]
+
+
+def raises_because_of_it() -> None:
+    """A user's function that turns an outage into an error of its own."""
+    try:
+        no_broker_answers()
+    except BrokerError as error:
+        raise RuntimeError(f"my sink: {error}") from error
+
+
+@FORMS
+@pytest.mark.parametrize(
+    "fail",
+    [quotes_in_its_text, quotes_a_traceback, has_a_mistake_of_its_own, raises_because_of_it],
+)
+def test_an_error_of_a_user_that_shows_one_of_ours(form: str, fail: Callable[[], None]) -> None:
+    """What ended the query is the user's error: what is in its text, or was raised before it, is no reason to restart."""
+    try:
+        fail()
+    except (ValueError, RuntimeError, KeyError):
+        shown = SparkError(form.format(traceback=traceback.format_exc().rstrip()))
+    end = why_it_ended(shown)
+
+    assert "BrokerError" in str(shown)
+    assert (end.error, end.restart) == (None, False)
+
+
+def test_data_in_an_error_of_spark() -> None:
+    """A value that cannot be cast is shown as it is, and so are literals of the query's plan."""
+    cast = f"[CAST_INVALID_INPUT] The value '{QUOTED}' of the type \"STRING\" cannot be cast"
+
+    assert why_it_ended(SparkError(cast)) == QueryEnd(None, cast, restart=False)
+    assert not why_it_ended(SparkError(f"[STREAM_FAILED] ...\nLogical Plan:\n{QUOTED}\n")).restart
+
+
+def test_errors_of_spark_around_ours_do_not_hide_it() -> None:
+    """The process of a stream's reader raises one of PySpark because of ours."""
+    try:
+        try:
+            no_broker_answers()
+        except BrokerError as error:
+            raise PySparkRuntimeError("[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR]") from error
+    except PySparkRuntimeError:
+        shown = SparkError(CLASSIC.format(traceback=traceback.format_exc().rstrip()))
+
+    assert why_it_ended(shown) == QueryEnd("BrokerError", f"{AWAY} answered", restart=True)
 
 
 @pytest.mark.parametrize(
