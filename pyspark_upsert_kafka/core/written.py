@@ -21,6 +21,10 @@ from pathlib import Path
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
+_KEPT_BATCHES = 100
+"""So many batches a listener may be late. Of one that was removed from its session nobody says so: without a limit the folder
+would grow until the query ends."""
+
 
 @dataclass(frozen=True)
 class Written:
@@ -67,6 +71,10 @@ def report(run: str, batch: int, written: Written) -> None:
         batch: Number of the micro-batch.
         written: What one sink has written; each sink of a batch reports by itself.
     """
+    if not _is_id(
+        run
+    ):  # the user has set a job group of his own, which may be anything: a path too
+        return
     folder = _folder_of(run)
     if not folder.is_dir():
         return
@@ -75,6 +83,7 @@ def report(run: str, batch: int, written: Written) -> None:
         unfinished = folder / f"unfinished.{name}"
         unfinished.write_text(json.dumps(asdict(written)), encoding="utf-8")
         unfinished.replace(folder / f"{batch}.{name}")
+        _forget(folder, batch - _KEPT_BATCHES)
     except OSError as error:
         logger.warning("ProgressListener does not know what batch %d has written: %s", batch, error)
 
@@ -115,12 +124,16 @@ class WrittenBatches:
             run: Id of the query's run.
             batch: Number of the micro-batch.
         """
-        files = [each for each in _files_in(_folder_of(run)) if each.stem.isdigit()]
-        for file in files:
-            if int(file.stem) < batch:
-                file.unlink(missing_ok=True)
-        found = [file for file in files if int(file.stem) == batch]
-        parts = [Written(**json.loads(file.read_text(encoding="utf-8"))) for file in found]
+        folder = _folder_of(run)
+        try:
+            _forget(folder, batch)
+            texts = [file.read_text(encoding="utf-8") for file in folder.glob(f"{batch}.*")]
+        except OSError as error:  # a listener of another program was faster, or the disk fails
+            logger.warning(
+                "ProgressListener does not know what batch %d has written: %s", batch, error
+            )
+            return None
+        parts = [Written(**json.loads(text)) for text in texts]
         return Written.sum(parts) if parts else None
 
     def close(self, run: str) -> None:
@@ -135,11 +148,18 @@ def _folder_of(run: str) -> Path:
     return Path(tempfile.gettempdir(), f"pyspark-upsert-kafka-{_user()}", run)
 
 
-def _files_in(folder: Path) -> list[Path]:
+def _forget(folder: Path, before: int) -> None:
+    """Removes the files of the batches before one."""
+    for file in folder.glob("*.*"):
+        if file.stem.isdigit() and int(file.stem) < before:
+            file.unlink(missing_ok=True)
+
+
+def _is_id(run: str) -> bool:
     try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
+        return str(uuid.UUID(run)) == run
+    except ValueError:
+        return False
 
 
 def _user() -> int:

@@ -108,9 +108,9 @@ class ProgressListener(StreamingQueryListener):
         run = progress["runId"]
         self._written.open(run)  # where the listener was added after the query's start
         batch = query_batch(progress, self._written.take(run, progress["batchId"]))
-        if not batch.sources and batch.written is None:
-            return
         before = self._queries.get(batch.query_id)
+        if not batch.sources and batch.written is None and (before is None or before.sources):
+            return
         totals = QueryTotals.first(batch) if before is None else before.followed_by(batch)
         # Replaced and never changed: another thread may be reading it for Prometheus.
         self._queries = {**self._queries, batch.query_id: totals}

@@ -105,7 +105,7 @@ class QueryBatch:
     def __str__(self) -> str:
         """One line for a person."""
         parts = [*map(_line, self.sources)]
-        if self.written is not None or self.has_python_sink:
+        if self.written is not None or self.has_python_sink or not self.sources:
             parts.append(f"wrote {self.written or 'unknown'}")
         return f"{self.name}, batch {self.number} ({self.seconds:.1f} s): {'; '.join(parts)}"
 

@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core import written
 from pyspark_upsert_kafka.core.written import Written, WrittenBatches, report
 
 RUN = "e1a8c4b0-0000-4000-8000-000000000002"
+OTHER = "e1a8c4b0-0000-4000-8000-000000000003"
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +37,10 @@ def test_the_sinks_of_a_batch_are_added_up() -> None:
     """A function of foreachBatch may call several; other batches and runs do not count."""
     batches = WrittenBatches()
     batches.open(RUN)
-    batches.open("other")
+    batches.open(OTHER)
     for batch, part in ((1, Written(2, 1, 30)), (1, Written(1, 0, 7)), (11, Written(9, 9, 9))):
         report(RUN, batch, part)
-    report("other", 1, Written(5, 5, 5))
+    report(OTHER, 1, Written(5, 5, 5))
 
     assert batches.take(RUN, 1) == Written(3, 1, 37)
 
@@ -121,3 +122,37 @@ def test_a_file_that_cannot_be_written_fails_no_batch(
     assert batches.take(RUN, 7) is None
     (told,) = caplog.messages
     assert "what batch 7 has written" in told
+
+
+def test_nobody_takes_what_is_reported(temporary: Path) -> None:
+    """A listener that was removed from its session is not told of it: the folder of a run that goes on does not grow."""
+    batches = WrittenBatches()
+    batches.open(RUN)
+    for batch in range(1000):
+        report(RUN, batch, Written(batch, 0, 1))
+
+    assert len(files(temporary)) <= 101
+    assert batches.take(RUN, 950) == Written(950, 0, 1)
+
+
+@pytest.mark.parametrize("form", ["{}", "", "..", "an ETL job"])
+def test_a_job_group_of_the_user_is_no_run(temporary: Path, form: str) -> None:
+    """Whatever it is, a path too, no file is written where it points."""
+    WrittenBatches().open(RUN)
+    report(form.format(temporary), 1, Written(1, 0, 1))
+
+    assert files(temporary) == []
+
+
+def test_a_file_that_another_listener_was_faster_to_remove(
+    temporary: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A part of a batch is not told as the whole, and the listener does not fail."""
+    batches = WrittenBatches()
+    batches.open(RUN)
+    report(RUN, 1, Written(1, 0, 1))
+    (gone,) = temporary.rglob("1.*")
+    gone.with_name("1.gone").symlink_to(temporary / "nowhere")  # listed, and not there
+
+    assert batches.take(RUN, 1) is None
+    assert "what batch 1 has written" in caplog.text

@@ -331,6 +331,10 @@ def test_a_query_that_only_writes_to_us():
 
     assert printed.getvalue() == "copy, batch 3 (1.2 s): wrote 1 rows, 0 tombstones, 9 bytes\n"
 
+    listener.onQueryProgress(done(batchId=4))
+    assert (listener.batches[ID].number, listener.batches[ID].written) == (4, None)
+    assert printed.getvalue().endswith("copy, batch 4 (1.2 s): wrote unknown\n")
+
 
 def test_a_query_that_has_ended_leaves_no_file(tmp_path: Path) -> None:
     """Not even the folder of its run."""
