@@ -104,6 +104,43 @@ def test_named_sources_come_and_go(topics: Topics, tmp_path: Path) -> None:
 
 @needs_names
 @pytest.mark.usefixtures("names")
+def test_a_name_that_is_left_out_for_too_long(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """It starts anew when Spark has removed the batches of the checkpoint that knew where it was."""
+    sink = Batches(tmp_path)
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
+    try:
+        read_by(sink, topics.union(one="a", two="b"))
+        for _ in range(3):
+            topics.add()
+            read_by(sink, topics.union(two="b"))
+        again = read_by(sink, topics.union(one="a", two="b"))
+    finally:
+        spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
+
+    assert again == [("a", n) for n in range(1, 5)]
+
+
+@needs_names
+@pytest.mark.usefixtures("names")
+def test_a_source_that_is_taken_out_of_a_batch_that_has_failed(
+    topics: Topics, tmp_path: Path
+) -> None:
+    """Spark records what the batch was planned to read of it as read: the page says to let the batch finish first."""
+    sink = Batches(tmp_path, fails={1})
+    read_by(sink, topics.union(one="a", two="b"))
+    topics.add()
+    with pytest.raises(StreamingQueryException, match="as it was told to"):
+        run_to_end(sink.start(topics.union(one="a", two="b")))
+    assert read_by(sink, topics.union(two="b")) == [("b", 2)]
+    topics.add()
+
+    assert read_by(sink, topics.union(one="a", two="b")) == [("a", 3), ("b", 3)]
+
+
+@needs_names
+@pytest.mark.usefixtures("names")
 def test_a_name_of_another_topic(topics: Topics, tmp_path: Path) -> None:
     """Its offsets are those of the topic that had the name: nothing is read from the wrong place."""
     sink = Batches(tmp_path)
