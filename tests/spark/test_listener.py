@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
-from pyspark.sql import SparkSession
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_upsert_kafka import ProgressListener, upsert_sink
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from tests.conftest import Broker, options
-from tests.spark.conftest import CONNECT, eventually
+from tests.spark.conftest import CONNECT, eventually, run_to_end
 from tests.spark.streams import KNOWS_LIMITS, SCHEMA, message, read, running
 
 ERROR = "_error STRUCT<stage: STRING, message: STRING, key: BINARY, value: BINARY>"
@@ -115,3 +117,35 @@ def test_what_a_query_has_written(
     first = printed.getvalue().splitlines()[0]
     assert re.search(r"; wrote 2 rows, 1 tombstones, \d+ bytes$", first) is not None or not is_known
     assert ("wrote" in first) == is_known
+
+
+@pytest.mark.classic("over Spark Connect nothing is known of what upsert_sink writes")
+def test_what_is_written_where_spark_does_not_tell_which_query_runs(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """The page says so: a thread of one's own counts if it inherits what Spark knows, and a job group of one's own hides it."""
+    source, target = broker.topic(), broker.topic()
+    broker.produce(source, message(1))
+    sink, printed = upsert_sink(options(broker, target)), io.StringIO()
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        for kind in (InheritableThread, threading.Thread):
+            thread = kind(target=sink, args=(batch, batch_id))
+            thread.start()
+            thread.join()
+        spark.sparkContext.setJobGroup(str(tmp_path / "mine"), "my own")
+        (tmp_path / "mine").mkdir()
+        sink(batch, batch_id)
+
+    listener = ProgressListener(print_to=printed)
+    spark.streams.addListener(listener)
+    try:
+        writer = read(spark, broker, source).writeStream.foreachBatch(write)
+        run_to_end(writer.trigger(availableNow=True).start())
+        eventually(printed.getvalue, "the batch")
+    finally:
+        spark.streams.removeListener(listener)
+
+    assert len(broker.pairs(target)) == 3
+    assert "; wrote 1 rows, 0 tombstones, " in printed.getvalue()
+    assert list((tmp_path / "mine").iterdir()) == []
