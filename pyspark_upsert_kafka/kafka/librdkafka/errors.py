@@ -39,6 +39,12 @@ _KINDS = {
 _REFUSED_BY_BROKER = re.compile(r"SSL routines::\S+ alert ")
 """A TLS alert: with TLS 1.3 a broker refuses the client's certificate when the connection seems to be up."""
 
+_NO_TOKEN_ENDPOINT = re.compile(
+    "Failed to acquire SASL OAUTHBEARER token: .*"
+    "(?:Failed to connect|Could(?: not|n't) (?:connect|resolve)|timed out)"
+)
+"""A token endpoint that is out of reach, in libcurl's words: it has refused nothing, and may come back."""
+
 _OTHER_PROTOCOL = re.compile(r"broker listener\?|security\.protocol")
 """What librdkafka says of a broker that hangs up as one does that speaks another security protocol."""
 
@@ -78,6 +84,8 @@ def kind_of(error: KafkaError) -> Kind:
     """What an error means for the next attempt."""
     if _REFUSED_BY_BROKER.search(error.str()):
         return Kind.SECURITY
+    if _NO_TOKEN_ENDPOINT.search(error.str()):
+        return Kind.RETRIABLE
     return _KINDS.get(error.code()) or failures.kind_of(error.code())
 
 
