@@ -50,7 +50,7 @@ def test_demo_runs_and_checks_itself(broker: Broker, tmp_path: Path) -> None:
     assert re.search(r"pageviews_per_region-\w+: 6 rows, all equal", run.stdout)
     assert "→ null   a tombstone" in run.stdout
     for query, topic in (("counts", "page_views"), ("copy", "users")):
-        line = rf"^{query}, batch 0 \([\d.]+ s\): {topic}-\w+ [\d,]+ rows, [\d,]+/s, lag 0, bad 0$"
+        line = rf"^{query}, batch 0 \([\d.]+ s\): {topic}-\w+ [\d,]+ rows, [\d,]+/s, lag 0, bad 0; wrote [\d,]+ rows, "
         assert re.search(line, run.stdout, re.MULTILINE), run.stdout
     picture = tmp_path / "demo" / "page_views_per_region.svg"
     assert len(lines_of(picture)) == len(REGIONS)

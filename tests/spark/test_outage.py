@@ -110,7 +110,7 @@ def test_an_outage_that_lasts_too_long_ends_the_query(
 def test_an_outage_that_a_sink_does_not_survive(
     spark: SparkSession, kafka: LocalKafka, broker: Broker, tmp_path: Path
 ) -> None:
-    """Its messages are not confirmed in time; started again later, the query writes them."""
+    """Its messages are not confirmed in time, or no broker answers; started again later, the query writes them."""
     target, files = broker.topic(), tmp_path / "in"
     to = options(broker, target, **SHORT, **{"properties.delivery.timeout.ms": "6000"})
     put(files, 0, (1, "a", "+I"))
@@ -122,7 +122,8 @@ def test_an_outage_that_a_sink_does_not_survive(
         put(files, 1, (2, "b", "+I"))
         eventually(lambda: not query.isActive, "its end")
         end = why(query)
-    assert (end.error, end.restart) == ("DeliveryError", True)
+    assert end.error in ("DeliveryError", "BrokerError")  # it was about to write, or to connect
+    assert end.restart
 
     kafka.start()
     with running(writer.start()):
