@@ -134,6 +134,19 @@ class BatchConsumer:
         )
         return earliest.value, high.value
 
+    def list_topics(self, topic: str, timeout: float) -> None:
+        """Has brokers tell the leaders of a topic that is assigned.
+
+        Raises:
+            KafkaException: None does in time (seconds).
+        """
+        del topic  # those that are assigned are asked for
+        answer, no_topic = ctypes.c_void_p(), None
+        self._check(
+            self._library.rd_kafka_metadata(self._handle, 0, no_topic, answer, int(timeout * 1000))
+        )
+        self._library.rd_kafka_metadata_destroy(answer)
+
     def _check(self, code: int) -> None:
         if code:
             raise ck.KafkaException(ck.KafkaError(code))

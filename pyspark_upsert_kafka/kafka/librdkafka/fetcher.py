@@ -8,8 +8,8 @@ import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -43,6 +43,9 @@ _CHUNK = 2_000
 CHUNK_S = 0.005
 """How long a chunk is waited for; one with gaps at its end never fills."""
 
+_LOOKUP_S = 1.0
+"""How long a topic is looked up: about as long as librdkafka waits before it does so itself."""
+
 _GROUP_ERRORS = frozenset({
     ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
     ck.KafkaError.INVALID_GROUP_ID,
@@ -53,10 +56,11 @@ _GROUP_ERRORS = frozenset({
 
 @dataclass(frozen=True)
 class Connection:
-    """A consumer, and the errors that it reports."""
+    """A consumer, the errors that it reports, and the topics that it has read."""
 
     consumer: Any
     errors: ReportedErrors
+    topics: set[str] = field(default_factory=set)
 
 
 class Event(NamedTuple):
@@ -87,7 +91,7 @@ class LibrdkafkaFetcher:
         details: frozenset[Detail],
     ) -> None:
         self._consumer: Any = connection.consumer
-        self.errors = connection.errors
+        self.errors, self._topics = connection.errors, connection.topics
         self._admin, self._details = admin, details
         self._name, self._partition = range_.topic, range_.partition
         self._message_bytes = (
@@ -99,6 +103,14 @@ class LibrdkafkaFetcher:
     def seek(self, offset: int) -> None:
         """Lets the next poll begin at this offset."""
         self._consumer.assign([ck.TopicPartition(self._name, self._partition, offset)])
+        self._look_up()
+
+    def _look_up(self) -> None:
+        """Asks for the leaders of another topic than before: librdkafka itself asks only once a second."""
+        if self._topics and self._name not in self._topics:
+            with suppress(ck.KafkaException):  # it asks again, and reports what is wrong
+                self._consumer.list_topics(self._name, timeout=_LOOKUP_S)
+        self._topics.add(self._name)
 
     def poll(self, position: int, end: int) -> Fetched:
         """The messages that arrive within `_BATCH_S`."""

@@ -26,6 +26,15 @@ class Consumer:
 
     def __init__(self, *chunks: list[Message], watermarks: object = None) -> None:
         self.chunks, self.watermarks = list(chunks), watermarks
+        self.looked_up: list[str] = []
+
+    def assign(self, _: object) -> None:
+        """Nothing is fetched."""
+
+    def list_topics(self, topic: str, timeout: float) -> None:
+        """Notes the topic; no broker answers in time."""
+        self.looked_up.append(topic)
+        raise ck.KafkaException(KafkaError(KafkaError._TIMED_OUT, f"not within {timeout} s"))
 
     def poll(self, _: float) -> None:
         """No callback waits."""
@@ -60,6 +69,20 @@ def message(offset: int) -> Message:
 def event(code: int, offset: int = -1) -> Message:
     """An event of the consumer."""
     return Message(topic="t", partition=0, offset=offset, error=KafkaError(code, "the reason"))
+
+
+def test_a_consumer_looks_up_each_topic_but_its_first():
+    """Once: librdkafka would do so a second later. If no broker answers, it still does."""
+    consumer = Consumer()
+    connection = Connection(cast("Any", consumer), ReportedErrors())
+    for topic in ("a", "a", "b", "c", "b", "a"):
+        at = Range(topic, 0, 0, 100)
+        reads = LibrdkafkaFetcher(
+            connection, lambda: nullcontext(cast("Any", None)), at, details=frozenset()
+        )
+        reads.seek(0)
+
+    assert consumer.looked_up == ["b", "c"]
 
 
 @pytest.mark.parametrize(
