@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import psutil
+from usage import Sampler
 
 KINDS = ("worker", "planner", "JVM", "executor", "broker")
 _ASKED_FOR_CONNECTIONS = ("worker", "planner")
-_EVERY_S = 0.5
 
 
 @dataclass
@@ -33,36 +32,20 @@ class Most:
     core_s: float = 0.0
 
 
-@dataclass
-class Watch:
+class Watch(Sampler):
     """Looks at all processes that this one has started, twice a second, while the context lasts."""
 
-    most: dict[str, Most] = field(default_factory=lambda: {kind: Most() for kind in KINDS})
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        super().__init__(every_s=0.5)
+        self.most = {kind: Most() for kind in KINDS}
         self._used: dict[int, float] = {}
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Watch:  # noqa: PYI034 - typing.Self needs Python 3.11
-        self._look(first=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-        self._look()
 
     def results(self) -> dict[str, dict[str, float]]:
         """What was seen, by kind of process; kinds without a process are left out."""
         return {kind: asdict(most) for kind, most in self.most.items() if most.memory_mb}
 
-    def _watch(self) -> None:
-        while not self._end.wait(_EVERY_S):
-            self._look()
-
-    def _look(self, *, first: bool = False) -> None:
+    def look(self, *, first: bool = False) -> None:
+        """Keeps the most of each kind, and adds the CPU time since the last look."""
         for kind, process in processes():
             with contextlib.suppress(psutil.Error):  # it ended while it was looked at
                 self._add(kind, process, first=first)
