@@ -75,6 +75,7 @@ def test_the_table_as_of_now(table: Table, users: str, more: dict[str, object]) 
     """The last row of each key, whether the table is read whole or in pieces; what it is in Arrow is known before."""
     reader = table(users, **more)
 
+    assert isinstance(reader, pa.RecordBatchReader)
     assert reader.schema == pa.schema({"id": pa.int64(), "name": pa.string()})
     assert rows(reader) == USERS
 
