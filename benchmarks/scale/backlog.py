@@ -1,4 +1,4 @@
-"""Messages for many micro-batches: of every two stretches, one is aborted, so half of the batches have no rows."""
+"""Messages for many micro-batches, in transactions: every second one is aborted, so its batches have no rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,48 @@ KEYS = 1_000
 
 def write(servers: str, topic: str, partitions: int, messages: int) -> None:
     """Writes at least so many messages to each partition."""
-    producer = Producer(
-        {"bootstrap.servers": servers, "transactional.id": topic, "linger.ms": 5, "log_level": 0}
-    )
-    producer.init_transactions()
-    for begin in range(0, messages, STRETCH):
-        producer.begin_transaction()
-        for number in range(begin, begin + STRETCH):
-            for partition in range(partitions):
-                id_ = number * partitions % KEYS + partition
+    writer = Transactions(servers, topic, partitions)
+    while writer.messages < messages:
+        writer.write(STRETCH)
+
+
+class Transactions:
+    """Writes one transaction after another.
+
+    Args:
+        servers: The bootstrap servers.
+        topic: The topic.
+        partitions: How many it has.
+    """
+
+    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+        self._topic, self._partitions = topic, partitions
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "transactional.id": topic,
+                "linger.ms": 5,
+                "log_level": 0,
+            }
+        )
+        self._producer.init_transactions()
+        self._is_aborted = False
+        self.messages = 0
+        """Of each partition, by now."""
+
+    def write(self, messages: int) -> None:
+        """Writes a transaction of so many messages to each partition."""
+        self._producer.begin_transaction()
+        for number in range(self.messages, self.messages + messages):
+            for partition in range(self._partitions):
+                id_ = number * self._partitions % KEYS + partition
                 value = f'{{"id":{id_},"n":{number}}}'
-                producer.produce(topic, value, f'{{"id":{id_}}}', partition)
-            producer.poll(0)
-        producer.flush()  # otherwise what is aborted is never sent
-        if begin // STRETCH % 2:
-            producer.abort_transaction()
+                self._producer.produce(self._topic, value, f'{{"id":{id_}}}', partition)
+            self._producer.poll(0)
+        self._producer.flush()  # otherwise what is aborted is never sent
+        if self._is_aborted:
+            self._producer.abort_transaction()
         else:
-            producer.commit_transaction()
+            self._producer.commit_transaction()
+        self.messages += messages
+        self._is_aborted = not self._is_aborted

@@ -133,6 +133,8 @@ def growth_table(found: dict) -> list[str]:
     last = samples[-1]
     rows = [[name, *(f"{peak:,.0f}" for peak in growth(samples, name))] for name in names(samples)]
     done = f"{last['batches']:,.0f} micro-batches"
+    if "triggers" in last:
+        done = f"{last['triggers']:,.0f} triggers, {done}"
     head = [f"peak in each quarter of {done}", "first", "second", "third", "last"]
     return _table(head, rows)
 

@@ -26,4 +26,4 @@ def growth(samples: Sequence[Sample], what: str) -> list[float]:
 
 def names(samples: Sequence[Sample]) -> list[str]:
     """The quantities of samples, without those that count what was done."""
-    return [name for name in samples[-1] if name not in ("batches", "seconds", "rows")]
+    return [name for name in samples[-1] if name not in ("triggers", "batches", "seconds", "rows")]

@@ -1,8 +1,8 @@
-"""Many micro-batches of a stream that copies a topic: what its processes, its checkpoint and its log hold by then.
+"""A week of a stream that copies a topic: what its processes, its checkpoint and its log hold by then.
 
-A week of one micro-batch in six seconds is 100,000. They run as fast as they can, through Spark; half of them have no rows,
-because their messages were aborted. The program `python -m scale.week SERVERS SOURCE;TARGET FOLDER BATCHES SECONDS` is the
-driver whose log is measured.
+A week with a trigger every six seconds has 100,000 triggers. Here they come one after another. Nine of ten find nothing new; the
+tenth runs a micro-batch, and half of these have no rows, because their messages were aborted. The program
+`python -m scale.week SERVERS SOURCE;TARGET FOLDER TRIGGERS SECONDS` is the driver whose log is measured.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ from pathlib import Path
 import psutil
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 from topics import PARTITIONS, new_topic
 
 from pyspark_upsert_kafka import LocalKafka
@@ -25,51 +32,80 @@ from scale.samples import Sample
 from scale.sessions import options_of, session
 from scale.watch import processes
 
-_OFFSETS_OF_A_BATCH = 10
-"""Of each partition."""
+_IDLE = 9
+"""Triggers that find nothing, before the next transaction."""
 _SAMPLES = 40
 
 
-def measure(*, batches: int, seconds: float) -> dict:
-    """Runs micro-batches until there were so many, or the time is over."""
+def measure(*, triggers: int, seconds: float) -> dict:
+    """Runs a stream until there were so many triggers, or the time is over."""
     with LocalKafka() as kafka, tempfile.TemporaryDirectory() as folder:
         servers = kafka.bootstrap_servers
         source, target = new_topic(servers), new_topic(servers)
-        backlog.write(servers, source, PARTITIONS, (batches + 100) * _OFFSETS_OF_A_BATCH)
-        given = [servers, f"{source};{target}", folder, str(batches), str(seconds)]
+        given = [servers, f"{source};{target}", folder, str(triggers), str(seconds)]
         with Path(folder, "log").open("wb") as log:
             program = [sys.executable, "-m", "scale.week", *given]
             subprocess.run(program, check=True, stderr=log)
         return {"samples": json.loads(Path(folder, "samples.json").read_text(encoding="utf-8"))}
 
 
-def stream(servers: str, topics: str, folder: str, batches: str, seconds: str) -> None:
+class _Triggers(StreamingQueryListener):
+    """Counts triggers: those with a micro-batch, and those that found nothing."""
+
+    def __init__(self) -> None:
+        self.batches, self.idle = 0, 0
+
+    @property
+    def all(self) -> int:
+        return self.batches + self.idle
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.batches += 1
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        self.idle += 1
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+def stream(servers: str, topics: str, folder: str, triggers: str, seconds: str) -> None:
     """The driver: runs the query, and writes samples into the folder."""
     spark, begin = session(log_level="WARN"), time.monotonic()  # what Spark logs by default
-    query = _copy(spark, servers, topics.split(";"), folder)
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")  # tells each trigger
+    seen = _Triggers()
+    spark.streams.addListener(seen)
+    source, target = topics.split(";")
+    query = _copy(spark, servers, source, target, folder)
+    changes = backlog.Transactions(servers, source, PARTITIONS)
     samples: list[Sample] = []
-    every = max(1, int(batches) // _SAMPLES)
-    while (done := _done(query)) < int(batches) and time.monotonic() < begin + float(seconds):
+    every = max(1, int(triggers) // _SAMPLES)
+    while seen.all < int(triggers) and time.monotonic() < begin + float(seconds):
         if not query.isActive:
             raise RuntimeError(f"the query ended: {query.exception()}")
-        if done >= every * (len(samples) + 1):
-            samples.append(_sample(spark, Path(folder), done, time.monotonic() - begin))
+        if seen.idle >= _IDLE * changes.messages:
+            changes.write(1)
+        if seen.all >= every * (len(samples) + 1):
+            samples.append(_sample(spark, Path(folder), seen, time.monotonic() - begin))
             shown = ", ".join(f"{name} {value:,.0f}" for name, value in samples[-1].items())
             print(f"scale: {shown}", flush=True)
-        time.sleep(0.2)
-    samples.append(_sample(spark, Path(folder), _done(query), time.monotonic() - begin))
+        time.sleep(0.02)
+    samples.append(_sample(spark, Path(folder), seen, time.monotonic() - begin))
     query.stop()
     spark.stop()
     Path(folder, "samples.json").write_text(json.dumps(samples), encoding="utf-8")
 
 
-def _copy(spark: SparkSession, servers: str, topics: list[str], folder: str) -> StreamingQuery:
-    source, target = topics
+def _copy(
+    spark: SparkSession, servers: str, source: str, target: str, folder: str
+) -> StreamingQuery:
     changes = (
         spark.readStream.format("upsert-kafka")
         .schema("id BIGINT, n BIGINT, _change_type STRING")
         .options(**options_of(servers, source))
-        .option("maxOffsetsPerTrigger", _OFFSETS_OF_A_BATCH * PARTITIONS)
         .option("scan.parallelism", "auto")
         .load()
     )
@@ -77,19 +113,15 @@ def _copy(spark: SparkSession, servers: str, topics: list[str], folder: str) -> 
     return writer.option("checkpointLocation", f"{folder}/checkpoint").start()
 
 
-def _done(query: StreamingQuery) -> int:
-    progress = query.lastProgress
-    return progress["batchId"] + 1 if progress else 0
-
-
-def _sample(spark: SparkSession, folder: Path, batches: int, seconds: float) -> Sample:
+def _sample(spark: SparkSession, folder: Path, seen: _Triggers, seconds: float) -> Sample:
     """What there is now; the driver's heap after a collection."""
     java = spark.sparkContext._jvm.java  # noqa: SLF001
     java.lang.System.gc()
     heap = java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
     files = [file for file in (folder / "checkpoint").rglob("*") if file.is_file()]
     found: Sample = {
-        "batches": batches,
+        "triggers": seen.all,
+        "batches": seen.batches,
         "seconds": seconds,
         "driver's heap, MB": heap / 1e6,
         "checkpoint, files": len(files),
