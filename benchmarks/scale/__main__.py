@@ -6,7 +6,7 @@ memory, counts and growth are measured beside other work too. The parts:
     keys       tables of up to 50 million keys, beside a model from small ones (ten minutes on two free cores)
     wide       one topic of 1,000 partitions, and 1,000 topics (ten minutes)
     executors  a cluster of four executors (two minutes)
-    week       a stream of 100,000 triggers (an hour)
+    week       ten streams, together 100,000 triggers (an hour)
     direct     100,000 micro-batches of the connector alone (ten minutes)
 
 `--page` only writes the page anew, from what was measured.
@@ -53,7 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--largest", type=int, default=50_000_000, help="messages of a table")
     parser.add_argument("--runs", type=int, default=3, help="how often small tables are read")
     parser.add_argument("--partitions", type=int, default=1_000, help="partitions, and topics")
-    parser.add_argument("--triggers", type=int, default=100_000, help="of the stream of `week`")
+    parser.add_argument("--triggers", type=int, default=100_000, help="of the streams of `week`")
     parser.add_argument("--direct-batches", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=180, help="most time of `week`, `direct`")
     given = parser.parse_args()

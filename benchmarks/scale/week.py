@@ -1,8 +1,9 @@
-"""A week of a stream that copies a topic: what its processes, its checkpoint and its log hold by then.
+"""A week of streams that copy a topic: what their processes, their checkpoints and their log hold by then.
 
-A week with a trigger every six seconds has 100,000 triggers. Here they come one after another. Nine of ten find nothing new; the
-tenth runs a micro-batch, and half of these have no rows, because their messages were aborted. The program
-`python -m scale.week SERVERS SOURCE;TARGET FOLDER TRIGGERS SECONDS` is the driver whose log is measured.
+A week with a trigger every six seconds has 100,000 triggers. An idle stream looks five times a second, so ten streams of one driver
+share these triggers, without pauses. Nine of ten triggers find nothing new; the tenth runs a micro-batch, and half of these have no
+rows, because their messages were aborted. The program `python -m scale.week SERVERS SOURCE FOLDER TRIGGERS SECONDS` is the
+driver whose log is measured.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from scale.samples import Sample
 from scale.sessions import options_of, session
 from scale.watch import processes
 
+_STREAMS = 10
 _IDLE = 9
-"""Triggers that find nothing, before the next transaction."""
+"""Triggers of a stream that find nothing, before the next transaction."""
 _SAMPLES = 40
 
 
 def measure(*, triggers: int, seconds: float) -> dict:
-    """Runs a stream until there were so many triggers, or the time is over."""
+    """Runs streams until there were so many triggers, or the time is over."""
     with LocalKafka() as kafka, tempfile.TemporaryDirectory() as folder:
         servers = kafka.bootstrap_servers
-        source, target = new_topic(servers), new_topic(servers)
-        given = [servers, f"{source};{target}", folder, str(triggers), str(seconds)]
+        given = [servers, new_topic(servers), folder, str(triggers), str(seconds)]
         with Path(folder, "log").open("wb") as log:
             program = [sys.executable, "-m", "scale.week", *given]
             subprocess.run(program, check=True, stderr=log)
@@ -72,21 +73,20 @@ class _Triggers(StreamingQueryListener):
         pass
 
 
-def stream(servers: str, topics: str, folder: str, triggers: str, seconds: str) -> None:
-    """The driver: runs the query, and writes samples into the folder."""
+def streams(servers: str, source: str, folder: str, triggers: str, seconds: str) -> None:
+    """The driver: runs the queries, and writes samples into the folder."""
     spark, begin = session(log_level="WARN"), time.monotonic()  # what Spark logs by default
     spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")  # tells each trigger
     seen = _Triggers()
     spark.streams.addListener(seen)
-    source, target = topics.split(";")
-    query = _copy(spark, servers, source, target, folder)
+    queries = [_copy(spark, servers, source, folder, number) for number in range(_STREAMS)]
     changes = backlog.Transactions(servers, source, PARTITIONS)
     samples: list[Sample] = []
     every = max(1, int(triggers) // _SAMPLES)
     while seen.all < int(triggers) and time.monotonic() < begin + float(seconds):
-        if not query.isActive:
-            raise RuntimeError(f"the query ended: {query.exception()}")
-        if seen.idle >= _IDLE * changes.messages:
+        if ended := [query.exception() for query in queries if not query.isActive]:
+            raise RuntimeError(f"a query ended: {ended[0]}")
+        if seen.idle >= _IDLE * _STREAMS * changes.messages:
             changes.write(1)
         if seen.all >= every * (len(samples) + 1):
             samples.append(_sample(spark, Path(folder), seen, time.monotonic() - begin))
@@ -94,13 +94,14 @@ def stream(servers: str, topics: str, folder: str, triggers: str, seconds: str) 
             print(f"scale: {shown}", flush=True)
         time.sleep(0.02)
     samples.append(_sample(spark, Path(folder), seen, time.monotonic() - begin))
-    query.stop()
+    for query in queries:
+        query.stop()
     spark.stop()
     Path(folder, "samples.json").write_text(json.dumps(samples), encoding="utf-8")
 
 
 def _copy(
-    spark: SparkSession, servers: str, source: str, target: str, folder: str
+    spark: SparkSession, servers: str, source: str, folder: str, number: int
 ) -> StreamingQuery:
     changes = (
         spark.readStream.format("upsert-kafka")
@@ -109,8 +110,9 @@ def _copy(
         .option("scan.parallelism", "auto")
         .load()
     )
-    writer = changes.writeStream.format("upsert-kafka").options(**options_of(servers, target))
-    return writer.option("checkpointLocation", f"{folder}/checkpoint").start()
+    writer = changes.writeStream.format("upsert-kafka")
+    writer = writer.options(**options_of(servers, new_topic(servers)))
+    return writer.option("checkpointLocation", f"{folder}/checkpoints/{number}").start()
 
 
 def _sample(spark: SparkSession, folder: Path, seen: _Triggers, seconds: float) -> Sample:
@@ -118,14 +120,14 @@ def _sample(spark: SparkSession, folder: Path, seen: _Triggers, seconds: float) 
     java = spark.sparkContext._jvm.java  # noqa: SLF001
     java.lang.System.gc()
     heap = java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
-    files = [file for file in (folder / "checkpoint").rglob("*") if file.is_file()]
+    files = [file for file in (folder / "checkpoints").rglob("*") if file.is_file()]
     found: Sample = {
         "triggers": seen.all,
         "batches": seen.batches,
         "seconds": seconds,
         "driver's heap, MB": heap / 1e6,
-        "checkpoint, files": len(files),
-        "checkpoint, kB": sum(_size(file) for file in files) / 1e3,
+        "checkpoints, files": len(files),
+        "checkpoints, kB": sum(_size(file) for file in files) / 1e3,
         "driver's log, kB": (folder / "log").stat().st_size / 1e3,
     }
     for kind, what in (
@@ -160,4 +162,4 @@ def _held(process: psutil.Process) -> tuple[float, float, float]:
 
 
 if __name__ == "__main__":
-    stream(*sys.argv[1:])
+    streams(*sys.argv[1:])
