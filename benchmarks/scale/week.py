@@ -46,7 +46,9 @@ def measure(*, triggers: int, seconds: float) -> dict:
         given = [servers, new_topic(servers), folder, str(triggers), str(seconds)]
         with Path(folder, "log").open("wb") as log:
             program = [sys.executable, "-m", "scale.week", *given]
-            subprocess.run(program, check=True, stderr=log)
+            code = subprocess.run(program, check=False, stderr=log).returncode
+        if code:
+            sys.exit(Path(folder, "log").read_text(encoding="utf-8", errors="replace")[-10_000:])
         return {"samples": json.loads(Path(folder, "samples.json").read_text(encoding="utf-8"))}
 
 
@@ -112,7 +114,9 @@ def _copy(
     )
     writer = changes.writeStream.format("upsert-kafka")
     writer = writer.options(**options_of(servers, new_topic(servers)))
-    return writer.option("checkpointLocation", f"{folder}/checkpoints/{number}").start()
+    query = writer.option("checkpointLocation", f"{folder}/checkpoints/{number}").start()
+    query.processAllAvailable()  # one after another: Spark waits ten seconds for a Python process
+    return query
 
 
 def _sample(spark: SparkSession, folder: Path, seen: _Triggers, seconds: float) -> Sample:
