@@ -81,6 +81,10 @@ def _code(error: BaseException) -> int | None:
 
 def describe_error(error: BaseException) -> str:
     """An error in words."""
+    if isinstance(error, errors.TopicAuthorizationFailedError) and any(
+        isinstance(each, set) for each in error.args
+    ):
+        error = type(error)()  # of the topic's name, the consumer gives the set of its letters
     text = str(error).removesuffix(".")
     name = type(error).__name__
     if isinstance(error, errors.UnsupportedCodecError):
