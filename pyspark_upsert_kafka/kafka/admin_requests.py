@@ -79,7 +79,11 @@ class AdminRequests(ABC):
     def topic_configs(
         self, topics: Sequence[str], names: Sequence[str]
     ) -> dict[str, dict[str, str]]:
-        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+        """Configs of topics, by topic and name, without those that brokers do not tell.
+
+        Raises:
+            BrokerError: No broker answers, or the ACLs do not allow it.
+        """
 
     @abstractmethod
     def brokers(self) -> list[str]:
@@ -99,6 +103,10 @@ class AdminRequests(ABC):
 
     def operations(self, topics: Sequence[str]) -> dict[str, frozenset[str]] | None:  # noqa: ARG002
         """What the user may do with topics, as names of ACL operations; None = the client or the brokers do not tell."""
+        return None
+
+    def group_operations(self) -> frozenset[str] | None:
+        """What the user may do with the group, as names of ACL operations; None = the client or the brokers do not tell."""
         return None
 
     def bounds(

@@ -104,7 +104,7 @@ class KafkaCluster:
     def topic_configs(
         self, topics: Sequence[str], names: Sequence[str]
     ) -> dict[str, dict[str, str]]:
-        """Configs of topics, by topic and name."""
+        """Configs of topics, by topic and name, without those that brokers do not tell."""
         return self._admin.topic_configs(topics, names)
 
     def brokers(self) -> list[str]:
@@ -114,6 +114,10 @@ class KafkaCluster:
     def operations(self, topics: Sequence[str]) -> dict[str, frozenset[str]] | None:
         """What the user may do with topics that exist, by topic; None = the client or the brokers do not tell."""
         return self._admin.operations(topics)
+
+    def group_operations(self) -> frozenset[str] | None:
+        """What the user may do with the group of the properties; None = the client or the brokers do not tell."""
+        return self._admin.group_operations()
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group of the properties, without waiting; a warning is logged of the first failure."""
@@ -139,7 +143,7 @@ def partitions_of(topics: Mapping[str, TopicInfo]) -> list[TopicPartition]:
 
 
 def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
-    """The ``max.message.bytes`` of each topic; nothing when the ACLs do not allow it, as they need not for writing.
+    """The ``max.message.bytes`` of each topic that brokers tell; nothing when the ACLs do not allow it, as they need not for writing.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
@@ -150,7 +154,7 @@ def max_message_bytes(admin: AdminRequests, topics: Sequence[str]) -> list[int]:
     except BrokerError as error:
         logger.info("Topic settings are not known: %s", error)
         return []
-    return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values()]
+    return [int(each[_MAX_MESSAGE_BYTES]) for each in found.values() if _MAX_MESSAGE_BYTES in each]
 
 
 def missing_topic(name: str, servers: str) -> str:

@@ -65,7 +65,7 @@ class Cluster(Protocol):
     def topic_configs(
         self, topics: Sequence[str], names: Sequence[str]
     ) -> dict[str, dict[str, str]]:
-        """Configs of topics, by topic and name.
+        """Configs of topics, by topic and name, without those that brokers do not tell.
 
         Raises:
             BrokerError: No broker answers, or the ACLs do not allow it.
@@ -83,6 +83,13 @@ class Cluster(Protocol):
 
         Raises:
             BrokerError: No broker answers, or the user may not even see a topic.
+        """
+
+    def group_operations(self) -> frozenset[str] | None:
+        """What the user may do with the group of the properties, as `operations` has it; empty = not even see it.
+
+        Raises:
+            BrokerError: No broker answers.
         """
 
     def commit(self, positions: Positions) -> None:

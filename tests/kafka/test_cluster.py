@@ -330,6 +330,16 @@ def test_the_latest_offsets_are_looked_up_alone(broker, edge):
         assert eventually(lambda: cluster.latest(view, read_committed=committed) == {})
 
 
+def test_a_setting_that_brokers_do_not_tell_is_left_out(broker, edge):
+    """As where an older broker, or one that is not Apache Kafka, does not know it."""
+    topic = broker.topic(cleanup_policy="compact")
+
+    with edge.cluster() as cluster:
+        found = cluster.topic_configs([topic], ["cleanup.policy", "not.known.here"])
+
+    assert found == {topic: {"cleanup.policy": "compact"}}
+
+
 def test_settings_of_topics_are_told(broker, edge):
     """Those that were given and those that are the broker's own, as text."""
     given, plain = (

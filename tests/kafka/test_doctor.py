@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
@@ -237,7 +238,8 @@ def test_a_tombstone_in_the_old_partition_of_a_key(doctor: Doctor, broker: Broke
     broker.produce(topic, user(1, "Asia"), (user(1, "Asia")[0], None), partition=1 - new)
     broker.produce(topic, user(1, "Europe"), partition=new)
 
-    assert levels(doctor(topic, *TABLE)[1])["key-in-two-partitions"] == "ok"
+    seen = levels(doctor(topic, *TABLE)[1])
+    assert (seen["key-in-two-partitions"], seen["key-partition"]) == ("ok", "ok")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +272,7 @@ def test_bad_messages_and_messages_without_keys(
     assert found_code == code
     assert "1 of 3 messages cannot be decoded" in found["bad-messages"]["text"]
     assert f"topic {topic!r}, partition 0, offset 1" in found["bad-messages"]["text"]
-    assert "1 of 3 messages have no key" in found["null-keys"]["text"]
+    assert "1 of 3 messages has no key" in found["null-keys"]["text"]
     assert ("error-handling.mode" in found["bad-messages"]["advice"]) == (mode == "fail")
 
 
@@ -501,6 +503,45 @@ def test_rights_on_one_of_several_topics(
     assert found["rights"]["advice"].endswith(f"--operation Read --topic {hidden}")
 
 
+@pytest.mark.parametrize(
+    ("rights", "exists", "starts_there", "level"),
+    [
+        (("READ",), True, False, "ok"),
+        (("READ",), False, False, "ok"),
+        (("DESCRIBE",), True, True, "warning"),
+        ((), True, False, "warning"),
+        ((), False, True, "error"),
+    ],
+)
+def test_rights_on_the_consumer_group(
+    doctor: Doctor,
+    secured: Secured,
+    as_user: Callable[[str], list[str]],
+    rights: tuple[str, ...],
+    exists: bool,
+    starts_there: bool,
+    level: str,
+) -> None:
+    """A stream that cannot commit goes on; one that is to start at the group's offsets cannot."""
+    topic = secured.broker.topic(cleanup_policy="compact")
+    group = f"group-of-{topic}"
+    if exists:
+        offsets = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 0)])]
+        secured.broker.admin.alter_consumer_group_offsets(offsets)[group].result()
+    acls = [(right, "GROUP", group) for right in rights]
+    name = secured.user(("READ", "TOPIC", topic), *acls)
+    begin = {"scan.startup.mode": "group-offsets", "properties.auto.offset.reset": "earliest"}
+    options = {"properties.group.id": group, **(begin if starts_there else {})}
+    servers = secured.kafka.address("SASL_PLAINTEXT")
+    _, found = doctor(
+        topic, *TABLE, "--changelog", *given(options), *as_user(name), servers=servers
+    )
+
+    assert levels(found)["group"] == level
+    if level in ("warning", "error"):
+        assert found["group"]["advice"].endswith(f"--operation Read --group {group}")
+
+
 def test_rights_that_the_client_does_not_tell(
     doctor: Doctor, secured: Secured, as_user: Callable[[str], list[str]]
 ) -> None:
@@ -513,7 +554,7 @@ def test_rights_that_the_client_does_not_tell(
     code, found = doctor(topic, *TABLE, *as_user(name), *given(other), servers=servers)
 
     assert (code, levels(found)["sample"]) == (2, "error")
-    assert "TopicAuthorizationFailed" in found["sample"]["text"]
+    assert "TopicAuthorizationFailedError (the user has no ACL" in found["sample"]["text"]
 
 
 def test_a_refused_login(doctor: Doctor, secured: Secured) -> None:

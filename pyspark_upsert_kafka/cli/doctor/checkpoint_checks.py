@@ -89,7 +89,7 @@ def _age(facts: CheckpointFacts, present: PresentFacts) -> str:
 def _retention(facts: CheckpointFacts, present: PresentFacts, servers: str) -> list[Finding]:
     """When retention passes the offsets, for each topic that deletes by age or size."""
     found = []
-    for topic, configs in _known(facts, present).items():
+    for topic, configs in _known(facts, present, RETENTION, RETENTION_BYTES).items():
         if "delete" not in configs[POLICY]:
             continue
         time = int(configs[RETENTION])
@@ -123,7 +123,7 @@ def _tombstones(facts: CheckpointFacts, present: PresentFacts, servers: str) -> 
     if facts.planned_ms is None:
         return found
     age = present.now_ms - facts.planned_ms
-    for topic, configs in _known(facts, present).items():
+    for topic, configs in _known(facts, present, TOMBSTONES).items():
         if "compact" not in configs[POLICY] or not _is_behind(topic, facts, present):
             continue
         time = int(configs[TOMBSTONES])
@@ -140,12 +140,16 @@ def _tombstones(facts: CheckpointFacts, present: PresentFacts, servers: str) -> 
     return found
 
 
-def _known(facts: CheckpointFacts, present: PresentFacts) -> dict[str, Mapping[str, str]]:
-    """The configs of the checkpoint's topics, where they may be seen: that they may not is said by others."""
+def _known(
+    facts: CheckpointFacts, present: PresentFacts, *needed: str
+) -> dict[str, Mapping[str, str]]:
+    """The configs of the checkpoint's topics, where these are told: that they are not is said by the checks of topics."""
     return {
         topic: configs
         for topic, configs in sorted(present.configs.items())
-        if topic in facts.topic_ids and not isinstance(configs, NotSeen)
+        if topic in facts.topic_ids
+        and not isinstance(configs, NotSeen)
+        and configs.keys() >= {POLICY, *needed}
     }
 
 

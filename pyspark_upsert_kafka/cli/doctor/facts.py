@@ -36,7 +36,7 @@ class TopicFacts:
         servers: The bootstrap servers, for commands.
         bounds: The offsets of each partition.
         operations: The ACL operations that the user may do with it.
-        configs: Its configs.
+        configs: Its configs, without those that brokers do not tell.
     """
 
     name: str
@@ -65,6 +65,21 @@ class WrittenTopicFacts:
     name: str
     servers: str
     exists: bool
+    operations: frozenset[str] | NotSeen
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """What was seen of the consumer group of the options.
+
+    Args:
+        name: Its name.
+        servers: The bootstrap servers, for commands.
+        operations: The ACL operations that the user may do with it.
+    """
+
+    name: str
+    servers: str
     operations: frozenset[str] | NotSeen
 
 
@@ -197,7 +212,7 @@ class PresentFacts:
         now_ms: The time, in ms since the epoch.
         topic_ids: The id of each topic; empty text = not known.
         bounds: The offsets of each partition.
-        configs: The configs of each topic.
+        configs: The configs of each topic, without those that brokers do not tell.
         deleted_in_ms: Within how many ms retention may delete the next message of a partition; a partition that is not
             among them has more time than was asked for.
     """

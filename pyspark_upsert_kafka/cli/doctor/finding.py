@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+
 
 class Level(Enum):
     """How bad it is; the values are those of ``--output json``."""
@@ -57,6 +59,11 @@ class NotSeen:
     def finding(self, check: str, topic: str | None = None) -> Finding:
         """What a check says that needs these facts."""
         return Finding(check, Level.NOT_CHECKED, self.why, self.advice, topic)
+
+
+def error_finding(check: str, error: UpsertKafkaError, advice: str = "") -> Finding:
+    """What a check has found that ended with an error."""
+    return Finding(check, Level.ERROR, str(error).rstrip("."), advice)
 
 
 def exit_code(levels: Iterable[Level]) -> int:

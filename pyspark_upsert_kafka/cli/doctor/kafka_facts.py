@@ -8,6 +8,7 @@ from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import HORIZONS_MS
 from pyspark_upsert_kafka.cli.doctor.facts import (
     BrokerFacts,
     CheckpointFacts,
+    GroupFacts,
     MemoryFacts,
     PresentFacts,
     SampledRows,
@@ -20,7 +21,7 @@ from pyspark_upsert_kafka.cli.doctor.wording import grant
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options import Position, ReadOptions
 from pyspark_upsert_kafka.core.options.times import now_ms
-from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared
@@ -28,6 +29,8 @@ from pyspark_upsert_kafka.kafka.clients import client_version
 from pyspark_upsert_kafka.kafka.connections.broker_version import oldest_release
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
+
+_UNTOLD_GROUP = "there is no such group yet, or neither the client nor the brokers tell it"
 
 
 def servers_of(options: ReadOptions) -> str:
@@ -49,19 +52,45 @@ def broker_facts(cluster: Cluster, options: ReadOptions) -> BrokerFacts:
     )
 
 
-def topic_facts(cluster: Cluster, options: ReadOptions, name: str, view: ClusterView) -> TopicFacts:
-    """What there is of a topic.
+def topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> list[TopicFacts]:
+    """What there is of each topic, by their names; a request is for all of them.
+
+    Raises:
+        BrokerError: No broker answers, or the user may not even see a topic.
+    """
+    names = sorted(view.topic_ids)
+    bounds = by_topic(view)
+    operations, configs = _operations(cluster, options, names), _configs(cluster, options, names)
+    servers = servers_of(options)
+    return [
+        TopicFacts(
+            name=name,
+            servers=servers,
+            bounds={tp.partition: each for tp, each in bounds[name].items()},
+            operations=operations[name],
+            configs=configs[name],
+        )
+        for name in names
+    ]
+
+
+def by_topic(view: ClusterView) -> dict[str, dict[TopicPartition, Bounds]]:
+    """The bounds of the partitions of each topic."""
+    found: dict[str, dict[TopicPartition, Bounds]] = {name: {} for name in view.topic_ids}
+    for tp, each in view.bounds.items():
+        found[tp.topic][tp] = each
+    return found
+
+
+def group_facts(cluster: Cluster, options: ReadOptions, name: str) -> GroupFacts:
+    """What there is of the consumer group of the options.
 
     Raises:
         BrokerError: No broker answers.
     """
-    return TopicFacts(
-        name=name,
-        servers=servers_of(options),
-        bounds={tp.partition: each for tp, each in view.bounds.items() if tp.topic == name},
-        operations=_operations(cluster, options, name),
-        configs=_configs(cluster, options, name),
-    )
+    operations = cluster.group_operations()
+    untold = NotSeen(f"What the user may do with group {name!r} is not told: {_UNTOLD_GROUP}")
+    return GroupFacts(name, servers_of(options), untold if operations is None else operations)
 
 
 def hidden(cluster: Cluster, names: Sequence[str]) -> list[str]:
@@ -82,32 +111,43 @@ def written_topic_facts(cluster: Cluster, options: ReadOptions, name: str) -> Wr
         BrokerError: No broker answers, or the user may not even see it.
     """
     exists = bool(cluster.existing([name]))
-    operations = _operations(cluster, options, name) if exists else frozenset()
+    operations = _operations(cluster, options, [name])[name] if exists else frozenset()
     return WrittenTopicFacts(name, servers_of(options), exists, operations)
 
 
-def _operations(cluster: Cluster, options: ReadOptions, name: str) -> frozenset[str] | NotSeen:
-    found = cluster.operations([name])
-    if found is None:
-        return NotSeen(
+def _operations(
+    cluster: Cluster, options: ReadOptions, names: Sequence[str]
+) -> Mapping[str, frozenset[str] | NotSeen]:
+    found = cluster.operations(names)
+    if found is not None:
+        return found
+    advice = (
+        "With 'kafka.client' = 'librdkafka' and brokers from Kafka 2.3 on it is"
+        if options.table.client != "librdkafka"
+        else ""
+    )
+    return {
+        name: NotSeen(
             f"What the user may do with topic {name!r} is not told by the client or the brokers",
-            "With 'kafka.client' = 'librdkafka' and brokers from Kafka 2.3 on it is"
-            if options.table.client != "librdkafka"
-            else "",
+            advice,
         )
-    return found[name]
+        for name in names
+    }
 
 
-def _configs(cluster: Cluster, options: ReadOptions, name: str) -> Mapping[str, str] | NotSeen:
+def _configs(
+    cluster: Cluster, options: ReadOptions, names: Sequence[str]
+) -> Mapping[str, Mapping[str, str] | NotSeen]:
     try:
-        return cluster.topic_configs([name], CONFIGS)[name]
+        return cluster.topic_configs(names, CONFIGS)
     except BrokerError as error:
         if not error.is_final:
             raise
-        return NotSeen(
-            f"The user may not see the configs of topic {name!r}",
-            grant("DescribeConfigs", servers_of(options), name),
-        )
+    if len(names) > 1:  # of some of them they may be seen
+        return {name: _configs(cluster, options, [name])[name] for name in names}
+    (name,) = names
+    why = f"The user may not see the configs of topic {name!r}"
+    return {name: NotSeen(why, grant("DescribeConfigs", servers_of(options), name))}
 
 
 def memory_facts(
@@ -138,18 +178,20 @@ def present_facts(
     """
     at_ms = now_ms()
     configs = {topic.name: topic.configs for topic in topics}
+    bounds = by_topic(view)
     deleted: dict[TopicPartition, int] = {}
     for name, each in configs.items():
-        if not isinstance(each, NotSeen) and "delete" in each[POLICY] and int(each[RETENTION]) >= 0:
-            deleted |= _deleted_in_ms(
-                cluster, _of_topic(view, name), checkpoint, at_ms - int(each[RETENTION])
-            )
+        kept_ms = -1 if isinstance(each, NotSeen) else _kept_ms(each)
+        if kept_ms >= 0:
+            topic = ClusterView({name: view.topic_ids[name]}, bounds[name])
+            deleted |= _deleted_in_ms(cluster, topic, checkpoint, at_ms - kept_ms)
     return PresentFacts(at_ms, view.topic_ids, view.bounds, configs, deleted)
 
 
-def _of_topic(view: ClusterView, name: str) -> ClusterView:
-    bounds = {tp: each for tp, each in view.bounds.items() if tp.topic == name}
-    return ClusterView({name: view.topic_ids[name]}, bounds)
+def _kept_ms(configs: Mapping[str, str]) -> int:
+    """For how long messages are kept by their age; negative = for ever, or it is not told."""
+    deletes = "delete" in configs.get(POLICY, "")
+    return int(configs.get(RETENTION, -1)) if deletes else -1
 
 
 def _deleted_in_ms(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.cli.doctor.facts import SampledBadMessage, SampledKey, SampleFacts
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
-from pyspark_upsert_kafka.cli.doctor.wording import counted
+from pyspark_upsert_kafka.cli.doctor.wording import counted, some_of
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import shown
 from pyspark_upsert_kafka.core.options import ReadOptions
@@ -56,7 +56,8 @@ def _null_keys(facts: SampleFacts, options: ReadOptions) -> Finding:
     null = [each for each in facts.bad if each.stage == "null-key"]
     if not null:
         return Finding("null-keys", Level.OK, "Every message of the sample has a key")
-    text = f"{len(null):,} of {counted(facts.messages, 'message')} have no key, the first at {_place(null[0])}"
+    some = some_of(len(null), facts.messages, "message", "has no key", "have no key")
+    text = f"{some}, the first at {_place(null[0])}"
     if len(null) == facts.messages:
         advice = "A topic without keys holds no table: give --append ('read.mode' = 'append')"
         return Finding("null-keys", Level.ERROR, text, advice)
@@ -115,18 +116,53 @@ def _partitions(facts: SampleFacts, *, relies: bool) -> Finding:
         relies: Whether an option says so.
     """
     check = "key-partition"
-    placed = [(key, partition_of(key.data, facts.partitions[key.topic])) for key in facts.keys]
-    others = [(key, wanted) for key, wanted in placed if key.partition != wanted]
+    others, moved = _elsewhere(facts)
     if not others:
         text = "Each key of the sample is in the partition where murmur2 puts it"
+        if moved:
+            text += f"; other partitions have only old messages of {counted(moved, 'key')}, and tombstones that delete them"
         return Finding(check, Level.OK, text)
     key, wanted = others[0]
+    place = (
+        "in the partition where murmur2, the partitioner of Java, Flink and this connector, puts"
+    )
+    misplaced = [key for key, _ in others]
     text = (
-        f"{len(others):,} of {counted(len(facts.keys), 'key')} are not in the partition where murmur2, the partitioner of "
-        f"Java, Flink and this connector, puts them: {shown(key.data)} is in partition {key.partition} and not in {wanted} "
-        f"of topic {key.topic!r}"
+        f"{_some_keys(misplaced, facts, f'is not {place} it', f'are not {place} them')}: {shown(key.data)} is in partition "
+        f"{key.partition} and not in {wanted} of topic {key.topic!r}"
     )
     return _hurt_by_option(check, text, relies=relies)
+
+
+def _elsewhere(facts: SampleFacts) -> tuple[list[tuple[SampledKey, int]], int]:
+    """The keys that are not where murmur2 puts them, each with that partition; and how many others have moved there.
+
+    A key has moved if its last message in the other partition is a tombstone, and there is one where murmur2 puts it.
+    """
+    placed = [(key, partition_of(key.data, facts.partitions[key.topic])) for key in facts.keys]
+    arrived = {key.identity for key, wanted in placed if key.partition == wanted}
+    deleted = {_place_of(key) for key in _last_of_each(facts.keys) if key.deletes}
+    others: list[tuple[SampledKey, int]] = []
+    moved = set()
+    for key, wanted in placed:
+        if key.partition == wanted:
+            continue
+        if key.identity in arrived and _place_of(key) in deleted:
+            moved.add(key.identity)
+        else:
+            others.append((key, wanted))
+    return others, len(moved)
+
+
+def _place_of(key: SampledKey) -> tuple[tuple[str, bytes], int]:
+    """What all messages of a key in one partition have in common."""
+    return key.identity, key.partition
+
+
+def _some_keys(some: Sequence[SampledKey], facts: SampleFacts, one: str, more: str) -> str:
+    """How many different keys these are, of those of the sample, and what is so with them."""
+    different, all_ = ({key.identity for key in keys} for keys in (some, facts.keys))
+    return some_of(len(different), len(all_), "key", one, more)
 
 
 def _hurt_by_option(check: str, text: str, *, relies: bool) -> Finding:
@@ -169,7 +205,7 @@ def _in_two_partitions(facts: SampleFacts) -> Finding:
 def _last_of_each(keys: Sequence[SampledKey]) -> list[SampledKey]:
     """The last message of each key in each partition."""
     in_order = sorted(keys, key=lambda key: key.offset)
-    return list({(key.identity, key.partition): key for key in in_order}.values())
+    return list({_place_of(key): key for key in in_order}.values())
 
 
 def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:
@@ -192,7 +228,7 @@ def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:
     others = [key for key in facts.keys if key.data != key.written]
     if others:
         text = (
-            f"{len(others):,} of {counted(len(facts.keys), 'key')} have other bytes than this connector would write: "
+            f"{_some_keys(others, facts, 'has', 'have')} other bytes than this connector would write: "
             f"{shown(others[0].data)} would be {shown(others[0].written)}. To Kafka, a key that is written from Spark or Flink would be another key"
         )
         return _hurt_by_option(check, text, relies=relies)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pyspark_upsert_kafka.cli.doctor.facts import BrokerFacts, TopicFacts, WrittenTopicFacts
+from pyspark_upsert_kafka.cli.doctor.facts import (
+    BrokerFacts,
+    GroupFacts,
+    TopicFacts,
+    WrittenTopicFacts,
+)
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.wording import configure, counted, duration, grant
 from pyspark_upsert_kafka.core.options import ReadOptions
@@ -56,6 +61,23 @@ def check_written_topic(facts: WrittenTopicFacts) -> Finding:
     return Finding(check, Level.OK, f"Dead letters can be sent to topic {name!r}", topic=name)
 
 
+def check_group(facts: GroupFacts, options: ReadOptions) -> Finding:
+    """Whether a stream can commit to the consumer group, and a job that starts or ends where that is can look it up."""
+    check, name, may = "group", facts.name, facts.operations
+    if isinstance(may, NotSeen):
+        return may.finding(check)
+    advice = grant("Read", facts.servers, name, resource="group")
+    if "DESCRIBE" not in may and "group-offsets" in (options.start.mode, options.end.mode):
+        text = (
+            f"The user may not see the offsets of group {name!r}, where the job is to start or end"
+        )
+        return Finding(check, Level.ERROR, text, advice)
+    if "READ" not in may:
+        text = f"The user may not commit offsets to group {name!r}: Kafka's tools do not show how far a stream is"
+        return Finding(check, Level.WARNING, text, advice)
+    return Finding(check, Level.OK, f"The user may commit offsets to group {name!r}")
+
+
 def holds_table(options: ReadOptions) -> bool:
     """Whether the topic's messages are changes of rows, of which the last one for each key counts."""
     return options.mode != "append" and not options.shows_images
@@ -91,44 +113,67 @@ def _removal(facts: TopicFacts, *, keeps_last: bool) -> list[Finding]:
     if isinstance(configs, NotSeen):
         checks = (POLICY_CHECK, "retention", "tombstones")
         return [configs.finding(check, facts.name) for check in checks]
-    deletes, compacts = "delete" in configs[POLICY], "compact" in configs[POLICY]
-    found = [_table_policy(facts, configs) if keeps_last else _append_policy(facts, configs)]
+    policy = configs.get(POLICY, "")
+    deletes, compacts = "delete" in policy, "compact" in policy
+    limits = (RETENTION, RETENTION_BYTES) if deletes else ()
+    if keeps_last:
+        found = [_if_told(POLICY_CHECK, _table_policy, facts, configs, POLICY, *limits)]
+    else:
+        found = [_if_told(POLICY_CHECK, _append_policy, facts, configs, POLICY)]
     if deletes:
-        found.append(_retention(facts, configs))
+        found.append(_if_told("retention", _retention, facts, configs, *limits))
     if compacts and keeps_last:
-        found.append(_tombstones(facts, configs))
+        found.append(_if_told("tombstones", _tombstones, facts, configs, TOMBSTONES))
     return found
 
 
 POLICY_CHECK = "cleanup-policy"
 
 
+def _if_told(
+    check: str,
+    look: Callable[[TopicFacts, Mapping[str, str]], Finding],
+    facts: TopicFacts,
+    configs: Mapping[str, str],
+    *needed: str,
+) -> Finding:
+    """What a check finds; or that it cannot be made, as brokers do not tell a config that it needs."""
+    untold = [name for name in needed if name not in configs]
+    if not untold:
+        return look(facts, configs)
+    why = f"The brokers do not tell {' and '.join(untold)} of topic {facts.name!r}"
+    return NotSeen(why).finding(check, facts.name)
+
+
 def _table_policy(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
-    name, policy = facts.name, configs[POLICY]
-    shown = f"Topic {name!r} has {POLICY} = {policy!r}"
+    policy = configs[POLICY]
     if "delete" not in policy:
-        text = f"{shown}: the last message of each key stays"
-        return Finding(POLICY_CHECK, Level.OK, text, topic=name)
+        return _policy(facts, configs, ": the last message of each key stays")
     if keeps_all(configs):
-        text = f"{shown}, and keeps every message ({RETENTION} = -1)"
-        return Finding(POLICY_CHECK, Level.OK, text, topic=name)
-    advice = configure(f"{POLICY}=compact", name, facts.servers)
-    lost = f"{shown}: a row that does not change for {_kept(configs)} is lost, and no tombstone says so"
+        return _policy(facts, configs, f", and keeps every message ({RETENTION} = -1)")
+    lost = f": a row that does not change for {_kept(configs)} is lost, and no tombstone says so"
     gone = [partition for partition, bounds in facts.bounds.items() if bounds.earliest > 0]
     if gone and "compact" not in policy:
         first = facts.bounds[gone[0]].earliest
         lost += f". That has happened: partition {gone[0]} begins at offset {first}"
-    return Finding(POLICY_CHECK, Level.WARNING, lost, advice, name)
+    return _policy(facts, configs, lost, wanted="compact")
 
 
 def _append_policy(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
-    name, policy = facts.name, configs[POLICY]
-    shown = f"Topic {name!r} has {POLICY} = {policy!r}"
-    if "compact" not in policy:
-        text = f"{shown}: no message is removed before its time"
+    if "compact" not in configs[POLICY]:
+        return _policy(facts, configs, ": no message is removed before its time")
+    lost = ": every message is to be read, and compaction removes all but the last one of each key"
+    return _policy(facts, configs, lost, wanted="delete")
+
+
+def _policy(
+    facts: TopicFacts, configs: Mapping[str, str], said: str, *, wanted: str | None = None
+) -> Finding:
+    """A finding about the policy: a warning, if another one is wanted."""
+    name, text = facts.name, f"Topic {facts.name!r} has {POLICY} = {configs[POLICY]!r}{said}"
+    if wanted is None:
         return Finding(POLICY_CHECK, Level.OK, text, topic=name)
-    text = f"{shown}: every message is to be read, and compaction removes all but the last one of each key"
-    advice = configure(f"{POLICY}=delete", name, facts.servers)
+    advice = configure(f"{POLICY}={wanted}", name, facts.servers)
     return Finding(POLICY_CHECK, Level.WARNING, text, advice, name)
 
 

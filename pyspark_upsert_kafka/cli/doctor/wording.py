@@ -28,6 +28,22 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
+def some_of(count: int, whole: int, what: str, one: str, more: str) -> str:
+    """How many of some things, and what is so with them.
+
+    Args:
+        count: How many.
+        whole: How many things there are.
+        what: One of them.
+        one: What is said of one.
+        more: What is said of more than one.
+
+    >>> some_of(1, 1, "key", "is old", "are old"), some_of(2, 3, "key", "is old", "are old")
+    ('1 of 1 key is old', '2 of 3 keys are old')
+    """
+    return f"{count:,} of {counted(whole, what)} {one if count == 1 else more}"
+
+
 def megabytes(size: float) -> str:
     """A number of bytes, rounded up.
 
@@ -37,9 +53,9 @@ def megabytes(size: float) -> str:
     return f"{math.ceil(size / 2**20):,} MB"
 
 
-def grant(operation: str, servers: str, *topics: str) -> str:
-    """The command that gives a user a right on topics."""
-    named = " ".join(f"--topic {topic}" for topic in topics)
+def grant(operation: str, servers: str, *names: str, resource: str = "topic") -> str:
+    """The command that gives a user a right on topics, or on another kind of resource, as the command names it."""
+    named = " ".join(f"--{resource} {name}" for name in names)
     return f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal User:NAME --operation {operation} {named}"
 
 

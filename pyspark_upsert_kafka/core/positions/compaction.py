@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 POLICY, LAG = "cleanup.policy", "min.compaction.lag.ms"
 
 TopicConfigs = Mapping[str, Mapping[str, str]]
-"""`POLICY` and `LAG` of each topic."""
+"""`POLICY` and `LAG` of each topic, as far as brokers tell them."""
 
 _NAMED = 3
 """Topics that a warning names at most."""
@@ -31,8 +31,8 @@ def kept_until_ms(configs: TopicConfigs | None, topic: str, planned_ms: int) -> 
     >>> compacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": "3600000"}
     >>> kept_until_ms({"t": compacted}, "t", 1_000_000)
     4300000
-    >>> kept_until_ms({"t": {**compacted, "min.compaction.lag.ms": "0"}}, "t", 1_000_000)
-    0
+    >>> kept_until_ms({"t": {**compacted, "min.compaction.lag.ms": "0"}}, "t", 1_000_000), kept_until_ms({"t": {}}, "t", 1)
+    (0, 0)
     """
     if configs is None:
         return 0
@@ -88,11 +88,11 @@ def _shown_time(ms: int) -> str:
 
 
 def _lags(configs: TopicConfigs) -> dict[str, int]:
-    """The lag of each topic that is compacted, in ms."""
+    """The lag of each topic that is compacted, or may be, in ms."""
     return {
         topic: int(each.get(LAG, 0))
         for topic, each in configs.items()
-        if "compact" in each.get(POLICY, "")
+        if "compact" in each.get(POLICY, "compact")
     }
 
 

@@ -88,13 +88,15 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
     def topic_configs(
         self, topics: Sequence[str], names: Sequence[str]
     ) -> dict[str, dict[str, str]]:
-        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+        """Those of the configs that are told, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [(_TOPIC, topic, list(names)) for topic in topics]
 
         def request(client: Any, timeout: float) -> dict[str, dict[str, str]]:
             answer = send_to_any(client, DescribeConfigsRequest[1](resources, False), timeout)
             return {
-                topic: checked(code, {entry[0]: entry[1] for entry in entries})
+                topic: checked(
+                    code, {name: value for name, value, *_ in entries if value is not None}
+                )
                 for code, _, _, topic, entries in answer.resources
             }
 

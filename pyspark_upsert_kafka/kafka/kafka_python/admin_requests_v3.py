@@ -84,7 +84,7 @@ class KafkaPython3Admin(KafkaPythonAdmin):
     def topic_configs(
         self, topics: Sequence[str], names: Sequence[str]
     ) -> dict[str, dict[str, str]]:
-        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+        """Those of the configs that are told, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [ConfigResource("TOPIC", topic, list(names)) for topic in topics]
 
         def request(admin: Any, _: float) -> dict[str, dict[str, str]]:
@@ -129,17 +129,18 @@ class KafkaPython3Admin(KafkaPythonAdmin):
 
 
 def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """The values of these configs; what a broker answers in their place the library does not tell.
+    """The values of those of the configs that the broker tells; an error in the place of all the library does not tell.
 
     Raises:
-        AttemptError: There are none.
+        AttemptError: It tells none.
     """
-    if not config.keys() >= set(names):
+    if not config:
         text = (
             f"topic {topic!r} does not exist, or the ACL operation DescribeConfigs on it is missing"
         )
         raise AttemptError(Failure(Kind.FATAL, text))
-    return {name: str(config[name]["value"]) for name in names}
+    told = {name: config[name]["value"] for name in names if name in config}
+    return {name: str(value) for name, value in told.items() if value is not None}
 
 
 def _topic_id(topic: Any) -> str:

@@ -29,6 +29,9 @@ from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClie
 from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupOffsets, check_access
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 
+_LEVELS = {True: ck.IsolationLevel.READ_COMMITTED, False: ck.IsolationLevel.READ_UNCOMMITTED}
+"""By whether only what is committed counts."""
+
 _AUTO_CREATE = "allow.auto.create.topics"
 
 
@@ -105,6 +108,10 @@ class LibrdkafkaAdmin(AdminRequests):
 
         return self._admin.call("look up what is allowed", request)
 
+    def group_operations(self) -> frozenset[str] | None:
+        """What the user may do with the group, as names of ACL operations; None = brokers do not tell."""
+        return self._group_offsets.operations()
+
     def create(self, names: Sequence[str]) -> None:
         """Lets the broker create missing topics, by a metadata request for each as a producer sends."""
         for name in names:
@@ -126,7 +133,7 @@ class LibrdkafkaAdmin(AdminRequests):
             answers = [
                 self._admin.client.list_offsets(
                     dict.fromkeys(wanted, _spec(lookup)),
-                    isolation_level=_isolation_level(read_committed=lookup.read_committed),
+                    isolation_level=_LEVELS[lookup.read_committed],
                     request_timeout=timeout,
                 )
                 for lookup in lookups
@@ -178,15 +185,19 @@ class LibrdkafkaAdmin(AdminRequests):
     def topic_configs(
         self, topics: Sequence[str], names: Sequence[str]
     ) -> dict[str, dict[str, str]]:
-        """Configs of topics, by topic and name; a BrokerError when the ACLs do not allow it."""
+        """Those of the configs that are told, by topic and name; a BrokerError when the ACLs do not allow it."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
 
         def request(timeout: float) -> dict[str, dict[str, str]]:
             futures = self._admin.client.describe_configs(resources, request_timeout=timeout)
-            found = {each.name: self._admin.result(future) for each, future in futures.items()}
+            all_of = {each.name: self._admin.result(future) for each, future in futures.items()}
             return {
-                topic: {name: str(all_[name].value) for name in names}
-                for topic, all_ in found.items()
+                topic: {
+                    name: str(found.value)
+                    for name in names
+                    if (found := all_.get(name)) is not None and found.value is not None
+                }
+                for topic, all_ in all_of.items()
             }
 
         return self._admin.call("look up topic settings", request)
@@ -209,12 +220,6 @@ def _spec(lookup: OffsetLookup) -> OffsetSpec:
     if lookup.timestamp_ms == LATEST:
         return OffsetSpec.latest()
     return OffsetSpec.for_timestamp(lookup.timestamp_ms)
-
-
-def _isolation_level(*, read_committed: bool) -> ck.IsolationLevel:
-    return (
-        ck.IsolationLevel.READ_COMMITTED if read_committed else ck.IsolationLevel.READ_UNCOMMITTED
-    )
 
 
 def _topic_id(topic: Any) -> str:

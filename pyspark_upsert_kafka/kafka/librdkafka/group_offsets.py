@@ -49,6 +49,26 @@ class GroupOffsets:
         finally:
             consumer.close()
 
+    def operations(self) -> frozenset[str] | None:
+        """What the user may do with the group, as names of ACL operations; None = brokers do not tell, as of a new group."""
+
+        def request(timeout: float) -> frozenset[str] | None:
+            futures = self._admin.client.describe_consumer_groups(
+                [self._group], include_authorized_operations=True, request_timeout=timeout
+            )
+            try:
+                found = self._admin.result(futures[self._group]).authorized_operations
+            except ck.KafkaException as error:
+                code = error.args[0].code()
+                if code == ck.KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    return frozenset()
+                if code == ck.KafkaError.GROUP_ID_NOT_FOUND:
+                    return None
+                raise
+            return None if found is None else frozenset(each.name for each in found)
+
+        return self._admin.call(f"look up what is allowed with group {self._group!r}", request)
+
     def commit(self, positions: Positions) -> None:
         """Commits positions without waiting; a warning is logged of the first failure."""
         offsets = [ck.TopicPartition(tp.topic, tp.partition, at) for tp, at in positions.items()]

@@ -32,6 +32,7 @@ def found(facts: SampleFacts | NotSeen, **more: object) -> dict[str, Finding]:
 
 
 ELSEWHERE = key(b"a", (partition_of(b"a", 4) + 1) % 4)
+TOMBSTONE = replace(ELSEWHERE, deletes=True, offset=3)
 SPACED = key(b'{"a": 1}', 0, written=b'{"a":1}')
 
 
@@ -56,6 +57,10 @@ HEALTHY = sample(key(b"a"), key(b"b"), key(b"b"))
         (in_one(SPACED, key(b'{"a":1}', 0)), {}, {"key-spelling": Level.WARNING}),
         (replace(HEALTHY, unspelled="no registry"), {}, {"key-spelling": Level.NOT_CHECKED}),
         (sample(replace(key(b"a"), deletes=True, offset=2), key(b"a"), ELSEWHERE), {}, {"key-partition": Level.WARNING}),
+        (sample(ELSEWHERE, TOMBSTONE, key(b"a")), MURMUR2, {}),
+        (sample(ELSEWHERE, TOMBSTONE), {}, {"key-partition": Level.WARNING}),
+        (sample(TOMBSTONE, replace(ELSEWHERE, offset=9), key(b"a")), {},
+         {"key-partition": Level.WARNING, "key-in-two-partitions": Level.ERROR}),
         (sample(), {}, dict.fromkeys(("key-partition", "key-in-two-partitions", "key-spelling"), Level.NOT_CHECKED)),
     ],
 )  # fmt: skip
@@ -68,6 +73,24 @@ def test_keys(facts: SampleFacts, more: dict[str, object], expected: dict[str, L
         **dict.fromkeys(checks, Level.OK),
         **expected,
     }
+
+
+def test_keys_are_counted_and_not_messages() -> None:
+    """One key with two messages is one key, and the sentence has the right verb."""
+    seen = found(sample(ELSEWHERE, replace(ELSEWHERE, offset=1)))
+    assert seen["key-partition"].text.startswith("1 of 1 key is not in the partition")
+    assert found(in_one(SPACED, SPACED))["key-spelling"].text.startswith("1 of 1 key has other")
+    others = [replace(ELSEWHERE, data=data, written=data, partition=9) for data in (b"a", b"b")]
+    assert found(sample(*others))["key-partition"].text.startswith("2 of 2 keys are not in")
+
+
+def test_a_key_that_was_moved_where_murmur2_puts_it() -> None:
+    """What is left in its old partition ends with a tombstone: until compaction has removed it, that is said."""
+    text = found(sample(ELSEWHERE, TOMBSTONE, key(b"a")))["key-partition"].text
+
+    assert text.endswith(
+        "; other partitions have only old messages of 1 key, and tombstones that delete them"
+    )
 
 
 def test_equal_keys_of_two_spellings_in_two_partitions_are_one_key() -> None:

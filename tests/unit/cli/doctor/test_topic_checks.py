@@ -6,10 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.cli.doctor.facts import BrokerFacts, TopicFacts, WrittenTopicFacts
+from pyspark_upsert_kafka.cli.doctor.facts import (
+    BrokerFacts,
+    GroupFacts,
+    TopicFacts,
+    WrittenTopicFacts,
+)
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_brokers,
+    check_group,
     check_topic,
     check_written_topic,
 )
@@ -146,3 +152,58 @@ def test_configs_that_may_not_be_seen() -> None:
 def test_dead_letters(exists: bool, operations: frozenset[str] | NotSeen, level: Level) -> None:
     """Their topic must be there, and the user must be allowed to write to it."""
     assert check_written_topic(WrittenTopicFacts("d", "k:1", exists, operations)).level is level
+
+
+COMMITS = {"READ", "DESCRIBE"}
+STARTS_THERE = {"scan.startup.mode": "group-offsets", "properties.group.id": "g"}
+
+
+@pytest.mark.parametrize(
+    ("operations", "more", "level"),
+    [
+        (COMMITS, {}, Level.OK),
+        (COMMITS, STARTS_THERE, Level.OK),
+        ({"DESCRIBE"}, {}, Level.WARNING),
+        ({"DESCRIBE"}, STARTS_THERE, Level.WARNING),
+        (set(), {}, Level.WARNING),
+        (set(), STARTS_THERE, Level.ERROR),
+    ],
+)
+def test_the_consumer_group(operations: set[str], more: dict[str, object], level: Level) -> None:
+    """A query goes on if it cannot commit, and cannot start where the group is if it may not see that."""
+    given = {**more, "read__mode": "changelog"}
+    stream = read_options(table_options(**given), format_options, stream=True)
+    finding = check_group(GroupFacts("g", "k:9092", frozenset(operations)), stream)
+
+    assert finding.level is level
+    if level is not Level.OK:
+        assert finding.advice.endswith("--operation Read --group g")
+
+
+@pytest.mark.parametrize(
+    ("untold", "expected"),
+    [
+        ("cleanup.policy", {"cleanup-policy": "cleanup.policy"}),
+        ("retention.bytes", {"cleanup-policy": "retention.bytes", "retention": "retention.bytes"}),
+        ("delete.retention.ms", {"tombstones": "delete.retention.ms"}),
+    ],
+)
+def test_a_config_that_brokers_do_not_tell(untold: str, expected: dict[str, str]) -> None:
+    """What depends on it is not checked, and everything else is."""
+    policy = "compact,delete"
+    configs = {**CONFIGS, "cleanup.policy": policy}
+    seen = found(replace(TOPIC, configs={n: v for n, v in configs.items() if n != untold}))
+
+    not_checked = {check: each for check, each in seen.items() if each.level is Level.NOT_CHECKED}
+    assert {check: each.text for check, each in not_checked.items()} == {
+        check: f"The brokers do not tell {config} of topic 't'"
+        for check, config in expected.items()
+    }
+
+
+def test_a_compacted_topic_needs_no_retention() -> None:
+    """Its policy alone says that the last message of each key stays."""
+    configs = {"cleanup.policy": "compact", "delete.retention.ms": "86400000"}
+    seen = found(replace(TOPIC, configs=configs))
+
+    assert [seen[check].level for check in ("cleanup-policy", "tombstones")] == [Level.OK, Level.OK]

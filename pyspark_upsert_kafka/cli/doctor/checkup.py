@@ -1,0 +1,201 @@
+"""One look at a table: the checks in their order, and what is not looked at because something else is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint
+from pyspark_upsert_kafka.cli.doctor.checkpoint_folder import checkpoint_facts
+from pyspark_upsert_kafka.cli.doctor.facts import SampleFacts, TopicFacts
+from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen, error_finding
+from pyspark_upsert_kafka.cli.doctor.kafka_facts import (
+    broker_facts,
+    group_facts,
+    hidden,
+    memory_facts,
+    present_facts,
+    servers_of,
+    topic_facts,
+    written_topic_facts,
+)
+from pyspark_upsert_kafka.cli.doctor.memory_check import check_memory
+from pyspark_upsert_kafka.cli.doctor.registry_check import check_schema, schema_facts
+from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample
+from pyspark_upsert_kafka.cli.doctor.sampling import sampled
+from pyspark_upsert_kafka.cli.doctor.topic_checks import (
+    check_brokers,
+    check_group,
+    check_topic,
+    check_written_topic,
+)
+from pyspark_upsert_kafka.cli.doctor.wording import grant
+from pyspark_upsert_kafka.cli.table_request import checked_table
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    CheckpointError,
+    OptionError,
+    SchemaError,
+)
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.without_spark.request import Request
+
+
+@dataclass(frozen=True)
+class _Topics:
+    """The topics of the table, which are there and may be seen."""
+
+    view: ClusterView
+    facts: tuple[TopicFacts, ...]
+
+
+class Checkup:
+    """Looks at one thing after another.
+
+    Args:
+        given: The arguments.
+        raw: The options that they mean.
+        options: The same, checked.
+        cluster: A connection to the brokers.
+    """
+
+    def __init__(
+        self,
+        given: argparse.Namespace,
+        raw: Mapping[str, str],
+        options: ReadOptions,
+        cluster: Cluster,
+    ) -> None:
+        self._given, self._raw, self._options, self._cluster = given, raw, options, cluster
+        self._servers = servers_of(options)
+
+    def findings(self) -> Iterator[Finding]:
+        """What is found."""
+        try:
+            yield from check_brokers(broker_facts(self._cluster, self._options))
+        except BrokerError as error:
+            yield error_finding("brokers", error)
+            return
+        topics = self._topics()
+        if isinstance(topics, Finding):
+            yield topics
+            return
+        for each in topics.facts:
+            yield from check_topic(each, self._options)
+        yield from self._group()
+        yield from self._dead_letters()
+        request = yield from self._table()
+        sample = yield from self._sample(request, topics)
+        yield from check_sample(sample, self._options)
+        yield from self._memory(sample, topics)
+        yield from self._checkpoint(topics)
+
+    def _topics(self) -> _Topics | Finding:
+        """The topics, or what is wrong with them."""
+        options, cluster = self._options, self._cluster
+        wanted = options.table.topics
+        try:
+            found = cluster.topics(wanted)
+            view = cluster.view(found, read_committed=options.read_committed)
+            facts = tuple(topic_facts(cluster, options, view))
+        except BrokerError as error:
+            if not error.is_final:
+                return error_finding("topic", error)
+            return error_finding(
+                "rights", error, grant("Read", self._servers, *hidden(cluster, wanted.names))
+            )
+        except OptionError as error:  # what the client cannot do
+            return error_finding("options", error)
+        if not facts:
+            return Finding(
+                "topic", Level.ERROR, f"There is no topic of the {wanted} that the user may see"
+            )
+        return _Topics(view, facts)
+
+    def _group(self) -> Iterator[Finding]:
+        name = self._options.table.properties.resolved().get("group.id")
+        if not name:
+            return
+        try:
+            yield check_group(group_facts(self._cluster, self._options, name), self._options)
+        except BrokerError as error:
+            yield error_finding("group", error)
+
+    def _dead_letters(self) -> Iterator[Finding]:
+        name = self._options.dead_letter_topic
+        if name is None or not self._options.sends_dead_letters:
+            return
+        try:
+            facts = written_topic_facts(self._cluster, self._options, name)
+        except BrokerError as error:
+            advice = grant("Write", self._servers, name) if error.is_final else ""
+            yield error_finding("dead-letters", error, advice)
+        else:
+            yield check_written_topic(facts)
+
+    def _table(self) -> Generator[Finding, None, Request | NotSeen]:
+        """Yields what is wrong with columns and schemas; returns the table, or why its messages cannot be decoded."""
+        try:
+            request = checked_table(self._given, self._raw, self._options)
+        except BrokerError as error:
+            yield error_finding("registry", error)
+            return NotSeen("The schema registry does not say what the columns are")
+        except (OptionError, SchemaError) as error:
+            yield error_finding("columns", error)
+            return NotSeen("The columns of the table are not known")
+        schemas = schema_facts(request)
+        yield from map(check_schema, schemas)
+        if any(each.state == "no answer" for each in schemas):
+            return NotSeen("The schema registry gives no schema")
+        return request
+
+    def _sample(
+        self, request: Request | NotSeen, topics: _Topics
+    ) -> Generator[Finding, None, SampleFacts | NotSeen]:
+        """Yields why messages cannot be read, as a job could not either; returns what was seen of them."""
+        if isinstance(request, NotSeen):
+            return request
+        if not self._given.sample:
+            return NotSeen("With --sample 0 no message is read")
+        for topic in topics.facts:
+            if not isinstance(topic.operations, NotSeen) and "READ" not in topic.operations:
+                return NotSeen(f"The user may not read topic {topic.name!r}")
+        partitions = {topic.name: len(topic.bounds) for topic in topics.facts}
+        try:
+            return sampled(request, topics.view, partitions, self._given.sample)
+        except (BrokerError, OptionError, SchemaError) as error:
+            yield error_finding("sample", error)
+            return NotSeen("The messages of the sample cannot be read")
+
+    def _memory(self, sample: SampleFacts | NotSeen, topics: _Topics) -> Iterator[Finding]:
+        options = self._options
+        if options.mode != "snapshot" and not options.table_first:
+            return
+        if isinstance(sample, NotSeen):
+            yield from check_memory(sample)
+        elif sample.messages and len(sample.bad) == sample.messages:
+            yield from check_memory(NotSeen("No message of the sample can be decoded"))
+        else:
+            yield from check_memory(memory_facts(topics.view, options, sample.rows))
+
+    def _checkpoint(self, topics: _Topics) -> Iterator[Finding]:
+        folder = self._given.checkpoint
+        if folder is None:
+            return
+        try:
+            facts = checkpoint_facts(folder, self._options.table.topics)
+        except CheckpointError as error:
+            yield error_finding("checkpoint", error)
+            return
+        if isinstance(facts, NotSeen):
+            yield facts.finding("checkpoint")
+            return
+        try:
+            present = present_facts(self._cluster, topics.view, facts, topics.facts)
+        except BrokerError as error:
+            yield NotSeen(str(error).rstrip(".")).finding("checkpoint")
+            return
+        yield from check_checkpoint(facts, present, self._options, self._servers)
