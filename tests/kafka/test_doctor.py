@@ -388,6 +388,34 @@ def test_a_topic_that_does_not_exist(doctor: Doctor) -> None:
     assert "--create --topic no-such-topic" in found["topic"]["text"]
 
 
+def test_a_pattern_without_a_topic(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is an error about the topic, and not of the program."""
+    where = ["--bootstrap-servers", broker.servers, "--option", "topic-pattern=no-such-.*"]
+
+    assert main(["doctor", "--output", "json", *where, *TABLE]) == 2
+    (_, found) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (found["check"], found["level"]) == ("topic", "error")
+    assert "There is no topic of the pattern 'no-such-.*'" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": "partition:7,offset:1"}, "partition 7"),
+        ({"scan.startup.mode": "group-offsets", "properties.group.id": "no-such-group"}, "has no committed offset"),
+    ],
+)  # fmt: skip
+def test_offsets_where_a_job_cannot_start(
+    doctor: Doctor, healthy: str, options: dict[str, str], said: str
+) -> None:
+    """A job that is to start there fails, unless it goes on from a checkpoint."""
+    code, found = doctor(healthy, *TABLE, *given(options))
+
+    assert (code, levels(found)["options"]) == (2, "error")
+    assert said in found["options"]["text"]
+    assert "options" not in doctor(healthy, *TABLE, *given(options), "--checkpoint", "s3://a/b")[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "check", "said"),
     [

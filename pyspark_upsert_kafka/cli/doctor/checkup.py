@@ -86,6 +86,7 @@ class Checkup:
         for each in topics.facts:
             yield from check_topic(each, self._options)
         yield from self._group()
+        yield from self._start_and_end(topics)
         yield from self._dead_letters()
         request = yield from self._table()
         sample = yield from self._sample(request, topics)
@@ -110,9 +111,8 @@ class Checkup:
         except OptionError as error:  # what the client cannot do
             return error_finding("options", error)
         if not facts:
-            return Finding(
-                "topic", Level.ERROR, f"There is no topic of the {wanted} that the user may see"
-            )
+            text = f"There is no topic of the {wanted} that the user may see"
+            return Finding("topic", Level.ERROR, text)
         return _Topics(view, facts)
 
     def _group(self) -> Iterator[Finding]:
@@ -123,6 +123,20 @@ class Checkup:
             yield check_group(group_facts(self._cluster, self._options, name), self._options)
         except BrokerError as error:
             yield error_finding("group", error)
+
+    def _start_and_end(self, topics: _Topics) -> Iterator[Finding]:
+        """What is wrong with offsets that are named, or that a group has committed."""
+        options = self._options
+        goes_on = self._given.checkpoint is not None
+        for position in (options.end,) if goes_on else (options.start, options.end):
+            if position.mode not in ("group-offsets", "specific-offsets"):
+                continue
+            try:
+                self._cluster.positions(position, topics.view)
+            except OptionError as error:
+                yield error_finding("options", error)
+            except BrokerError as error:
+                yield NotSeen(str(error).rstrip(".")).finding("options")
 
     def _dead_letters(self) -> Iterator[Finding]:
         name = self._options.dead_letter_topic

@@ -59,6 +59,8 @@ def topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> li
         BrokerError: No broker answers, or the user may not even see a topic.
     """
     names = sorted(view.topic_ids)
+    if not names:
+        return []
     bounds = by_topic(view)
     operations, configs = _operations(cluster, options, names), _configs(cluster, options, names)
     servers = servers_of(options)
