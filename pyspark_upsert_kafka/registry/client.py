@@ -95,10 +95,8 @@ def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
         f"The columns of the table are not known: the schema registry has no subject {subject!r}. "
         f"Give the columns by .schema(...), or another subject by '{access.option_prefix}subject'"
     )
-    try:
-        answer = request(access, f"{_path(subject)}/versions/latest", {404: missing})
-    except SchemaError as error:
-        raise NoSchemaError(str(error)) from None
+    path = f"{_path(subject)}/versions/latest"
+    answer = request(access, path, {404: missing}, refused=NoSchemaError)
     return _registered(access, answer, f"The newest schema of the subject {subject!r}", type_)
 
 

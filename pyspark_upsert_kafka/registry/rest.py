@@ -45,7 +45,12 @@ T = TypeVar("T")
 
 
 def request(
-    access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any] | None = None
+    access: Access,
+    path: str,
+    refusals: Mapping[int, str],
+    body: Mapping[str, Any] | None = None,
+    *,
+    refused: type[Exception] = SchemaError,
 ) -> dict[str, Any]:
     """What a registry answers to a request about a schema.
 
@@ -54,9 +59,10 @@ def request(
         path: What is requested, below the registry's address.
         refusals: What a refusal by the registry means, by its status.
         body: What is sent; None = nothing, which makes it a GET.
+        refused: The error for one of the refusals.
 
     Raises:
-        SchemaError: One of the refusals.
+        SchemaError: One of the refusals, if ``refused`` is not another error.
         BrokerError: The registry does not answer, or refuses for another reason.
         OptionError: Credentials or certificates cannot be used.
     """
@@ -70,7 +76,9 @@ def request(
             return _answer(opener, Request(url + path, data, headers))  # noqa: S310 - http(s) only
         except (_RefusalError, OSError, HTTPException) as error:
             seen = getattr(error, "reason", error)
-            _raise_if_fatal(access, url, seen, refusals)
+            if isinstance(seen, _RefusalError) and seen.by_a_registry and seen.status in refusals:
+                raise refused(f"{refusals[seen.status]} ({url}: {seen}).") from None
+            _raise_if_fatal(access, url, seen)
         pause_s = _BACKOFF.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
             break
@@ -94,18 +102,14 @@ class _RefusalError(Exception):
         return f"HTTP {self.status}, {self.message}"
 
 
-def _raise_if_fatal(access: Access, url: str, seen: object, refusals: Mapping[int, str]) -> None:
+def _raise_if_fatal(access: Access, url: str, seen: object) -> None:
     """Raises what another attempt cannot change."""
     if isinstance(seen, ssl.SSLCertVerificationError):
         raise BrokerError(
             f"The schema registry at {url} is not trusted: {seen}. Name its certificate, or "
             f"that of its authority, in '{access.option_prefix}ssl.truststore.location'."
         ) from None
-    if not isinstance(seen, _RefusalError):
-        return
-    if seen.status in refusals and seen.by_a_registry:
-        raise SchemaError(f"{refusals[seen.status]} ({url}: {seen}).") from None
-    if seen.status not in _RETRIABLE:
+    if isinstance(seen, _RefusalError) and seen.status not in _RETRIABLE:
         raise _refused(access, url, seen) from None
 
 
