@@ -37,6 +37,10 @@ OF_CHANGES = {
 """By the part of a query that cannot be done."""
 
 FILTERED_CDC = f"{_FILTERED} Or leave the PRIMARY KEY out where the changes are read: then rows before and after each change are filtered. {_BATCH}."
+FILTERED_CALL = (
+    f"{_FILTERED} Or filter the input of FROM_CHANGELOG by columns that no update changes, as those of the key: WHERE can be in the "
+    "query that is the input. Or map UPDATE_BEFORE too, if its rows are there: then rows before and after each change are filtered."
+)
 GROUPS_OF_IMAGES = (
     "aggregating a table that changes is not done in a stream: an update would be counted twice. Declare a PRIMARY KEY where the changes "
     "are read, and use normalize_changelog in Python (docs/aggregating.md), or batch mode, over the table as of now: SET "

@@ -12,10 +12,16 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.aggregates import count_by_sets
-from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
-from pyspark_upsert_kafka.sql.changelog_functions import call_of, changed_rows, check_codes
+from pyspark_upsert_kafka.sql.changelog_calls import FROM, ChangelogCall
+from pyspark_upsert_kafka.sql.changelog_functions import (
+    call_of,
+    changed_rows,
+    check_codes,
+    first_call,
+)
 from pyspark_upsert_kafka.sql.expressions import place_in_query
 from pyspark_upsert_kafka.sql.rejected_in_streams import (
+    FILTERED_CALL,
     FILTERED_CDC,
     GROUPS_OF_IMAGES,
     NESTED,
@@ -205,10 +211,15 @@ class Streams:
                 raise self._error(inner, _refusal(inner))
 
     def _refuse_filter(self, node: exp.Select, rows: Rows) -> None:
+        call = first_call(node)
         tables = [self._tables[table.name] for table in node.find_all(exp.Table)]
-        if rows.changes and node.args.get("where") and any(table.is_cdc for table in tables):
-            raise self._error(node.args["where"], FILTERED_CDC)
-        self._refuse(node, "where")
+        why = OF_CHANGES["where"]
+        if call is not None and call.name == FROM:
+            why = FILTERED_CALL
+        elif rows.changes and any(table.is_cdc for table in tables):
+            why = FILTERED_CDC
+        if node.args.get("where"):
+            raise self._error(node.args["where"], why)
 
     def _refuse(self, node: exp.Expr, *parts: str) -> None:
         for name in parts:

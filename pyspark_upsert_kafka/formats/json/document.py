@@ -16,6 +16,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from pyspark_upsert_kafka.core.errors import printable
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 DEEPEST = 250
@@ -74,7 +75,7 @@ def parse(message: bytes, deepest: int = DEEPEST) -> Any:
         raise UnreadableError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
         what = f"{error.msg} at character {error.pos}"
-        raise UnreadableError(f"not JSON: {what}, in {_cut(text)}") from None
+        raise UnreadableError(f"not JSON: {what}, in {_cut(printable(text))}") from None
     except RecursionError:
         raise UnreadableError(_nested_too_deep()) from None
     if "\\u" in text and _HALF.search(text.replace("\\\\", "  ")):

@@ -210,7 +210,8 @@ def test_changes_are_not_counted(query: str) -> None:
         ("SELECT id FROM users WHERE id > 1", "table is read. Or run it in batch mode"),
         ("SELECT id FROM keyed WHERE age > 1", "table is read. Or leave the PRIMARY KEY out where the changes are read: then rows before and after each change are filtered. Or run it"),
         ("SELECT i FROM (SELECT id AS i, age FROM keyed) WHERE age > 1", "Or leave the PRIMARY KEY out"),
-        (f"SELECT id FROM FROM_CHANGELOG(input => TABLE events PARTITION BY id, op_mapping => {CODES}) WHERE name = 'a'", "table is read. Or run it"),
+        (f"SELECT id FROM FROM_CHANGELOG(input => TABLE events PARTITION BY id, op_mapping => {CODES}) WHERE name = 'a'", "table is read. Or filter the input of FROM_CHANGELOG by columns that no update changes"),
+        (f"SELECT i FROM (SELECT id AS i, name FROM FROM_CHANGELOG(input => TABLE events PARTITION BY id, op_mapping => {CODES})) WHERE name = 'a'", "Or map UPDATE_BEFORE too"),
         (f"SELECT * FROM (SELECT op, COUNT(*) AS n FROM TO_CHANGELOG(TABLE keyed PARTITION BY id, {SAYS_ALL}) GROUP BY op) WHERE n > 1", "table is read. Or run it"),
     ],
 )  # fmt: skip

@@ -305,6 +305,7 @@ NOT_OBJECTS = [
     (b'{"c":1,}', "not JSON"),
     (b'{"c":1 /* one */}', "not JSON"),
     (b"{'c':1}", "not JSON"),
+    (b'{\n"c":\r\n1', r'delimiter at character 9, in {\n"c":\r\n1'),
     (b'{"c":01}', "not JSON"),
     (b'{"c":+1}', "not JSON"),
     (b'{"x":NaN}', "NaN is no JSON value"),
