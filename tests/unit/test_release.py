@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tools.release.changelog import NotReadyError, check_tag, notes
 from tools.release.distributions import built, check_same
+from tools.release.index_page import with_addresses
 
+ROOT = Path(__file__).parents[2]
 TODAY = date(2026, 12, 1)
 CHANGELOG = """# Changelog
 
@@ -92,3 +98,44 @@ def test_a_second_build_has_the_same_bytes(second: str | None, tmp_path: Path) -
     else:
         with pytest.raises(NotReadyError, match="not the same when it is built again"):
             check_same(files, again)
+
+
+def installed() -> Any:
+    """The metadata of the distribution, as its build makes them."""
+    return metadata("pyspark-upsert-kafka")
+
+
+@pytest.mark.parametrize(
+    ("version", "commit"), [("0.2.0", "v0.2.0"), ("0.2.0.dev7+g12345678", "main")]
+)
+def test_links_of_the_readme_lead_to_the_files_of_the_version(version: str, commit: str) -> None:
+    """A package index shows README.md without the files beside it; addresses and headings stay."""
+    text = "[a](docs/a.md#b) ![c](docs/c.svg) [d](https://host/d) [e](#e)"
+
+    assert with_addresses(text, "https://host/repo", version) == (
+        f"[a](https://host/repo/blob/{commit}/docs/a.md#b) ![c](https://host/repo/raw/{commit}/docs/c.svg)"
+        " [d](https://host/d) [e](#e)"
+    )
+
+
+def test_the_description_of_the_distribution_has_only_whole_addresses() -> None:
+    """The build makes it of README.md (after a change: pip install --editable .)."""
+    description = str(installed()["Description"] or installed().get_payload())
+    targets = re.findall(r"\]\(([^)\s]+)\)", description)
+
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith("https://")] == []
+
+
+def test_the_version_of_the_metadata_is_one_that_uploaders_know() -> None:
+    """It is fixed: an uploader that does not know a newer one, as that of a pinned workflow, refuses the files."""
+    assert installed()["Metadata-Version"] == "2.4"
+
+
+def test_classifiers_name_the_versions_of_python_that_ci_tries() -> None:
+    """All of them, and no other."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    tried = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    named = [each.rpartition(" ")[2] for each in installed().get_all("Classifier") if " 3." in each]
+
+    assert named == tried
