@@ -244,7 +244,8 @@ test-wheel: dist
 # Every step of a release but the upload. TAG=v0.2.0: this commit must be that release.
 release-check: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 release-check: $(READY) .venv-release/.ready
-	@test -z "$$(git status --porcelain)" || { git status --short; echo "Not ready: commit these, or remove them." >&2; exit 1; }
+	@changed=$$(git status --short) && test -z "$$changed" || { echo "$$changed"; \
+		echo "Not ready: a release is made of a commit. Commit these files, or remove them." >&2; exit 1; }
 	$(MAKE) lint lint-workflows site
 	$(MAKE) test-wheel
 	$(BIN)/python -m tools.release .venv-release/bin $(TAG)

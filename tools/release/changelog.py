@@ -44,10 +44,17 @@ def check_tag(changelog: str, version: str, tag: str, today: date) -> None:
             f"The tag is {tag}, and the version of this commit is {version}. The tag must be that of the newest heading "
             "of CHANGELOG.md, on this commit, and nothing may be changed."
         )
-    day = next(
-        release["day"] for release in _RELEASE.finditer(changelog) if release["version"] == version
-    )
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day) or date.fromisoformat(day) > today:
+    days = (each["day"] for each in _RELEASE.finditer(changelog) if each["version"] == version)
+    day = next(days, "")
+    if not _is_day(day) or date.fromisoformat(day) > today:
         raise NotReadyError(
             f"CHANGELOG.md says '## [{version}] - {day}'. Write the day of the release in its place, {today} or earlier."
         )
+
+
+def _is_day(text: str) -> bool:
+    """Whether it is a day that there is, as 2026-12-01."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -29,7 +29,10 @@ class IndexPage(MetadataHookInterface):
 
 
 def with_addresses(text: str, repository: str, version: str) -> str:
-    """The text with links to the files of its version; those of a version that is no release are in ``main``."""
+    """A text whose links to files of the repository are addresses, for a page that is not in the repository.
+
+    The files are those of the version; if it is no release, those of ``main``.
+    """
     commit = f"v{version}" if re.fullmatch(r"[\d.]+", version) else "main"
 
     def changed(link: re.Match[str]) -> str:
