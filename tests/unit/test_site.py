@@ -319,31 +319,80 @@ def test_a_pipe_in_the_code_of_a_table() -> None:
     assert r"<p><code>x\|y</code></p>" in html
 
 
+class Origin:
+    """A repository, and a clone of it in which sites are published.
+
+    Args:
+        folder: Where both are made.
+        build: Commands of the shell that make the site of ``$version`` in ``$folder``.
+    """
+
+    def __init__(self, folder: Path, build: str) -> None:
+        self.address, self._clone, self._python = (
+            folder / "origin",
+            folder / "clone",
+            folder / "builds",
+        )
+        # -m tools.site --publish FOLDER --version VERSION
+        self._python.write_text(f"#!/bin/sh\nset -e\nfolder=$4 version=$6\n{build}\n")
+        self._python.chmod(0o700)
+        self._git("init", "--quiet", "--bare", self.address)
+        self._git("init", "--quiet", self._clone)
+        self._git("-C", self._clone, "remote", "add", "origin", self.address)
+
+    def publish(self, version: str) -> None:
+        """Runs ``tools/publish-site``."""
+        self._run("sh", ROOT / "tools" / "publish-site", self._python, version)
+
+    def pushed(self) -> list[str]:
+        """The messages of the commits, newest first."""
+        return self._git("-C", self.address, "log", "--format=%s", "gh-pages").splitlines()
+
+    def files(self) -> list[str]:
+        """What is published."""
+        return self._git("-C", self.address, "ls-tree", "--name-only", "gh-pages").splitlines()
+
+    def _git(self, *arguments: object) -> str:
+        return self._run("git", *arguments)
+
+    def _run(self, *command: object) -> str:
+        who = {
+            f"GIT_{who}_{what}": "a@b.c"
+            for who in ("AUTHOR", "COMMITTER")
+            for what in ("NAME", "EMAIL")
+        }
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.address.parent), **who}
+        where = self._clone if self._clone.is_dir() else self.address.parent
+        return subprocess.check_output(
+            [str(word) for word in command], cwd=where, env=environment, text=True
+        )
+
+
 def test_the_site_is_pushed_as_one_commit_more(tmp_path: Path) -> None:
     """To a branch that is new at first; a site that is published already is not pushed again."""
-    origin, clone, builds = tmp_path / "origin", tmp_path / "clone", tmp_path / "builds"
-    builds.write_text(
-        '#!/bin/sh\necho "$6" > "$4/$6.html"\n'
-    )  # -m tools.site --publish FOLDER --version VERSION
-    builds.chmod(0o700)
-    identity = {
-        f"GIT_{who}_{what}": "a@b.c"
-        for who in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
-    }
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **identity}
-
-    def run(*command: object, where: Path = tmp_path) -> str:
-        texts = [str(word) for word in command]
-        return subprocess.check_output(texts, cwd=where, env=environment, text=True)
-
-    run("git", "init", "--quiet", "--bare", origin)
-    run("git", "init", "--quiet", clone)
-    run("git", "remote", "add", "origin", origin, where=clone)
+    origin = Origin(tmp_path, 'echo "$version" > "$folder/$version.html"')
     for version in ("0.1.0", "0.2.0", "0.2.0"):
-        run("sh", ROOT / "tools" / "publish-site", builds, version, where=clone)
+        origin.publish(version)
 
-    pushed = run("git", "-C", origin, "log", "--format=%s", "gh-pages").splitlines()
-    assert pushed == ["The site of 0.2.0", "The site of 0.1.0"]
-    files = run("git", "-C", origin, "ls-tree", "--name-only", "gh-pages").splitlines()
-    assert files == ["0.1.0.html", "0.2.0.html"]
+    assert origin.pushed() == ["The site of 0.2.0", "The site of 0.1.0"]
+    assert origin.files() == ["0.1.0.html", "0.2.0.html"]
+
+
+def test_a_version_that_is_pushed_meanwhile_stays(tmp_path: Path) -> None:
+    """A release and main may publish at the same time: who is later adds its site to the other one."""
+    meanwhile = """
+    echo "$version" > "$folder/$version.html"
+    if [ "$version" = dev ] && [ ! -e ../meanwhile ]; then
+        git clone --quiet --branch gh-pages ../origin ../meanwhile
+        touch ../meanwhile/0.2.0.html
+        git -C ../meanwhile add 0.2.0.html
+        git -C ../meanwhile commit --quiet --message "The site of 0.2.0"
+        git -C ../meanwhile push --quiet origin gh-pages
+    fi
+    """
+    origin = Origin(tmp_path, meanwhile)
+    for version in ("0.1.0", "dev"):
+        origin.publish(version)
+
+    assert origin.pushed() == ["The site of dev", "The site of 0.2.0", "The site of 0.1.0"]
+    assert origin.files() == ["0.1.0.html", "0.2.0.html", "dev.html"]

@@ -21,6 +21,22 @@ def jobs(workflow: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def called(job: dict[str, Any]) -> set[str]:
+    """The targets of the Makefile that a job runs, those of its matrix too."""
+    rows = job.get("strategy", {}).get("matrix", {}).get("include", [])
+    found = {row["target"] for row in rows if "target" in row}
+    for step in job.get("steps", []):
+        found |= called_by(step.get("run", ""))
+    return found
+
+
+def called_by(script: str) -> set[str]:
+    """The targets of the Makefile that a script of the shell runs."""
+    calls = re.findall(r"^\s*make (.*)$", script, re.MULTILINE)
+    words = {word for call in calls for word in call.partition("ARGS=")[0].split()}
+    return {word for word in words if "=" not in word and not word.startswith('"')}
+
+
 def targets() -> set[str]:
     """The targets of the Makefile."""
     lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
@@ -36,15 +52,32 @@ def targets() -> set[str]:
 def test_steps_call_targets_of_the_makefile(workflow: Path) -> None:
     """What CI runs, anybody can run; each target is there, those of a matrix too."""
     for job in jobs(workflow).values():
-        rows = job.get("strategy", {}).get("matrix", {}).get("include", [])
-        called = {row["target"] for row in rows if "target" in row}
-        for step in job.get("steps", []):
-            for call in re.findall(r"^\s*make (.*)$", step.get("run", ""), re.MULTILINE):
-                called |= {
-                    word for word in call.split() if "=" not in word and not word.startswith('"')
-                }
+        assert called(job) <= targets()
 
-        assert called <= targets()
+
+def test_ci_runs_all_that_a_submission_must_pass() -> None:
+    """Every target of .ci/run but the benchmarks, whose numbers mean nothing on a shared machine."""
+    (ci,) = (file for file in WORKFLOWS if file.stem == "ci")
+    wanted = called_by((ROOT / ".ci" / "run").read_text(encoding="utf-8")) - {"bench-quick"}
+
+    assert {"lint", "site", "test", "test-notebooks"} <= wanted
+    assert wanted <= set().union(*map(called, jobs(ci).values()))
+
+
+def test_a_tag_publishes_nothing_but_a_release() -> None:
+    """What a tag starts begins with the checks of the release; each job that publishes waits for them."""
+    started = [file.stem for file in WORKFLOWS if "tags:" in file.read_text(encoding="utf-8")]
+    assert started == ["release"]
+
+    (release,) = (file for file in WORKFLOWS if file.stem == "release")
+    needs = {name: job.get("needs") for name, job in jobs(release).items()}
+    assert needs == {
+        "build": None,
+        "attest": "build",
+        "publish": "attest",
+        "page": "publish",
+        "site": "publish",
+    }
 
 
 @pytest.mark.parametrize(
