@@ -94,11 +94,13 @@ use_this_interpreter()
 check_running_session()
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from pyspark_upsert_kafka.version import current_version  # not at import: it costs much
+if not TYPE_CHECKING:  # with it, a type checker takes every name for one that is there
 
-        return current_version()
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from pyspark_upsert_kafka.version import current_version  # not at import: it costs much
+
+            return current_version()
+        if name in _LAZY:
+            return getattr(import_module(_LAZY[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

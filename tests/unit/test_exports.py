@@ -81,6 +81,19 @@ def test_editors_know_what_is_loaded_later():
     } == pyspark_upsert_kafka._LAZY
 
 
+def test_type_checkers_know_which_names_are_not_there():
+    """They take any name for one of a module that has ``__getattr__``, so they must not see it."""
+    root = Path(pyspark_upsert_kafka.__file__).parent
+    seen = [
+        file
+        for file in root.rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+    ]
+
+    assert seen == []
+
+
 def test_a_name_that_is_not_there():
     """Asking for anything else is the usual AttributeError."""
     with pytest.raises(
