@@ -23,6 +23,9 @@ RUNBOOK = ROOT / "docs" / "runbook.md"
 PROMTOOL = shutil.which("promtool")
 
 _METRIC = re.compile(r"\bupsert_kafka_\w+")
+_LABELS = re.compile(r"\b(?:by|on) \(([^)]*)\)|(\w+)=~?\"")
+OF_PROMETHEUS = {"instance", "job"}
+"""Labels that Prometheus adds."""
 
 
 def rules() -> dict[str, dict[str, Any]]:
@@ -50,6 +53,20 @@ def exported() -> set[str]:
     return set(re.findall(r"^# TYPE (\w+)", generate_latest(registry).decode(), re.MULTILINE))
 
 
+def labels() -> dict[str, set[str]]:
+    """The labels of each metric, by the name that its samples have."""
+    return {
+        f"{family.name}_total" if family.type == "counter" else family.name: {*family._labelnames}
+        for family in ProgressListener().metrics.collect()
+    }
+
+
+def labels_in(expression: str) -> set[str]:
+    """The labels that an expression names."""
+    found = _LABELS.findall(expression)
+    return {label.strip() for group, single in found for label in (group or single).split(",")}
+
+
 def test_the_dashboard_is_fresh() -> None:
     """operating/grafana-dashboard.json is what ``make docs`` writes; run it after changing a panel."""
     written = (ROOT / "operating" / "grafana-dashboard.json").read_text(encoding="utf-8")
@@ -68,6 +85,37 @@ def test_metrics_of_dashboard_and_alerts_are_exported() -> None:
     assert used <= exported()
 
 
+def test_labels_of_dashboard_and_alerts_are_exported() -> None:
+    """A label that no metric has makes one series of all, without an error."""
+    named = set().union(
+        *map(labels_in, (*expressions(), *(rule["expr"] for rule in rules().values())))
+    )
+
+    assert {"query", "query_id", "source", "topic", "partition"} == named
+    assert named == set().union(*labels().values())
+
+
+def test_series_of_the_tests_are_those_of_the_listener() -> None:
+    """The tests of the alerts have series with the names and the labels of real ones."""
+    text = (ROOT / "operating" / "alerts_test.yml").read_text(encoding="utf-8")
+    series = re.findall(r"series: (\w+)\{(.*?)\}", text)
+
+    assert len(series) > 10
+    for name, given in series:
+        assert {*re.findall(r"(\w+)=", given)} - OF_PROMETHEUS == labels()[name], name
+
+
+def test_metrics_that_pages_name_are_exported() -> None:
+    """The page of metrics has all of them, and the runbook no other: readers copy them into rules of their own."""
+    metrics, runbook = (
+        {*_METRIC.findall(page.read_text(encoding="utf-8"))}
+        for page in (ROOT / "docs" / "monitoring.md", RUNBOOK)
+    )
+
+    assert metrics == exported()
+    assert runbook <= exported()
+
+
 def test_the_dashboard_shows_every_metric() -> None:
     """What the listener exports is on the dashboard."""
     assert exported() == set(_METRIC.findall(" ".join(expressions())))
@@ -81,6 +129,15 @@ def test_variables_of_the_dashboard_are_declared() -> None:
 
     assert declared == {"datasource", "query", "topic"}
     assert {name for name in named if not name.startswith("__")} == declared
+
+
+def test_the_variable_has_every_query() -> None:
+    """Also one that only writes: it takes the names from a metric that each query has."""
+    given = json.loads(dashboard())["templating"]["list"]
+    (definition,) = (each["definition"] for each in given if each["name"] == "query")
+    (metric,) = _METRIC.findall(definition)
+
+    assert labels()[metric] == {"query", "query_id"}
 
 
 def test_panels_do_not_overlap() -> None:

@@ -52,7 +52,7 @@ def _variables() -> list[dict[str, Any]]:
     }
     return [
         source,
-        _variable("query", "Query", "label_values(upsert_kafka_rows_total, query)"),
+        _variable("query", "Query", "label_values(upsert_kafka_batch_seconds, query)"),
         _variable("topic", "Topic", f"label_values(upsert_kafka_position{{{QUERY}}}, topic)"),
     ]
 
