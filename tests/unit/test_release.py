@@ -113,10 +113,10 @@ def installed() -> Any:
 )
 def test_links_of_the_readme_lead_to_the_files_of_the_version(version: str, commit: str) -> None:
     """A package index shows README.md without the files beside it; addresses and headings stay."""
-    text = "[a](docs/a.md#b) ![c](docs/c.svg) [d](https://host/d) [e](#e)"
+    text = "[a](pages/a.md#b) ![c](pages/c.svg) [d](https://host/d) [e](#e)"
 
     assert with_addresses(text, "https://host/repo", version) == (
-        f"[a](https://host/repo/blob/{commit}/docs/a.md#b) ![c](https://host/repo/raw/{commit}/docs/c.svg)"
+        f"[a](https://host/repo/blob/{commit}/pages/a.md#b) ![c](https://host/repo/raw/{commit}/pages/c.svg)"
         " [d](https://host/d) [e](#e)"
     )
 
