@@ -79,9 +79,8 @@ def main() -> int:
         if "buffers" in arguments.parts:
             run_buffers(bench, arguments.only)
         if results:
-            out = Path("build")
-            out.mkdir(exist_ok=True)
-            (out / "bench.json").write_text(json.dumps([asdict(r) for r in results], indent=2))
+            arguments.raw.parent.mkdir(exist_ok=True)
+            arguments.raw.write_text(json.dumps([asdict(r) for r in results], indent=2))
     session().stop()
     return 0
 
@@ -105,6 +104,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=1, help="'minPartitions' of the snapshot")
     parser.add_argument("--only", default="", help="only cases whose name holds this")
     parser.add_argument("--parts", nargs="+", default=_PARTS, choices=_PARTS)
+    raw = Path("build/bench.json")
+    parser.add_argument("--raw", type=Path, default=raw, help="a file for the cases, as JSON")
     return parser.parse_args()
 
 

@@ -10,38 +10,21 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from quick_jobs import ROWS, Job, jobs
 
 import pyspark_upsert_kafka
 from pyspark_upsert_kafka import LocalKafka
+from tools.ratios import Judgement, Measured, judgement, measured
 
 RELEASED = Path(__file__).with_name("released.json")
-
-_LEAST_NOISE = 0.1
-"""A ratio that is lower by less than this part of it says nothing."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How many times faster than the plain program a job is.
-
-    Args:
-        ratio: Of the medians of the CPU times.
-        noise: By what part of it the ratios of single runs differ, as a rule (half the range between their quartiles).
-        seconds: The CPU times of each run: of the plain program, and of this package.
-    """
-
-    ratio: float
-    noise: float
-    seconds: tuple[tuple[float, float], ...] = ()
 
 
 def main() -> int:
@@ -58,20 +41,20 @@ def main() -> int:
         f"released: {released.get('about', 'nothing yet')}"
     )
     print(f"{'':<36}{'now':>8}{'noise':>8}{'released':>10}")
+    before = {name: Measured(*each) for name, each in released["jobs"].items()}
     found = {}
     with LocalKafka() as kafka, tempfile.TemporaryDirectory() as folder:
         for job in jobs(kafka.bootstrap_servers, Path(folder)):
             if arguments.only in job.name:
-                found[job.name] = measured(job, arguments.runs)
-                print(_line(job.name, found[job.name], released["jobs"].get(job.name)), flush=True)
-    slower = [
-        name
-        for name, now in found.items()
-        if name in released["jobs"] and is_slower(now, Measured(*released["jobs"][name]))
-    ]
-    print(f"{len(found)} jobs; slower than released: {', '.join(slower) or 'none'}")
+                found[job.name] = measure(job, arguments.runs)
+                print(_line(job.name, found[job.name], before.get(job.name)), flush=True)
+    judged = {name: judgement(now, before.get(name)) for name, now in found.items()}
+    slower = _with(judged, "slower")
+    print(
+        f"{len(found)} jobs; slower than released: {slower}; too noisy: {_with(judged, 'too noisy')}"
+    )
     if arguments.raw:
-        raw = {name: asdict(each) for name, each in found.items()}
+        raw = {name: _raw(now, before.get(name)) for name, now in found.items()}
         arguments.raw.write_text(json.dumps({"rows": ROWS, "jobs": raw}, indent=1) + "\n")
     if arguments.save:
         about = f"{pyspark_upsert_kafka.__version__}, {datetime.now(timezone.utc):%Y-%m-%d}, Python {platform.python_version()}"
@@ -80,22 +63,9 @@ def main() -> int:
     return 0
 
 
-def measured(job: Job, runs: int) -> Measured:
+def measure(job: Job, runs: int) -> Measured:
     """Both sides in turn, after a run of each that does not count."""
-    seconds = [(_cpu_s(job.plain), _cpu_s(job.ours)) for _ in range(runs + 1)][1:]
-    plain, ours = (statistics.median(side) for side in zip(*seconds, strict=True))
-    low, _, high = statistics.quantiles([a / b for a, b in seconds], n=4)
-    ratio = plain / ours
-    return Measured(ratio, (high - low) / 2 / ratio, tuple(seconds))
-
-
-def is_slower(now: Measured, released: Measured) -> bool:
-    """Whether a job is slower than it was by more than the noise of both.
-
-    >>> is_slower(Measured(8.0, 0.02), Measured(10.0, 0.03)), is_slower(Measured(8.0, 0.2), Measured(10.0, 0.03))
-    (True, False)
-    """
-    return now.ratio < released.ratio * (1 - max(_LEAST_NOISE, now.noise + released.noise))
+    return measured([(_cpu_s(job.plain), _cpu_s(job.ours)) for _ in range(runs + 1)][1:])
 
 
 def _cpu_s(work: object) -> float:
@@ -104,12 +74,19 @@ def _cpu_s(work: object) -> float:
     return time.process_time() - begin
 
 
-def _line(name: str, now: Measured, saved: list[float] | None) -> str:
+def _line(name: str, now: Measured, released: Measured | None) -> str:
     line = f"{name:<36}{now.ratio:>8.2f}{now.noise:>8.0%}"
-    if saved is None:
-        return line
-    released = Measured(*saved)
-    return f"{line}{released.ratio:>10.2f}{'   SLOWER' if is_slower(now, released) else ''}"
+    line += f"{released.ratio:>10.2f}" if released else " " * 10
+    return f"{line}   {judgement(now, released).upper()}".rstrip()
+
+
+def _with(judged: dict[str, Judgement], wanted: Judgement) -> str:
+    return ", ".join(name for name, found in judged.items() if found == wanted) or "none"
+
+
+def _raw(now: Measured, released: Measured | None) -> dict[str, Any]:
+    before = released and released.ratio
+    return {**asdict(now), "released": before, "judgement": judgement(now, released)}
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ from tools.local_topics import producer
 ROWS = 100_000
 
 _BATCH = 10_000
+_ROUNDS = 100
 _FORMATS = ("json", "csv", "avro", "protobuf")
 _COLUMNS = (
     StructType()
@@ -211,19 +212,19 @@ def _normalizing(rows: pa.Table) -> Job:
 
 
 def _buffering(options: dict[str, str], rows: pa.Table) -> Job:
-    """The last message per key is kept, of a million over ten thousand keys."""
+    """The last message per key is kept, of a million over ten thousand keys: a run of fewer is over too soon to be measured."""
     encoder = _encoder(options)
     messages = [encoder.encode(batch).messages for batch in rows.slice(0, _BATCH).to_batches(1_000)]
 
     def ours() -> None:
         buffer = NewestChanges(ROWS)
-        for _ in range(10):
+        for _ in range(_ROUNDS):
             for each in messages:
                 list(buffer.add(each))
 
     def by_hand() -> None:
         last: dict[Any, Any] = {}
-        for _ in range(10):
+        for _ in range(_ROUNDS):
             for each in messages:
                 last.update((row[1], row) for row in each.rows())
 
