@@ -115,7 +115,7 @@ HISTORIES ?= 100
 histories: $(READY)
 	$(BIN)/python -m tools.histories $(HISTORIES)
 
-# What is known of a release, in build/proof/<version>; writes docs/proof.md. A quarter of an hour, or with PROOF=release hours.
+# What is known of a release, in build/proof/<version>; writes docs/proof.md. About an hour, or with PROOF=release many.
 PROOF ?= short
 
 .PHONY: proof

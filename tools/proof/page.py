@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tools.proof.steps import Form
-from tools.verdict import Verdict
+from tools.proof.requirements import Outcome, Requirement, not_built, requirements
+from tools.proof.results import Ending, Form, Proof, StepResult
+
+MOST_OTHER_WORK = 0.1
+"""With more other work on the machine, measured times are not compared with those of a release."""
 
 _FORMS: dict[Form, str] = {
     "short": (
-        "This was the **short** form, of a quarter of an hour on a quiet machine: few runs, and only the tests that need no\n"
-        "broker. The form of a release takes hours."
+        "This was the **short** form: the long tests run for minutes. In the form of a release (`make proof PROOF=release`) "
+        "they run for hours. It also runs the tests that need an environment of their own (Iceberg, Delta Lake, Flink, "
+        "Postgres with Debezium, Kerberos, Prometheus), and measures the speed beside Spark's own source and sink."
     ),
-    "release": "This was the form of a release.",
+    "release": (
+        "This was the form of a **release**: every long test runs for an hour or more, and the tests that need an environment "
+        "of their own run too."
+    ),
 }
 _AREAS = {
     "TABLE": "the table",
@@ -27,47 +34,14 @@ _AREAS = {
     "AROUND": "around the table",
     "FAULT": "[when things go wrong](reliability.md)",
 }
-_OUTCOMES = ("passed", "failed", "skipped", "not run")
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """A step that was run.
-
-    Args:
-        name: Its name.
-        shows: What holds if it passes.
-        size: How much of it was run.
-        began: When it began.
-        verdict: How it ended.
-        earlier: What it said when it failed before, and was run again.
-    """
-
-    name: str
-    shows: str
-    size: str
-    began: str
-    verdict: Verdict
-    earlier: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Proof:
-    """All that was found.
-
-    Args:
-        form: The form.
-        about: Versions and the machine.
-        steps: What was run.
-        requirements: Whether each requirement holds, by its id.
-        speed: What was measured of each job.
-    """
-
-    form: Form
-    about: Mapping[str, str]
-    steps: tuple[StepResult, ...]
-    requirements: Mapping[str, str]
-    speed: Mapping[str, Mapping[str, Any]]
+_OUTCOMES: dict[Outcome, str] = {
+    "passed": "hold",
+    "failed": "failed",
+    "skipped": "skipped",
+    "not run": "not tested",
+}
+_MOST_NAMED = 25
+"""More promises than these are counted, and not named."""
 
 
 def page(proof: Proof) -> str:
@@ -80,88 +54,162 @@ def _lines(proof: Proof) -> Iterator[str]:
     yield ""
     yield "<!-- Made by `make proof`. -->"
     yield ""
-    yield "This page shows what was tried before a release, and how it ended: long tests in which processes are killed and"
-    yield "brokers restarted, the tests of each promise, and the speed. `make proof` repeats it on your machine, and keeps all"
-    yield "logs and numbers in `build/proof`."
-    yield ""
-    yield _FORMS[proof.form]
-    yield ""
-    yield f"What was tried, and where, on {proof.steps[0].began}:"
-    yield ""
+    yield from _text(
+        "This page says what was tried before a release, and how it ended: the tests of each promise; long tests in which "
+        "workers and drivers are killed, and brokers restarted; and the speed. `make proof` repeats it on your machine, and "
+        "keeps all logs, histories and numbers in `build/proof`."
+    )
+    yield from _text(_result(proof))
+    yield from _text(_FORMS[proof.form])
+    began = next((step.began for step in proof.steps if step.began), "")
+    took = _duration(sum(step.seconds for step in proof.steps))
+    yield from _text(f"What was tried, and where, on {began}; all steps together took {took}:")
     yield "| | |"
     yield "|---|---|"
     yield from (f"| {name} | {what} |" for name, what in proof.about.items())
     yield ""
-    yield from _verdicts(proof)
-    yield from _requirements(proof)
+    yield from _steps(proof)
+    yield from _promises(proof.promises)
+    yield from _not_built()
     if proof.speed:
         yield from _speed(proof)
     yield from _folder()
 
 
-def _verdicts(proof: Proof) -> Iterator[str]:
-    yield "## Verdicts"
+def _result(proof: Proof) -> str:
+    """How it ended, in two sentences."""
+    passed = sum(step.ending == "passed" for step in proof.steps)
+    ended = f"**{passed} of {len(proof.steps)} steps passed.**"
+    for ending in ("failed", "interrupted", "not run"):
+        names = ", ".join(f"`{step.name}`" for step in proof.steps if step.ending == ending)
+        ended += f" **{ending.capitalize()}: {names}.**" if names else ""
+    counts = Counter(proof.promises.values())
+    others = [f"{counts[each]} {name}" for each, name in _OUTCOMES.items() if each != "passed"]
+    return (
+        f"{ended} Of {len(proof.promises)} promises {counts['passed']} hold; {', '.join(others)}."
+    )
+
+
+def _steps(proof: Proof) -> Iterator[str]:
+    yield "## Steps"
     yield ""
-    yield "| step | what holds if it passes | how much was run | faults that were injected | verdict |"
+    yield "| step | what holds if it passes | how much was run | faults that were injected | result |"
     yield "|---|---|---|---|---|"
-    for step in proof.steps:
-        ended = step.verdict
-        faults = ", ".join(f"{count:,} {name}" for name, count in ended.faults.items()) or "none"
-        mark = "passed" if ended.passed else "**FAILED**"
-        about = f"{step.size}; took {_duration(ended.seconds)}"
-        yield f"| `{step.name}` | {step.shows} | {about} | {faults} | {mark} |"
+    yield from map(_step, proof.steps)
     yield ""
     yield "What they said:"
     yield ""
     for step in proof.steps:
-        yield f"- `{step.name}`, {step.began}: {_inline(step.verdict.said)}"
-        for said in step.earlier:
-            yield f"- `{step.name}`, an earlier run, **FAILED**: {_inline(said)}"
+        yield from (f"- `{step.name}`, an earlier run, {_inline(each)}" for each in step.earlier)
+        if step.began:
+            yield f"- `{step.name}`, {step.began}{_at(step, proof)}: {_said(step)}"
     yield ""
-    yield "In `soak`, `kills` and `reruns`, the topics that were written are read by Kafka's own Java client with"
-    yield "`isolation.level` = `read_committed`. It shares no code with what wrote them. It also checks that each key is in the"
-    yield "partition where Java's partitioner puts it. What it read is compared with what was asked for."
-    yield ""
+    yield from _text(
+        "In `soak`, `kills` and `reruns`, Kafka's own Java client reads the topics that were written, with `isolation.level` = "
+        "`read_committed`. It shares no code with this package. What it reads is compared with what was to be written, and "
+        "each key must be in the partition where Java's partitioner puts it."
+    )
 
 
-def _requirements(proof: Proof) -> Iterator[str]:
-    yield "## Requirements"
+def _step(step: StepResult) -> str:
+    faults = ", ".join(f"{count:,} {name}" for name, count in step.faults.items()) or "none"
+    took = f"; took {_duration(step.seconds)}" if step.began else ""
+    return f"| `{step.name}` | {step.shows} | {step.size}{took} | {faults} | {_mark(step.ending)} |"
+
+
+def _mark(ending: Ending) -> str:
+    return ending if ending == "passed" else f"**{ending}**"
+
+
+def _said(step: StepResult) -> str:
+    """What a step said; whether its numbers may be compared is for the part about the speed."""
+    if step.name == "speed" and step.ending == "passed":
+        return "see [below](#speed)"
+    return _inline(step.said) or step.ending
+
+
+def _at(step: StepResult, proof: Proof) -> str:
+    """The commit, if it is not that of the page."""
+    return "" if step.commit == proof.about.get("commit") else f", commit {step.commit}"
+
+
+def _promises(found: Mapping[str, Outcome]) -> Iterator[str]:
+    yield "## Promises"
     yield ""
-    yield "Each promise names the tests that hold it, in `tests/requirements.md` and on the page"
-    yield "[when things go wrong](reliability.md). A promise has passed if all of its tests passed; it was not run if this form"
-    yield "leaves one of them out."
-    yield ""
-    yield "| area | promises | passed | failed | skipped | not run |"
+    yield from _text(
+        "Each promise names the tests that hold it, in `tests/requirements.md` and on the page "
+        "[when things go wrong](reliability.md). A promise holds if all of its tests passed. One that is not tested names a "
+        "test that this form leaves out, or that could not run on this machine."
+    )
+    yield f"| area | promises | {' | '.join(_OUTCOMES.values())} |"
     yield "|---|---|---|---|---|---|"
     for area, name in _AREAS.items():
-        of_area = [how for id_, how in proof.requirements.items() if id_.startswith(f"{area}-")]
-        yield _row(name, of_area)
-    yield _row("all", list(proof.requirements.values()))
+        yield _row(name, [how for id_, how in found.items() if id_.startswith(f"{area}-")])
+    yield _row("all", list(found.values()))
     yield ""
-    failed = [id_ for id_, how in proof.requirements.items() if how == "failed"]
-    if failed:
-        yield f"**Failed: {', '.join(failed)}.**"
-        yield ""
+    by_id = {each.id: each for each in requirements()}
+    for how in ("failed", "skipped", "not run"):
+        yield from _named(how, [by_id[id_] for id_, each in found.items() if each == how])
 
 
-def _row(name: str, found: list[str]) -> str:
+def _row(name: str, found: Sequence[Outcome]) -> str:
     counts = Counter(found)
     cells = [str(counts[each]) for each in _OUTCOMES]
     return f"| {' | '.join([name, str(len(found)), *cells])} |"
 
 
+def _named(how: Outcome, promises: Sequence[Requirement]) -> Iterator[str]:
+    """The promises that do not hold, or of which it is not known."""
+    if not promises or (how != "failed" and len(promises) > _MOST_NAMED):
+        return
+    yield f"{_OUTCOMES[how].capitalize()}:"
+    yield ""
+    yield from (f"- {each.id}: {each.says}" for each in promises)
+    yield ""
+
+
+def _not_built() -> Iterator[str]:
+    items = not_built()
+    if items:
+        yield "## Not built"
+        yield ""
+        yield "This is planned, and no version has it:"
+        yield ""
+        yield from items
+        yield ""
+
+
 def _speed(proof: Proof) -> Iterator[str]:
     yield "## Speed"
     yield ""
-    yield "How many times as fast as a plain Python program with the usual libraries each job is, by CPU time, on the machine"
-    yield "above. The load average says how much other work it did meanwhile, which makes the numbers lower and the noise"
-    yield "larger. [Performance](performance.md) has the comparison with Spark's own source and sink, on a quiet machine."
+    other = next((step.other_work for step in proof.steps if step.name == "speed"), 0.0)
+    yield from _text(
+        "How many times as fast as a plain Python program with the usual libraries each job is, by CPU time, on the machine "
+        "above. Noise is the part of it by which single runs differ. "
+        f"Other programs took {other:.0%} of the machine's CPU time meanwhile. {_comparison(other)} "
+        "[Performance](performance.md) has the comparison with Spark's own source and sink."
+    )
+    yield "| job | times as fast | noise | last release |"
+    yield "|---|---|---|---|"
+    is_compared = other <= MOST_OTHER_WORK
+    yield from (_job(name, job, is_compared=is_compared) for name, job in proof.speed.items())
     yield ""
-    yield "| job | times as fast | noise |"
-    yield "|---|---|---|"
-    for name, job in proof.speed.items():
-        yield f"| {name} | {job['ratio']:.1f} | {job['noise']:.0%} |"
-    yield ""
+
+
+def _comparison(other: float) -> str:
+    if other > MOST_OTHER_WORK:
+        return "That is too much for a comparison with the last release: these numbers are no evidence of the speed."
+    return (
+        "A job that is slower than in the last release, by more than the noise of both, is marked."
+    )
+
+
+def _job(name: str, job: Mapping[str, Any], *, is_compared: bool) -> str:
+    is_noisy = job["judgement"] == "too noisy"
+    ratio = "too noisy" if is_noisy else f"{job['ratio']:.1f}"
+    ratio += " (slower)" if is_compared and job["judgement"] == "slower" else ""
+    before = f"{job['released']:.1f}" if is_compared and job["released"] is not None else ""
+    return f"| {name} | {ratio} | {job['noise']:.0%} | {before} |"
 
 
 def _folder() -> Iterator[str]:
@@ -173,8 +221,14 @@ def _folder() -> Iterator[str]:
     yield "| `logs` | what each step printed |"
     yield "| `verdicts` | how each long test ended, and its faults |"
     yield "| `histories` | the messages that the Java client read, one a line: partition, partition by Java, offset, timestamp, key and value in Base64 |"
-    yield "| `tests.xml` | the outcome of each test |"
-    yield "| `speed.json` | the CPU time of each run |"
+    yield "| `tests` | the outcome of each test (JUnit) |"
+    yield "| `speed.json`, `bench.json` | what was measured in each run |"
+
+
+def _text(text: str) -> Iterator[str]:
+    """A paragraph, in lines."""
+    yield from textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
+    yield ""
 
 
 def _duration(seconds: float) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "tests" / "requirements.md"
@@ -18,6 +17,8 @@ Outcome = Literal["passed", "failed", "skipped", "not run"]
 _ROW = re.compile(r"^\| ([A-Z]+-\d+) \| (.+) \| ([^|]+) \|$", re.MULTILINE)
 _FAULT = re.compile(r"^\| ([^|]+) \| [^|]+ \| (`[^|]+) \|$", re.MULTILINE)
 _TEST = re.compile(r"`(\S+\.py::\w+)`")
+_NOT_BUILT = re.compile(r"^## Not built\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(r"^- .+(?:\n  .+)*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -40,48 +41,50 @@ def requirements() -> list[Requirement]:
     return [*_rows(), *_faults()]
 
 
+def not_built() -> list[str]:
+    """What tests/requirements.md says is not built: items of a list in Markdown."""
+    found = _NOT_BUILT.search(REQUIREMENTS.read_text(encoding="utf-8"))
+    return _ITEM.findall(found[0]) if found else []
+
+
 def _rows() -> Iterator[Requirement]:
     for id_, says, tests in _ROW.findall(REQUIREMENTS.read_text(encoding="utf-8")):
         yield Requirement(id_, says, _tests(tests))
 
 
 def _faults() -> Iterator[Requirement]:
+    """A row that begins with dots continues the one before it."""
+    begin = ""
     found = _FAULT.findall(FAULTS.read_text(encoding="utf-8"))
     for number, (fault, tests) in enumerate(found, 1):
-        yield Requirement(f"FAULT-{number}", fault, _tests(tests))
+        begin = begin if fault.startswith("...") else fault
+        says = f"{begin} {fault}" if fault.startswith("...") else fault
+        yield Requirement(f"FAULT-{number}", says, _tests(tests))
 
 
 def _tests(cell: str) -> tuple[str, ...]:
     return tuple(f"tests/{test}" for test in _TEST.findall(cell))
 
 
-def outcomes(report: Path) -> dict[str, Outcome]:
-    """What a JUnit report of pytest says of each test function; one of which a case failed has failed."""
-    found: dict[str, list[Outcome]] = {}
-    for case in ET.parse(report).getroot().iter("testcase"):
-        file = case.attrib["classname"].replace(".", "/")
-        test = f"{file}.py::{case.attrib['name'].partition('[')[0]}"
-        found.setdefault(test, []).append(_outcome(case))
-    return {test: worst(cases) for test, cases in found.items()}
+def outcome(requirement: Requirement, tests: Mapping[str, Outcome]) -> Outcome:
+    """Whether a promise holds: each of its tests has passed.
+
+    Args:
+        requirement: The promise.
+        tests: How each test ended; one that is not there was not run.
+    """
+    found = {tests.get(test, "not run") for test in requirement.tests}
+    return _first(("failed", "not run", "skipped", "passed"), found)
 
 
-def _outcome(case: ET.Element) -> Outcome:
-    children = {child.tag for child in case}
-    if children & {"failure", "error"}:
-        return "failed"
-    return "skipped" if "skipped" in children else "passed"
+def together(found: Iterable[Outcome]) -> Outcome:
+    """The outcome of all cases of a test, in all environments: one that some cases pass and others skip has passed.
 
-
-def worst(found: list[Outcome]) -> Outcome:
-    """The outcome of several together: what passed in part and was skipped in part has passed.
-
-    >>> worst(["passed", "skipped"]), worst(["passed", "failed"]), worst(["passed", "not run"]), worst([])
+    >>> together(["passed", "skipped"]), together(["passed", "failed"]), together(["passed", "not run"]), together([])
     ('passed', 'failed', 'not run', 'not run')
     """
-    order: tuple[Outcome, ...] = ("failed", "not run", "passed", "skipped")
+    return _first(("failed", "not run", "passed", "skipped"), set(found))
+
+
+def _first(order: tuple[Outcome, ...], found: set[Outcome]) -> Outcome:
     return next((each for each in order if each in found), "not run")
-
-
-def outcome(requirement: Requirement, tests: Mapping[str, Outcome]) -> Outcome:
-    """Whether a requirement holds: each of its tests has passed."""
-    return worst([tests.get(test, "not run") for test in requirement.tests])

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tools.proof.requirements import requirements
+from tools.proof.results import Form
 
-Form = Literal["short", "release"]
-
-REPORT = "tests.xml"
 SPEED = "speed.json"
+
+_IN_ONE_ENVIRONMENT = ("unit", "kafka", "registry", "spark")
+_ENVIRONMENTS = {
+    "iceberg": ("lakehouse", "The tests with Iceberg pass"),
+    "delta": ("lakehouse", "The tests with Delta Lake pass"),
+    "flink": ("flink", "Flink and this package understand each other's topics and scripts"),
+    "debezium": ("debezium", "What Debezium reads of a real Postgres becomes its table"),
+    "kerberos": ("kerberos", "The tests with Kerberos pass"),
+    "operating": ("operating", "A real Prometheus understands metrics and alerts of a query"),
+}
+"""Tests that need an environment of their own: ``make test-<name>`` runs a folder of tests, and shows that this holds."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +34,31 @@ class Step:
         shows: What holds if it passes.
         size: How much of it is run.
         command: The program and its arguments.
+        report: The JUnit report that it writes; None = it runs no tests.
+        tests: The tests of promises that it runs.
+        raw: The file with what it measures; None = it measures nothing.
     """
 
     name: str
     shows: str
     size: str
     command: tuple[str, ...]
+    report: Path | None = None
+    tests: tuple[str, ...] = ()
+    raw: Path | None = None
 
 
 def steps(form: Form, folder: Path) -> Iterator[Step]:
     """All of them, in the order in which they run.
 
     Args:
-        form: ``short`` takes a quarter of an hour, ``release`` hours.
+        form: ``short`` takes an hour, ``release`` many.
         folder: Where they write.
     """
     is_short = form == "short"
-    yield _tests(is_short=is_short, report=folder / REPORT)
+    yield _promises(folder)
+    if not is_short:
+        yield from (_environment(name, folder) for name in _ENVIRONMENTS)
     yield _tool(
         "soak",
         "A table that is copied, while its broker restarts every minute, is complete, and no resource grows",
@@ -73,19 +90,12 @@ def steps(form: Form, folder: Path) -> Iterator[Step]:
         "{} minutes",
     )
     runs = "3" if is_short else "7"
-    yield Step(
-        "speed",
-        "How many times as fast as plain Python programs it is",
-        f"{runs} runs of each side",
-        (sys.executable, "benchmarks/quick.py", "--runs", runs, "--raw", str(folder / SPEED)),
+    yield _measuring(
+        "speed", "The speed was measured", "bench-quick", f"--runs={runs}", raw=folder / SPEED
     )
     if not is_short:
-        yield Step(
-            "bench",
-            "How fast it is beside Spark's own source and sink",
-            "5 runs of each side",
-            (sys.executable, "benchmarks/run.py"),
-        )
+        shows = "The speed beside Spark's own source and sink was measured"
+        yield _measuring("bench", shows, "bench", "--runs=5", raw=folder / "bench.json")
 
 
 def _tool(name: str, shows: str, arguments: tuple[str, ...], size: str) -> Step:
@@ -93,17 +103,43 @@ def _tool(name: str, shows: str, arguments: tuple[str, ...], size: str) -> Step:
     return Step(name, shows, size.format(*arguments), command)
 
 
-def _tests(*, is_short: bool, report: Path) -> Step:
-    """The tests that requirements name; those of lakehouse tables need environments of their own."""
-    named = sorted({test for each in requirements() for test in each.tests})
-    folders = ("unit",) if is_short else ("unit", "kafka", "registry", "spark")
-    chosen = [test for test in named if test.split("/")[1] in folders]
-    # They wait much, as in ``make test``.
-    beside = ("--numprocesses=3", "--dist=loadfile", "--no-loadscope-reorder")
-    options = ("-q", "-p", "no:cacheprovider", f"--junitxml={report}", *beside)
-    return Step(
-        "requirements",
-        "The tests that hold the requirements pass",
-        f"{len(chosen)} of {len(named)} test functions",
-        (sys.executable, "-m", "pytest", *options, *chosen),
-    )
+def _measuring(name: str, shows: str, target: str, runs: str, *, raw: Path) -> Step:
+    size = f"{runs.partition('=')[2]} runs of each side"
+    return Step(name, shows, size, _make(target, runs, f"--raw={raw}"), raw=raw)
+
+
+def _promises(folder: Path) -> Step:
+    """The tests that promises name and that run where `make test` does, as that runs them."""
+    named = _named()
+    chosen = [test for test in named if _folder(test) in _IN_ONE_ENVIRONMENT]
+    report = folder / "tests" / "promises.xml"
+    command = _make("test", *_reporting(report), *chosen)
+    size = f"{len(chosen)} of {len(named)} test functions"
+    return Step("promises", "The tests of promises pass", size, command, report, tuple(chosen))
+
+
+def _environment(name: str, folder: Path) -> Step:
+    """All tests of an environment of its own."""
+    of, shows = _ENVIRONMENTS[name]
+    chosen = tuple(test for test in _named() if _folder(test) == of)
+    report = folder / "tests" / f"{name}.xml"
+    # The targets of lakehouse tables run what they are given; the others add it to what they run.
+    given = [f"tests/{of}"] if of == "lakehouse" else []
+    command = _make(f"test-{name}", *_reporting(report), *given)
+    return Step(name, shows, f"`make test-{name}`", command, report, chosen)
+
+
+def _named() -> list[str]:
+    return sorted({test for each in requirements() for test in each.tests})
+
+
+def _folder(test: str) -> str:
+    return test.split("/")[1]
+
+
+def _reporting(report: Path) -> tuple[str, ...]:
+    return ("-q", "-p", "no:cacheprovider", f"--junitxml={report}")
+
+
+def _make(target: str, *arguments: str) -> tuple[str, ...]:
+    return ("make", "--silent", "--no-print-directory", target, f"ARGS={shlex.join(arguments)}")
