@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.version import newest_release
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/proof.md"
-PACKAGE = "`git rev-parse <commit>:pyspark_upsert_kafka`"
+PACKAGE = "content of the package: `git rev-parse <commit>:pyspark_upsert_kafka`"
 """By this what was tried is known, whatever commit it is in."""
 
 _PACKAGES = ("pyspark", "pyarrow", "polars", "confluent-kafka", "pytest")

@@ -60,8 +60,7 @@ def run(step: Step, folder: Path) -> Ended:
 
 def _exit_code(command: Sequence[str], log: Path, folder: Path) -> int | None:
     """Runs a program in a process group of its own; None = it was interrupted (Ctrl-C, SIGTERM)."""
-    path = os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])
-    environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
+    environment = {**os.environ, FOLDER: str(folder)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

@@ -52,7 +52,7 @@ def steps(form: Form, folder: Path) -> Iterator[Step]:
     """All of them, in the order in which they run.
 
     Args:
-        form: ``short`` takes an hour, ``release`` many.
+        form: ``short`` takes about an hour, ``release`` many.
         folder: Where they write.
     """
     is_short = form == "short"
@@ -87,7 +87,7 @@ def steps(form: Form, folder: Path) -> Iterator[Step]:
         "stress",
         "What is read without an object for each message is right and is freed, however reading ends",
         ("1",) if is_short else ("60",),
-        "{} minutes",
+        "{} min",
     )
     runs = "3" if is_short else "7"
     yield _measuring(
