@@ -289,3 +289,14 @@ def test_a_machine_without_a_compiler_of_java_is_told_at_once(
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "java" else which(name))
 
     assert "install a JDK" in (machine.lacks() or "")
+
+
+def test_other_work_is_what_the_machine_did_beside_the_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of four cores in ten seconds, twenty seconds were busy, and the step took sixteen of them."""
+    times = iter([(100.0, 50.0, 0.0), (120.0, 66.0, 10.0)])
+    monkeypatch.setattr(machine.OtherWork, "_now", staticmethod(lambda: next(times)))
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+
+    assert machine.OtherWork().share() == pytest.approx(0.1)
