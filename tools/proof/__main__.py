@@ -42,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     missing = lacks()
     if missing:
         sys.exit(missing)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Also if a shell has started this in the background, where it and all steps would ignore Ctrl-C.
+    for interruption in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interruption, signal.default_int_handler)
     return prove(given.form, given.only, ROOT / "build" / "proof" / release(), ROOT / PAGE)
 
 
@@ -148,7 +150,7 @@ def _with(
 
 def _end(proof: Proof, folder: Path, target: Path) -> int:
     """Writes the page of a proof that is complete, says what is left of another one, and returns the exit code."""
-    left = [step.name for step in proof.steps if step.ending in ("interrupted", "not run")]
+    left = [step.name for step in proof.steps if step.ending != "passed"]
     print(f"proof: see {folder / 'proof.md'}")
     if any(not step.began or step.ending == "interrupted" for step in proof.steps):
         print(
