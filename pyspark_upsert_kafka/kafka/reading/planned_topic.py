@@ -16,8 +16,14 @@ _RECENT_S = 1.0
 
 _MANY = 1000
 
+_NEVER = float("-inf")
+
 _confirmed: dict[tuple[str, str], tuple[str, float]] = {}
 """The id of a topic and when a broker told it, by servers and topic: many ranges of a topic are read at the same time."""
+
+_lost: dict[tuple[str, str, str], float] = {}
+"""When a topic was last found to be certainly lost, by servers, topic and id: for its other partitions, one after another, one
+more lookup goes on with those of the ten seconds before."""
 
 
 class PlannedTopic:
@@ -40,6 +46,8 @@ class PlannedTopic:
         Raises:
             BrokerError: No broker answers.
         """
+        if time.monotonic() - _lost.pop(self._as_lost, _NEVER) < _RECENT_S:
+            return self._noted(self.check(self._range.begin))
         id_, at = _confirmed.get(self._key, ("", 0.0))
         if id_ == self._range.topic_id and time.monotonic() - at < _RECENT_S:
             return None
@@ -53,12 +61,26 @@ class PlannedTopic:
         """
         if not self._range.topic_id:
             return None
-        loss = confirmed_loss(lambda: self.check(self._range.begin))
-        if loss is None:
-            if len(_confirmed) >= _MANY:
-                _confirmed.clear()
-            _confirmed[self._key] = self._range.topic_id, time.monotonic()
-        return loss
+        return self._noted(confirmed_loss(lambda: self.check(self._range.begin)))
+
+    def note_loss(self) -> None:
+        """Takes note that the topic is certainly gone, or is another."""
+        if len(_lost) >= _MANY:
+            _lost.clear()
+        _lost[self._as_lost] = time.monotonic()
+
+    def _noted(self, loss: DataLossError | None) -> DataLossError | None:
+        if loss is not None:
+            self.note_loss()
+            return loss
+        if len(_confirmed) >= _MANY:
+            _confirmed.clear()
+        _confirmed[self._key] = self._range.topic_id, time.monotonic()
+        return None
+
+    @property
+    def _as_lost(self) -> tuple[str, str, str]:
+        return (*self._key, self._range.topic_id)
 
     def check(self, wanted: int) -> DataLossError | None:
         """The loss that one lookup shows; the broker that answers may be stale.

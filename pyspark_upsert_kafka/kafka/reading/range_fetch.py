@@ -137,6 +137,8 @@ class RangeFetch:
             return None
         loss = confirmed_loss(self._check_loss)
         self._checked_at = time.monotonic()
+        if loss is not None and loss.earliest is None:  # the topic's, and not of some offsets
+            self._topic.note_loss()
         if self._was_away(self._checked_at - now):
             self._progress_at = self._checked_at
         now = self._checked_at

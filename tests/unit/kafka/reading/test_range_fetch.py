@@ -33,6 +33,7 @@ NEVER = 1e9
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that moves only while somebody waits; nothing was ever asked."""
     monkeypatch.setattr(planned_topic, "_confirmed", {})
+    monkeypatch.setattr(planned_topic, "_lost", {})
     found = Clock()
     for module in (rechecking, planned_topic, range_fetch):
         monkeypatch.setattr(module, "time", found)
@@ -271,6 +272,40 @@ def test_a_topic_created_again_before_the_first_message_is_not_read(clock, caplo
     with caplog.at_level(logging.WARNING):
         assert read(FakeFetcher(clock, topic_answers=[OTHER]), fail=False) == []
     assert len(caplog.records) == 1
+
+
+def test_all_partitions_of_a_lost_topic_take_ten_seconds_together(clock, caplog):
+    """A hundred of them in one task; a warning is logged of each."""
+    before = clock.now
+    for partition in range(100):
+        lost = FakeFetcher(clock, topic_answers=[None])
+        assert read(lost, Range("t", partition, 0, 4, topic_id="id"), fail=False) == []
+
+    assert clock.now - before < 11
+    assert len(caplog.records) == 100
+
+
+def test_without_ids_a_lost_topic_is_noticed_by_its_silence_once(clock):
+    """The next partition is looked up before it is fetched."""
+    silent = FakeFetcher(clock, topic_answers=[None], silent_s=NEVER)
+    assert read(silent, Range("t", 0, 0, 4), fail=False) == [0, 1]
+    lost_at = clock.now
+
+    assert read(FakeFetcher(clock, topic_answers=[None]), Range("t", 1, 0, 4), fail=False) == []
+    assert clock.now - lost_at < 1
+
+
+@pytest.mark.parametrize("later_s", [0, 2])
+def test_of_a_topic_that_was_lost_one_lookup_proves_nothing_once_it_is_found(clock, later_s):
+    """It may be created again, and then a stale answer is no loss; neither is one long after."""
+    assert read(FakeFetcher(clock, topic_answers=[None]), fail=False) == []
+    if later_s:
+        clock.sleep(later_s)
+    else:
+        assert read(FakeFetcher(clock)) == [0, 1, 2, 3]
+        clock.sleep(1)  # its id was just seen
+
+    assert read(FakeFetcher(clock, topic_answers=[None, SAME])) == [0, 1, 2, 3]
 
 
 def test_without_fail_on_data_loss_a_topic_created_again_is_one_warning(clock, caplog):
