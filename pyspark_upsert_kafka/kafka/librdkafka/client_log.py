@@ -22,8 +22,11 @@ _IRRELEVANT = (
 _AGAIN_AFTER_S = 30.0
 _MANY = 1000
 
-_CHANGING = re.compile(r"#(?:producer|consumer)-\d+|after \d+ms|\d+ identical error")
-"""What differs from one report of the same error to the next."""
+_CHANGING = re.compile(
+    r"#(?:producer|consumer)-\d+|after \d+ms|\d+ identical error|Partition \S+\(\S+\)\[\d+\](?=: new leader)"
+)
+"""What differs from one report of the same error to the next. A broker that has just come back names no leaders yet, which is
+reported of each partition."""
 
 
 class WithoutSecrets:

@@ -62,3 +62,14 @@ def test_a_broker_that_is_away_is_passed_once(caplog):
         failed("producer-0", 9091, 0),
         failed("producer-1", 9092, 0),
     ]
+
+
+def test_partitions_without_a_leader_are_passed_once(caplog):
+    """Not each of the thousand that a sink writes to, for as long as a broker comes back."""
+    for topic in range(1_000):
+        client_log.warning(
+            "METADATAUPDATE [app#producer-1] [thrd:main]: Partition t-%d(/zObBR+qdqvug)[%d]: new leader-1 not found in cache",
+            topic, topic % 3,
+        )  # fmt: skip
+
+    assert len(caplog.records) == 1
