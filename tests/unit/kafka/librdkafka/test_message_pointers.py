@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 
 import numpy as np
 import pyarrow as pa
@@ -37,8 +36,9 @@ def test_bytes_are_copied_from_wherever_they_are(values: list[bytes | None], ord
     sizes = [len(values[place] or b"") for place in places]
 
     found = bytes_at(np.array(at, np.uintp), np.array(sizes, np.uintp))
-    del memory
-    gc.collect()
+    for buffer in memory:
+        if buffer is not None:
+            ctypes.memset(buffer, 0xFF, len(buffer))
 
     found.column.validate(full=True)
     assert found == [values[place] for place in places]
