@@ -2,12 +2,13 @@
 
 Each must run to its end, and each cell must print what the notebook shows below it. ``ARGS=--write`` shows below the cells
 what they print now. ``ARGS="debezium"`` runs only notebooks with this word in their name. What is written to standard error
-(Spark's warnings) is not shown.
+(Spark's warnings) is not shown. Spark and brokers start as in tests (`tests.fast_start`), unless ``PLAIN_TESTS`` is set.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from copy import deepcopy
@@ -17,6 +18,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
+
+from tests import fast_start
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CELL_SECONDS = 600
@@ -93,6 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("name", nargs="?", default="", help="a word in the name of a notebook")
     parser.add_argument("--write", action="store_true", help="write what is printed")
     given = parser.parse_args(arguments)
+    os.environ.update(fast_start.settings(os.environ))
     files = sorted(file for file in EXAMPLES.glob("*.ipynb") if given.name in file.stem)
     wrong = {file.name: check(file, write=given.write) for file in files}
     for name, found in wrong.items():
