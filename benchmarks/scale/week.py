@@ -48,7 +48,7 @@ def measure(*, triggers: int, seconds: float) -> dict:
             program = [sys.executable, "-m", "scale.week", *given]
             code = subprocess.run(program, check=False, stderr=log).returncode
         if code:
-            sys.exit(Path(folder, "log").read_text(encoding="utf-8", errors="replace")[-10_000:])
+            sys.exit(Path(folder, "log").read_text(encoding="utf-8", errors="replace"))
         return {"samples": json.loads(Path(folder, "samples.json").read_text(encoding="utf-8"))}
 
 
