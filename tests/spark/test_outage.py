@@ -174,3 +174,22 @@ def test_the_supervisor_of_the_docs(
         for query in started:
             query.stop()
         supervised.join(120)
+
+
+def test_the_supervisor_gives_up_on_a_query_that_has_never_run(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """An address that is mistyped looks like an outage, and no restart helps."""
+    elsewhere = {**SHORT, "properties.bootstrap.servers": "no-such-host.invalid:9092"}
+    frame = read(spark, broker, "users", **elsewhere)
+    started: list[StreamingQuery] = []
+
+    def start() -> StreamingQuery:
+        started.append(Batches(tmp_path).start(frame))
+        return started[-1]
+
+    with pytest.raises(StreamingQueryException) as raised:
+        supervisor()(start, pause_s=0.1, first_tries=2)
+    assert len(started) == 2
+    assert why_it_ended(raised.value).restart
+    assert "no-such-host.invalid" in why_it_ended(raised.value).text
