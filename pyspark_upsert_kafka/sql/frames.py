@@ -30,7 +30,7 @@ from pyspark_upsert_kafka.sql.jobs import Job
 from pyspark_upsert_kafka.sql.tables import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00"})
@@ -90,22 +90,27 @@ def _printed(rows: DataFrame, job: Job) -> DataFrame:
     """The rows without the column that only a sink needs, which is the last one."""
     if job.query.rows is None or not job.query.rows.in_order:
         return rows
-    names = [f"c{at}" for at in range(len(rows.columns))]
-    kept = zip(names[:-1], rows.columns, strict=False)
-    return rows.toDF(*names).select(*(f.col(name).alias(shown) for name, shown in kept))
+    by_place, columns = _by_place(rows)
+    shown = zip(columns[:-1], rows.columns, strict=False)
+    return by_place.select(*(column.alias(name) for column, name in shown))
 
 
 def _filling(rows: DataFrame, fields: list[StructField], job: Job, table: Table) -> DataFrame:
-    names = [f"c{at}" for at in range(len(fields))]
-    by_place = rows.toDF(*names)
-    columns = []
-    for at, target in enumerate(job.columns):
-        _check_type(fields[at].dataType, target, job, table)
-        columns.append(f.col(names[at]).cast(target.dataType).alias(target.name))
+    by_place, columns = _by_place(rows)
+    shown = []
+    for field, column, target in zip(fields, columns, job.columns, strict=False):
+        _check_type(field.dataType, target, job, table)
+        shown.append(column.cast(target.dataType).alias(target.name))
     hidden = () if job.query.rows is None else job.query.rows.hidden
-    for name, shown in zip(names[len(names) - len(hidden) :], hidden, strict=True):
-        columns.append(f.col(name).alias(shown))
-    return by_place.select(*columns)
+    for column, name in zip(columns[len(columns) - len(hidden) :], hidden, strict=True):
+        shown.append(column.alias(name))
+    return by_place.select(*shown)
+
+
+def _by_place(rows: DataFrame) -> tuple[DataFrame, list[Column]]:
+    """The rows under names that tell their columns apart, and those columns: a query may give two of one name."""
+    names = [f"c{at}" for at in range(len(rows.columns))]
+    return rows.toDF(*names), [f.col(name) for name in names]
 
 
 def _check_type(source: DataType, target: StructField, job: Job, table: Table) -> None:

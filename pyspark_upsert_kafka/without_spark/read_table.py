@@ -79,9 +79,10 @@ def read_table(
         )
     if at is not None:
         raw |= _end(at, raw)
-    _check_mode(raw)
-    columns = _columns(schema, raw)
-    request = checked_request(columns, read_options(raw, format_options, stream=False))
+    given = given_options(raw)  # a statement is parsed here, and not again
+    _check_mode(given)
+    columns = _columns(schema, given)
+    request = checked_request(columns, read_options(given, format_options, stream=False))
     with request.open_cluster() as cluster:
         ranges = ranges_of_batch(cluster, request.options)
     reader = ChangeReader(request.table, request.options)
@@ -104,9 +105,9 @@ def _end(at: datetime | str, raw: Mapping[str, str]) -> dict[str, str]:
     return {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": str(end_ms)}
 
 
-def _check_mode(raw: Mapping[str, str]) -> None:
+def _check_mode(given: Mapping[str, str]) -> None:
     """Raises OptionError if something else than the table is asked for."""
-    mode = OPTIONS["read.mode"].read(given_options(raw)) or "snapshot"
+    mode = OPTIONS["read.mode"].read(given) or "snapshot"
     if mode in _OTHER_MODES:
         raise OptionError(
             f"read_table gives the table only, and 'read.mode' = '{mode}' means {_OTHER_MODES[mode]}. Leave the option out; or "
@@ -115,9 +116,9 @@ def _check_mode(raw: Mapping[str, str]) -> None:
         )
 
 
-def _columns(schema: str | StructType | None, raw: Mapping[str, str]) -> StructType:
+def _columns(schema: str | StructType | None, given: Mapping[str, str]) -> StructType:
     if schema is None:
-        return inferred_schema(raw)
+        return inferred_schema(given)
     if isinstance(schema, StructType):
         return schema
     if isinstance(schema, str):

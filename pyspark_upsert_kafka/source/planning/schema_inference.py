@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.core.options import (
     given_options,
     read_options,
 )
+from pyspark_upsert_kafka.core.options.internal import DDL_COLUMNS
 from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, CHANGE_TYPE, metadata_columns
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
 from pyspark_upsert_kafka.sides import side_of
@@ -35,7 +36,7 @@ _NO_SCHEMA = (
 
 
 def inferred_schema(raw: Mapping[str, str]) -> StructType:
-    """The columns of the table that a reader's options describe.
+    """The columns of the table that a reader's options describe, given by a user or by `given_options`.
 
     Spark asks before it says whether a batch or a stream is read. So it is a changelog unless an option
     says otherwise, and in a changelog only columns of the primary key keep their NOT NULL.
@@ -46,7 +47,7 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
         BrokerError: The schema registry does not answer, or refuses.
     """
     given = {name.lower(): value for name, value in raw.items()}
-    if DDL.name in given:
+    if not given.keys().isdisjoint({DDL.name, DDL_COLUMNS.name}):
         return ddl_schema(given_options(raw))
     name = OPTIONS["value.format"].read(given)
     if name not in FORMATS or format_named(name, "value").columns is None:

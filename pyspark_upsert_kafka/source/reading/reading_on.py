@@ -23,7 +23,6 @@ tells which rows may be out of date; they are left out, as the newer changes of 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -35,6 +34,7 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.interfaces import RangeReader
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -59,7 +59,7 @@ def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
         DataLossError: Offsets are gone, and ``failOnDataLoss`` is true.
         BrokerError: The broker stays away, or refuses.
     """
-    if range_.kept_until_ms is None or time.time() * 1000 < range_.kept_until_ms:
+    if range_.kept_until_ms is None or now_ms() < range_.kept_until_ms:
         return
     begin = range_.end
     for _ in range(_MOST_PARTS):

@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 from pyspark_upsert_kafka import BrokerError, OptionError, SchemaError, read_table
+from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
+from pyspark_upsert_kafka.core.options import given as given_module
 from tests.table_options import table_options
 
 COLUMNS = "id BIGINT, name STRING"
@@ -18,6 +20,12 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 APPEND = """
 CREATE TABLE t (id BIGINT) WITH (
   'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'nowhere:9092', 'format' = 'json')
+"""
+
+TABLE = """
+CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH (
+  'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = '${env:NO_SUCH_VARIABLE}',
+  'key.format' = 'json', 'value.format' = 'json')
 """
 
 
@@ -42,6 +50,20 @@ def test_a_table_of_plain_messages_is_refused() -> None:
     """A DDL with 'connector' = 'kafka' means the mode 'append'."""
     with pytest.raises(OptionError, match=r"'read\.mode' = 'append' means every message as a row"):
         read_table(ddl=APPEND)
+
+
+def test_a_statement_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mode, columns and options are all taken of what was read of it."""
+    parsed: list[str] = []
+
+    def counted(statement: str) -> TableDefinition:
+        parsed.append(statement)
+        return table_definition(statement)
+
+    monkeypatch.setattr(given_module, "table_definition", counted)
+    with pytest.raises(OptionError, match="which is not set where it is used"):
+        read_table(ddl=TABLE)
+    assert len(parsed) == 1
 
 
 @pytest.mark.parametrize(
