@@ -15,7 +15,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals, query_batch
+from pyspark_upsert_kafka.core.positions.progress import query_batch
+from pyspark_upsert_kafka.core.positions.query_batches import QueryBatch, QueryTotals
 from pyspark_upsert_kafka.core.written import WrittenBatches
 from pyspark_upsert_kafka.monitoring.runs import QueryRuns
 

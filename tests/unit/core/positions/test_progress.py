@@ -10,12 +10,8 @@ import pytest
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.positions.progress import (
-    SourceBatch,
-    bad_messages,
-    latest_offset,
-    query_batch,
-)
+from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset, query_batch
+from pyspark_upsert_kafka.core.positions.query_batches import SourceBatch
 from pyspark_upsert_kafka.core.written import Written
 from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
@@ -208,31 +204,6 @@ def test_a_rate_that_spark_does_not_know():
     del given["processedRowsPerSecond"]
 
     assert only(progress(given)).rows_per_second is None
-
-
-@pytest.mark.parametrize(
-    ("batch", "line"),
-    [
-        (
-            progress(source(latest=replace(END, positions={A: 1007, B: 505})), batchDuration=1900),
-            "copy, batch 3 (1.9 s): t 12 rows, 10/s, lag 1,500, bad 0",
-        ),
-        (
-            progress(source(), source(StreamOffset({}), StreamOffset({}), "skip")),
-            (
-                "copy, batch 3 (1.2 s): t 12 rows, 10/s, lag unknown, bad unknown; "
-                "no topic 12 rows, 10/s, lag 0, bad unknown"
-            ),
-        ),
-        (
-            progress(source(StreamOffset({A: 1, TopicPartition("u", 0): 1}), numInputRows=9876)),
-            "copy, batch 3 (1.2 s): t and 1 more 9,876 rows, 10/s, lag unknown, bad unknown",
-        ),
-    ],
-)
-def test_the_line_of_a_batch(batch, line):
-    """One line, however many sources, topics and partitions there are; what is not known is called so."""
-    assert str(query_batch(batch)) == line
 
 
 @pytest.mark.parametrize(
