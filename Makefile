@@ -250,10 +250,10 @@ release-check: $(READY) .venv-release/.ready
 	$(MAKE) test-wheel
 	$(BIN)/python -m tools.release .venv-release/bin $(TAG)
 
-# The conda recipe, as it is for the sdist in dist/.
+# The conda package, built from the sdist in dist/ into build/conda.
 recipe: dist .venv-release/.ready
-	.venv-release/bin/python tools/release/recipe.py \
-		"$$($(BIN)/python -c 'from pyspark_upsert_kafka import __version__; print(__version__)')" /dev/stdout
+	.venv-release/bin/python -m tools.release.conda_package \
+		"$$($(BIN)/python -c 'from pyspark_upsert_kafka import __version__; print(__version__)')" build/conda
 
 .venv-release/.ready: pyproject.toml
 	"$(PYTHON)" -m venv .venv-release

@@ -46,6 +46,8 @@ def main(programs: Path, tag: str = "") -> None:
     run("pyroma", "--min", "8", files.sdist)  # of 10: the authors have no common mail address
     run("python", "tools/release/sbom.py", newest_environment(), version, OUTPUT / "sbom.cdx.json")
     run("python", "tools/release/recipe.py", version, OUTPUT / "recipe.yaml")
+    conda = OUTPUT.with_name("conda")
+    run("python", "-m", "tools.release.conda_package", version, conda)
     again = OUTPUT.with_name("again")
     build_again(again)
     check_same(files, again)

@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rattler_build.stage0 import Stage0Recipe
+from rattler_build import RenderedVariant, Stage0Recipe
 
 RECIPE = Path(__file__).parents[2] / "recipe" / "recipe.yaml"
 
 
-def rendered(version: str) -> dict[str, Any]:
-    """The recipe of a version.
+def variant_of(version: str) -> RenderedVariant:
+    """The recipe of a version, from which its package can be built.
 
     Raises:
         FileNotFoundError: Its sdist is not there.
@@ -25,9 +25,19 @@ def rendered(version: str) -> dict[str, Any]:
     """
     os.environ["VERSION"] = version
     (variant,) = Stage0Recipe.from_file(RECIPE).render()
-    recipe: dict[str, Any] = variant.recipe.to_dict()
-    for source in recipe["source"]:
+    for source in variant.recipe.to_dict()["source"]:
         (RECIPE.parent / source["path"]).resolve(strict=True)
+    return variant
+
+
+def rendered(version: str) -> dict[str, Any]:
+    """What the recipe of a version says.
+
+    Raises:
+        FileNotFoundError: Its sdist is not there.
+        RattlerBuildError: The recipe is not valid.
+    """
+    recipe: dict[str, Any] = variant_of(version).recipe.to_dict()
     return recipe
 
 
