@@ -115,7 +115,7 @@ HISTORIES ?= 100
 histories: $(READY)
 	$(BIN)/python -m tools.histories $(HISTORIES)
 
-# What is known of a release, in build/proof/<version>; writes docs/proof.md. About an hour, or with PROOF=release many.
+# What is known of a release, in build/proof/<version>; writes docs/proof.md. Half an hour to an hour; many with PROOF=release.
 PROOF ?= short
 
 .PHONY: proof

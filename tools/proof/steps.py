@@ -52,7 +52,7 @@ def steps(form: Form, folder: Path) -> Iterator[Step]:
     """All of them, in the order in which they run.
 
     Args:
-        form: ``short`` takes about an hour, ``release`` many.
+        form: ``short`` takes half an hour to an hour on two cores, ``release`` many.
         folder: Where they write.
     """
     is_short = form == "short"
