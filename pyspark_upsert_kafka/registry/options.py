@@ -78,8 +78,8 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
     url, subject, schema = (_either(value, name, prefix) for name in _OLDER)
     if url is None:
         raise OptionError(
-            "One or more required options are missing.\n\nMissing required options are:\n\n"
-            f"{prefix}url\n\nFor example: .option('{prefix}url', 'http://localhost:8081')"
+            "One or more required options are missing. Missing required options are: "
+            f"{prefix}url. For example: .option('{prefix}url', 'http://localhost:8081')"
         )
     _check(value, prefix)
     access = Access(

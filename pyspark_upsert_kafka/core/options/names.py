@@ -142,9 +142,9 @@ def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
     missing = sorted(name for name in examples if not given.get(name, "").strip())
     if missing:
         raise OptionError(
-            "One or more required options are missing.\n\nMissing required options are:\n\n"
-            + "\n".join(f"{name}{meant_by(name, given)}" for name in missing)
-            + f"\n\nFor example: .option('{missing[0]}', '{examples[missing[0]]}')"
+            "One or more required options are missing. Missing required options are: "
+            + ", ".join(f"{name}{meant_by(name, given)}" for name in missing)
+            + f". For example: .option('{missing[0]}', '{examples[missing[0]]}')"
         )
 
 

@@ -31,7 +31,23 @@ def addresses(value: str) -> str:
     """Addresses of brokers, which are no web pages."""
     if "http://" in value.lower() or "https://" in value.lower():
         raise ValueError("expected addresses without 'http', as in 'host:9092,host2:9092'")
+    if "${" not in value:  # what a reference stands for is not known yet
+        for address in value.split(","):
+            _address(address.strip())
     return text(value)
+
+
+def _address(value: str) -> None:
+    """Refuses what a client would take as a host of another name, or as another port."""
+    if re.search(r"[;\s]", value):
+        raise ValueError("expected addresses separated by ',', as in 'host:9092,host2:9092'")
+    _, colon, port = value.rpartition(":")
+    if colon and "]" not in port and not _is_port(port):
+        raise ValueError(f"expected a port from 1 to 65535 after '{value[: -len(port) or None]}'")
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
 
 
 def any_text(value: str) -> str:

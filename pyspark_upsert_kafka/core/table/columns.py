@@ -200,7 +200,7 @@ def _key_column(name: str, physical: tuple[StructField, ...], prefix: str) -> St
         raise SchemaError(
             f"Could not find the field '{name}' in the table schema for usage in the key format. A key "
             "field must be a regular, physical column. The following columns can be selected in the "
-            f"'key.fields' option:\n[{', '.join(field.name for field in physical)}]\n"
+            f"'key.fields' option: [{', '.join(field.name for field in physical)}] "
             "(Option 'primary-key' means the same.)"
         )
     if not isinstance(field.dataType, AtomicType) or isinstance(field.dataType, VariantType):

@@ -541,7 +541,7 @@ PRIMARY_KEY = (
     "which columns should be read from or write to the Kafka message key. The PRIMARY KEY also "
     "defines records in the 'upsert-kafka' table should update or delete on which keys."
 )
-MISSING = "One or more required options are missing.\n\nMissing required options are:\n\n"
+MISSING = "One or more required options are missing. Missing required options are: "
 
 ANY = (batch, stream, write, sink)
 
@@ -582,9 +582,9 @@ ANY = (batch, stream, write, sink)
             {"primary-key": "a,b", "key.fields": "b;a"},
             "Options 'primary-key' and 'key.fields' name different columns: leave one out.",
         ),
-        ({"key.format": None}, MISSING + "key.format\n"),
+        ({"key.format": None}, MISSING + "key.format. For example: "),
         ({"value.format": ""}, "Invalid value for option 'value.format': expected a value"),
-        ({"properties.bootstrap.servers": " "}, MISSING + "properties.bootstrap.servers\n"),
+        ({"properties.bootstrap.servers": " "}, MISSING + "properties.bootstrap.servers. "),
         (
             {"properties.bootstrap.servers": "b:9092,HTTP://c:9092"},
             (
@@ -593,22 +593,40 @@ ANY = (batch, stream, write, sink)
             ),
         ),
         (
+            {"properties.bootstrap.servers": "b:9092;c:9092"},
+            (
+                "Invalid value for option 'properties.bootstrap.servers': expected addresses separated by ',', as "
+                "in 'host:9092,host2:9092', but is 'b:9092;c:9092'."
+            ),
+        ),
+        (
+            {"properties.bootstrap.servers": "b:9092, c:kafka"},
+            (
+                "Invalid value for option 'properties.bootstrap.servers': expected a port from 1 to 65535 after 'c:', "
+                "but is 'b:9092, c:kafka'."
+            ),
+        ),
+        (
+            {"properties.bootstrap.servers": "b:90920"},
+            "Invalid value for option 'properties.bootstrap.servers': expected a port from 1 to 65535 after 'b:'",
+        ),
+        (
             {"topic": "a,b"},
             "Invalid value for option 'topic': expected topics separated by ';', but is 'a,b'.",
         ),
         (
             {"properties.bootstrap.servers": None, "properties.bootstrap.server": "b:9092"},
-            MISSING + "properties.bootstrap.servers ('properties.bootstrap.server' was given)\n",
+            MISSING + "properties.bootstrap.servers ('properties.bootstrap.server' was given). ",
         ),
         (
             {"key.format": None, "value.format": None, "properties.bootstrap.servers": None},
             MISSING
-            + "key.format\nproperties.bootstrap.servers\nvalue.format\n\nFor example: "
+            + "key.format, properties.bootstrap.servers, value.format. For example: "
             + ".option('key.format', 'json')",
         ),
         (
             {"key.format": None, "key.json.ignore-parse-errors": "true"},
-            MISSING + "key.format\n",
+            MISSING + "key.format. For example: ",
         ),
         (
             {"key.fields-prefix": "k_"},

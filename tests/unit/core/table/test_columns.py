@@ -259,7 +259,7 @@ def test_an_unknown_key_column_is_told_in_flinks_words(table, fields):
     assert str(error.value) == (
         "Could not find the field '_offset' in the table schema for usage in the key format. A key "
         "field must be a regular, physical column. The following columns can be selected in the "
-        "'key.fields' option:\n[name, v]\n(Option 'primary-key' means the same.)"
+        "'key.fields' option: [name, v] (Option 'primary-key' means the same.)"
     )
 
 
