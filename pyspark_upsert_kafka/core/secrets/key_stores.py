@@ -5,7 +5,7 @@ The first bytes of a file say what it is, not the type in the options: Java too 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,8 @@ _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PKCS12 = b"\x30"  # a sequence in DER begins with it
 
 _TYPES = ("JKS", "PKCS12", "PEM")
+
+_PEM_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 
 
 def check_type(option: str, value: str) -> None:
@@ -121,6 +123,24 @@ def _pem(certificates: list[Any]) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
+
+
+def check_pem_files(prefix: str, given: Mapping[str, str]) -> None:
+    """Checks that the PEM files of librdkafka's options can be read: librdkafka's own error names no file.
+
+    Args:
+        prefix: What the names of the options begin with.
+        given: The options, without the prefix.
+
+    Raises:
+        OptionError: A file cannot be read.
+    """
+    for name in _PEM_FILES:
+        file = given.get(name, "")
+        if (
+            file not in ("", "probe") and not Path(file).is_dir()
+        ):  # both may be of `ssl.ca.location`
+            content_of(prefix + name, file)
 
 
 def content_of(option: str, file: str) -> bytes:

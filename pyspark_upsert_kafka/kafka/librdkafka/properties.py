@@ -55,6 +55,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     _check_tokens(given)
     _check_password(given)
     _check_identity(given)
+    key_stores.check_pem_files(PREFIX, given)
     config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given)}
     return {**config, **_reconnecting(given), **ours, **given}
 

@@ -112,3 +112,17 @@ def test_types_of_stores():
         key_stores.check_type("ssl.keystore.type", known)
     with pytest.raises(OptionError, match="expected one of JKS, PKCS12, PEM, but is 'BCFKS'"):
         key_stores.check_type("ssl.keystore.type", "BCFKS")
+
+
+def test_pem_files_must_be_there(tmp_path: Path) -> None:
+    """Each of librdkafka's options is checked; certificates to trust may be a folder, or what librdkafka looks for."""
+    file = tmp_path / "ca.pem"
+    file.touch()
+
+    for trusted in (str(file), str(tmp_path), "probe", ""):
+        key_stores.check_pem_files("properties.", {"ssl.ca.location": trusted})
+    for name in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"):
+        with pytest.raises(
+            OptionError, match=f"^Option 'properties.{name}' names the file '/no.pem': No such"
+        ):
+            key_stores.check_pem_files("properties.", {name: "/no.pem"})

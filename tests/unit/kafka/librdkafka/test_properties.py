@@ -119,6 +119,14 @@ def test_the_content_of_a_store_says_what_it_is(tmp_path, file, librdkafka_has):
     [
         ({"ssl__truststore__location": "/no/ca.pem"}, "'/no/ca.pem': No such file"),
         ({"ssl__keystore__location": "/no/me.p12"}, "'/no/me.p12': No such file"),
+        (
+            {"ssl__ca__location": "/no/ca.pem"},
+            r"'properties\.ssl\.ca\.location' names .*'/no/ca\.pem': No such file",
+        ),
+        (
+            {"ssl__certificate__location": "C:\\me.pem", "ssl__key__location": "C:\\me.key"},
+            r"'properties\.ssl\.certificate\.location' names the file 'C:\\\\me\.pem': No such file",
+        ),
         ({"ssl__truststore__type": "BCFKS"}, "JKS, PKCS12, PEM, but is 'BCFKS'"),
         ({"ssl__keystore__type": "BCFKS"}, "JKS, PKCS12, PEM, but is 'BCFKS'"),
         ({"ssl__engine__factory__class": "x.Y"}, "works in a JVM only"),
