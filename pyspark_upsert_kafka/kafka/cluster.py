@@ -10,6 +10,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTo
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 
 _MISSING_AFTER_S = 5.0
@@ -126,11 +127,18 @@ class KafkaCluster:
 
     def _matching(self, wanted: Topics) -> list[str]:
         pattern = wanted.pattern
-        return sorted(
+        names = sorted(
             name
             for name in self._admin.names()
             if pattern is not None and pattern.fullmatch(name) and not name.startswith("__")
         )
+        if pattern is not None and not names:
+            warn_once(
+                f"No topic at '{self._admin.servers}' matches 'topic-pattern' = '{pattern.pattern}', so there is nothing to "
+                "read yet. A pattern is a regular expression that matches the whole name, as in 'users-.*'. Topics that the "
+                "user may not describe are not seen."
+            )
+        return names
 
 
 def partitions_of(topics: Mapping[str, TopicInfo]) -> list[TopicPartition]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
+from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
@@ -52,6 +54,19 @@ def test_a_topic_that_shows_up_late_is_waited_for(monkeypatch):
     admin = LateTopic(shown_at=3.0)
 
     assert cluster_over(monkeypatch, admin).topics(Topics(("t",))) == TOPIC
+
+
+def test_a_pattern_that_no_topic_matches_is_told(monkeypatch, caplog):
+    """An empty table has a reason; what a pattern is may be what is wrong."""
+    monkeypatch.setattr(warning, "_warned", set())
+    admin = SimpleNamespace(servers="here:9092", names=lambda: ["users-eu"])
+
+    assert KafkaCluster(admin).topics(Topics(pattern=re.compile("users-*"))) == {}
+    (told,) = caplog.messages
+    assert told.startswith(
+        "No topic at 'here:9092' matches 'topic-pattern' = 'users-*', so there is"
+    )
+    assert "as in 'users-.*'" in told
 
 
 def test_a_topic_that_every_look_misses_does_not_exist(monkeypatch):
