@@ -42,7 +42,7 @@ def read_create_table(tokens: Tokens) -> CreateTable:
     """
     begin = tokens.peek()
     if not begin.is_word("CREATE"):
-        tokens.refuse("expected CREATE TABLE")
+        tokens.refuse("expected the text of a CREATE TABLE statement")
     tokens.next()
     if tokens.accept("OR"):
         tokens.expect("REPLACE")

@@ -95,8 +95,8 @@ def test_a_statement_from_standard_input(
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
-        ("SELECT 1", "SQL, line 1, column 1: expected CREATE TABLE, but found 'SELECT'.\n"),
-        (SCRIPT + "INSERT INTO regions SELECT 1", "SQL, line 17, column 1: expected CREATE TABLE"),
+        ("SELECT 1", "SQL, line 1, column 1: expected the text of a CREATE TABLE statement, but found 'SELECT'.\n"),
+        (SCRIPT + "INSERT INTO regions SELECT 1", "SQL, line 17, column 1: expected the text of a CREATE TABLE statement"),
         (SCRIPT.replace("'format' = 'json'", "'format' = 'xml'"), "Unknown value format 'xml'"),
         (SCRIPT.replace("'topic' = 'views', ", ""), "Either 'topic' or 'topic-pattern' must be set."),
         (SCRIPT.replace("'topic' = 'views'", "'topics' = 'views'"), "'topics' (SQL, line 7, column 26) (Did you mean"),

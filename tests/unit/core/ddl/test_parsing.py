@@ -26,8 +26,9 @@ def table(columns: str = "id INT", options: str = APPEND) -> str:
 
 
 REFUSED = [  # statement with an arrow before the place, sentence
-    ("→", "expected CREATE TABLE, but found the end."),
-    ("→SELECT 1", "expected CREATE TABLE, but found 'SELECT'."),
+    ("→", "expected the text of a CREATE TABLE statement, but found the end."),
+    ("→users.sql", "expected the text of a CREATE TABLE statement, but found 'users'."),
+    ("→SELECT 1", "expected the text of a CREATE TABLE statement, but found 'SELECT'."),
     ("CREATE →VIEW v AS SELECT 1", "expected TABLE, but found 'VIEW'."),
     ("CREATE TABLE→", "expected the table's name, but found the end."),
     ("CREATE TABLE t→", "expected '(' and the table's columns, but found the end."),
@@ -38,7 +39,7 @@ REFUSED = [  # statement with an arrow before the place, sentence
     ("CREATE TABLE t WITH ('a' = 'b') →AS SELECT 1", "CREATE TABLE ... AS SELECT is not supported"),
     ("CREATE TABLE t →WITH ('a' = 'b')", "expected '(' and the table's columns, but found 'WITH'."),
     ("CREATE TABLE t (\n  id INT\n)→", "expected WITH, but found the end."),
-    (table() + ";\n→SELECT 1", "expected CREATE TABLE, but found 'SELECT'."),
+    (table() + ";\n→SELECT 1", "expected the text of a CREATE TABLE statement, but found 'SELECT'."),
     (table() + " →SELECT 1", "expected ';' or the end of the statement, but found 'SELECT'."),
     (f"{table()};\n→{table()}", "expected one statement and nothing after it."),
     (table() + " →LIKE u", "LIKE is not supported"),
