@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pyspark.errors import PySparkException
 
@@ -53,6 +53,20 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends with exit code 2, as the standard library's parser does."""
         self.exit(2, f"{self.prog}: error: {message}\n'{self.prog} --help' tells more.\n")
+
+
+class _Version(argparse.Action):
+    """Prints the version, which nothing else looks up, and ends."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Ends with exit code 0."""
+        from pyspark_upsert_kafka.version import current_version
+
+        sys.stdout.write(f"pyspark-upsert-kafka {current_version()}\n")
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,6 +113,9 @@ def parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
         description="Kafka topics as tables for PySpark. Try it, run a Kafka, look into a topic.",
         formatter_class=_HelpFormatter,
         epilog="'python -m pyspark_upsert_kafka COMMAND --help' tells more about a command.",
+    )
+    root.add_argument(
+        "--version", action=_Version, help="print the version of this package, and end"
     )
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in names:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from pyspark.errors import AnalysisException
 
+import pyspark_upsert_kafka
 from pyspark_upsert_kafka.cli import main, parser, user_message
 from pyspark_upsert_kafka.cli.demo import page_views, scenario, users
 from pyspark_upsert_kafka.cli.demo.chart import Chart, ticks
@@ -31,6 +32,15 @@ def test_help_names_every_command_and_what_it_does(capsys: pytest.CaptureFixture
     assert ended.value.code == 0
     for command in COMMANDS:
         assert command in said
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--version`` is what a report of a bug needs."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"pyspark-upsert-kafka {pyspark_upsert_kafka.__version__}\n"
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each != "ddl"])
