@@ -75,6 +75,17 @@ def test_pages_for_users_name_no_tests(page: Path) -> None:
     assert _BENCHMARK.findall(text) == []
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, FIRST_PAGE, ROOT / "README.md"], ids=lambda page: page.stem
+)
+def test_a_page_makes_its_topics_itself(page: Path) -> None:
+    """It begins with the lines that create them: no page sends its reader to another one for that."""
+    text = page.read_text(encoding="utf-8")
+
+    assert "#make-a-topic" not in text
+    assert "#create-the-topics" not in text
+
+
 def files_that_name_pages() -> Iterator[Path]:
     """The sources of the package and its tools, and the other files in which a page may be named."""
     for folder in ("pyspark_upsert_kafka", "tools", "tests", "benchmarks", "examples"):

@@ -106,7 +106,7 @@ def test_the_navigation_has_every_page() -> None:
         ("docs/reading.md", "[b](writing.md#there)", "[b](writing.md#there)"),
         ("docs/reading.md", "[here](#here)", "[here](#here)"),
         ("docs/reading.md", "[what is new](../CHANGELOG.md)", "[what is new](changelog.md)"),
-        ("CHANGELOG.md", "[b](docs/writing.md#make-a-topic)", "[b](writing.md#make-a-topic)"),
+        ("CHANGELOG.md", "[b](docs/writing.md#in-a-batch)", "[b](writing.md#in-a-batch)"),
         ("docs/reading.md", "[here](../README.md)", "[here](index.md)"),
         (
             "docs/reading.md",

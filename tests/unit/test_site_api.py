@@ -81,7 +81,20 @@ def test_pages_are_not_empty(pages: dict[str, str]) -> None:
     assert len(pages) == len(TOPICS)
     for text in pages.values():
         assert text.split("\n\n")[1].startswith("This page describes ")
-        assert ("local-kafka" in text) == ("localhost:9092" in text)
+        assert ("local-kafka" in text) == ("NewTopic" in text)
+
+
+def test_a_page_begins_with_the_lines_that_make_its_topics(pages: dict[str, str]) -> None:
+    """Every topic of its examples, and a session; a page without topics has no such lines."""
+    assert (
+        'NewTopic(name, 1, config=compacted) for name in ["counts", "users"]]'
+        in pages["api/writing.md"]
+    )
+    assert 'for name in ["users", "users_per_region"]]' in pages["api/sql.md"]
+    assert 'for name in ["pageviews_per_region", "users", "views"]]' in pages["api/reading.md"]
+    assert "spark = SparkSession.builder.getOrCreate()" in pages["api/reading.md"]
+    assert "NewTopic" not in pages["api/errors.md"]
+    assert "`spark` is a session" in pages["api/monitoring.md"]
 
 
 EXAMPLE = """\

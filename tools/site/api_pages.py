@@ -22,9 +22,27 @@ _PARSING = {
 }
 _NAME = re.compile(r"``?(?P<name>[A-Za-z_]\w*)(?:\(\))?``?")
 _NEEDS = """
-To try the examples, run `python -m pyspark_upsert_kafka local-kafka` in another window, create their topics as in
-[writing](../writing.md#make-a-topic), and make a session: `spark = SparkSession.builder.getOrCreate()`.
+To try the examples, start a Kafka without topics in another window: `python -m pyspark_upsert_kafka local-kafka`. These
+lines create {topics} and a session:
+
+```python
+import pyspark_upsert_kafka
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+admin = AdminClient({{"bootstrap.servers": "localhost:9092"}})
+compacted = {{"cleanup.policy": "compact"}}
+topics = [NewTopic(name, 1, config=compacted) for name in {names}]
+for created in admin.create_topics(topics).values():
+    created.result()
+
+spark = SparkSession.builder.getOrCreate()
+```
 """
+_NEEDS_SESSION = """
+In the examples, `spark` is a session: `spark = SparkSession.builder.getOrCreate()`.
+"""
+_TOPIC = re.compile(r"""\btopic["']?\s*[=:,]\s*["'](?P<name>[\w.-]+)["']""")
 _CODE_OR_HEADING = re.compile(r"(^```.*?^```$|^#[^\n]*$)", re.DOTALL | re.MULTILINE)
 _PAGE_OF_DOCS = re.compile(r"\bdocs/(?P<file>[\w-]+\.md)")
 
@@ -69,7 +87,7 @@ class Api:
     def page(self, topic: Topic) -> str:
         """The text of one page."""
         described = "\n".join(self._described(name) for name in topic.names)
-        needs = _NEEDS if "localhost:9092" in described else ""
+        needs = _needs(described)
         return f"# {topic.title}\n\nThis page describes {topic.summary}.\n{needs}\n{described}"
 
     def _described(self, name: str) -> str:
@@ -134,6 +152,16 @@ class Api:
             linked = _NAME.sub(link, parts[place])
             parts[place] = _PAGE_OF_DOCS.sub(r"[docs/\g<file>](../\g<file>)", linked)
         return "".join(parts)
+
+
+def _needs(described: str) -> str:
+    """What a reader does before the examples of a page: the lines that make their topics, or a session alone."""
+    topics = sorted({*_TOPIC.findall(described)}) if "localhost:9092" in described else []
+    if not topics:
+        return _NEEDS_SESSION if re.search(r"\bspark\.", described) else ""
+    names = ", ".join(f'"{name}"' for name in topics)
+    number = "the topic" if len(topics) == 1 else "the topics"
+    return _NEEDS.format(topics=number, names=f"[{names}]")
 
 
 def _signature(described: Class | Function) -> str:
