@@ -20,9 +20,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.classic("starts a client that runs the others")
-def test_the_chosen_tests_pass_over_spark_connect(connect_server: str, broker: Broker) -> None:
+def test_the_chosen_tests_pass_over_spark_connect(
+    connect_server: str, broker: Broker, tmp_path: Path
+) -> None:
     """Reading, writing, streaming, SQL, update mode, whole rows, and what is refused there."""
-    chosen = [sys.executable, "-m", "pytest", "-m", "connect", "tests/spark"]
+    # Other runs in this folder, beside it, have failed tests of their own.
+    own_cache = f"cache_dir={tmp_path}"
+    chosen = [sys.executable, "-m", "pytest", "-o", own_cache, "-m", "connect", "tests/spark"]
     environment = {
         **os.environ,
         "SPARK_REMOTE": connect_server,

@@ -78,8 +78,9 @@ WHERE = [
 ]
 
 
-@pytest.mark.connect
-@pytest.mark.parametrize("mode", ["snapshot", "changelog", "append"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("snapshot", marks=pytest.mark.connect), "changelog", "append"]
+)
 def test_rows_are_the_same(spark: SparkSession, broker: Broker, topic: str, mode: str) -> None:
     """For filters that Spark passes on, and for those that it keeps to itself."""
     more: dict[str, object] = {"read.mode": mode, **ASKED}

@@ -32,8 +32,10 @@ ROOT = Path(__file__).parents[2]
 FULL = {"scan.startup.mode": "full"}
 
 
-@pytest.mark.connect
-@pytest.mark.parametrize("more", [{}, {"minPartitions": 5}, {"scan.deletes": "drop"}])
+@pytest.mark.parametrize(
+    "more",
+    [pytest.param({}, marks=pytest.mark.connect), {"minPartitions": 5}, {"scan.deletes": "drop"}],
+)
 def test_the_table_then_its_changes(
     spark: SparkSession, broker: Broker, tmp_path: Path, more: dict[str, object]
 ) -> None:
