@@ -8,21 +8,23 @@ READY := $(VENV)/.ready
 CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
+# Bytecode is kept, even where the environment says otherwise: the next run collects its tests in half the time.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs site site-version publish-site picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
 
-# Five processes on two cores, file by file: tests wait much. Bytecode is kept, even where the environment says otherwise:
-# the next run collects its tests in half the time.
-test: export PYTHONDONTWRITEBYTECODE :=
+# Five processes on two cores, file by file: tests wait much.
 test: $(READY) $(CLASS_ARCHIVES)
 	$(BIN)/python -m pytest --numprocesses=5 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 # Some tests without what makes them start faster (tests/fast_start.py), in one process.
+PLAIN ?= tests/spark/test_sink_batch.py
+
 test-plain: $(READY)
-	PLAIN_TESTS=1 $(BIN)/python -m pytest $(or $(ARGS),tests/spark/test_sink_batch.py)
+	PLAIN_TESTS=1 $(BIN)/python -m pytest $(or $(ARGS),$(PLAIN))
 
 # The end-to-end tests with a session of Spark Connect; what needs a classic one is skipped, with its reason.
 # One process: a session that starts its own server listens on Spark's port for that, 15002.
@@ -182,12 +184,14 @@ test-versions: $(READY) $(CLASS_ARCHIVES)
 
 # merge_sink and its pages, on the Spark that each table format is made for. PySpark 4.1 leaves the sockets of
 # collected results to the garbage collector.
+LAKEHOUSE ?= tests/lakehouse
+
 test-iceberg: .venv-4.1/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.1/bin/python) .venv-4.1/bin/python -m pytest \
-		-W ignore::ResourceWarning $(or $(ARGS),tests/lakehouse)
+		-W ignore::ResourceWarning $(or $(ARGS),$(LAKEHOUSE))
 
 test-delta: .venv-4.2/.ready
-	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest $(or $(ARGS),tests/lakehouse)
+	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest $(or $(ARGS),$(LAKEHOUSE))
 
 # The notebooks in examples, in a kernel as Jupyter has it: they print what they show. ARGS=--write shows what they print now.
 .PHONY: test-notebooks
