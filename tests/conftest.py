@@ -142,7 +142,7 @@ class Broker:
                     break
                 except BufferError:
                     producer.poll(0.1)
-        assert producer.flush(60) == 0
+        assert producer.flush(600) == 0
 
     def messages(self, topic: str) -> list[Message]:
         """All committed messages of a topic, by partition and offset."""

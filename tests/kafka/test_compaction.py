@@ -20,6 +20,7 @@ from tools.histories.table_first import table_first
 SCHEMA = StructType().add("id", LongType()).add("n", LongType())
 SMALL_SEGMENTS = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.001"}
 FILLER = -1
+MOST_HISTORIES = 20
 
 
 class Snapshot:
@@ -187,20 +188,30 @@ def test_an_open_transaction_past_the_planned_end_is_not_waited_for(
 
 
 def test_no_history_loses_a_key_or_shows_an_old_row(own_kafka: Any) -> None:
-    """`make histories`, in short: writers and the cleaner never pause while snapshots are read."""
-    kafka, counts = own_kafka(config=CLEANER), Counts()
-    for seed in range(4):
-        history(kafka.bootstrap_servers, Random(seed), counts)
+    """`make histories`, in short: writers and the cleaner never pause while snapshots are read.
 
-    assert counts.snapshots >= 8
+    Two histories, and more if compaction has taken nothing that a snapshot needed.
+    """
+    kafka, counts = own_kafka(config=CLEANER), Counts()
+    for seed in range(MOST_HISTORIES):
+        history(kafka.bootstrap_servers, Random(seed), counts)
+        if seed > 0 and counts.found_late > 0:
+            break
+
+    assert counts.snapshots >= 4
     assert counts.found_late > 0, "compaction took nothing that a snapshot needed"
 
 
 def test_no_history_leads_a_stream_that_begins_with_the_table_astray(own_kafka: Any) -> None:
-    """Each first batch is the table as of its end, but for keys whose newer change follows, and the changes lead on from there."""
-    kafka, counts = own_kafka(config=CLEANER), Counts()
-    for seed in range(4):
-        table_first(kafka.bootstrap_servers, Random(seed), counts)
+    """Each first batch is the table as of its end, but for keys whose newer change follows, and the changes lead on from there.
 
-    assert counts.first_batches >= 4
+    Two histories, and more if compaction has taken nothing from a first batch.
+    """
+    kafka, counts = own_kafka(config=CLEANER), Counts()
+    for seed in range(MOST_HISTORIES):
+        table_first(kafka.bootstrap_servers, Random(seed), counts)
+        if seed > 0 and counts.left_out > 0:
+            break
+
+    assert counts.first_batches >= 2
     assert counts.left_out > 0, "compaction took nothing from a first batch"
