@@ -171,17 +171,18 @@ _BATCHES = Section(
                "at most this many Spark partitions: a task then reads several Kafka partitions, one "
                "after another; `auto` = one for each 10,000 offsets of a micro-batch or a batch read"),
         Option("maxOffsetsPerTrigger", whole_number(1), None,
-               "at most this many offsets per micro-batch, divided among partitions in proportion to their backlog"),
+               "at most this many offsets per micro-batch, divided among partitions in proportion to their backlog "
+               "(PySpark 4.2 or newer)"),
         Option("maxBytesPerTrigger", memory_size, None,
                "at most about so many bytes of keys and values per micro-batch (`64 mb`), by the sizes of messages seen so far "
-               "(see [micro-batches](micro-batches.md#limit-the-size-of-batches))"),
+               "(PySpark 4.2 or newer; see [micro-batches](micro-batches.md#limit-the-size-of-batches))"),
         Option("minOffsetsPerTrigger", whole_number(1), None,
-               "wait until this many new offsets are available, or `maxTriggerDelay` has passed"),
+               "wait until this many new offsets are available, or `maxTriggerDelay` has passed (PySpark 4.2 or newer)"),
         Option("maxTriggerDelay", duration, 900.0,
                "how long `minOffsetsPerTrigger` may delay a micro-batch", "`15m`"),
         Option("scan.watermark.alignment.max-drift", positive_duration, None,
                "streams: how far a partition may be read ahead of the slowest partition that has data, measured in record "
-               "timestamps: Flink's watermark alignment"),
+               "timestamps: Flink's watermark alignment (PySpark 4.2 or newer)"),
     ),
 )  # fmt: skip
 
