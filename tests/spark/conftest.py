@@ -98,6 +98,7 @@ def namespace(spark: SparkSession) -> Iterator[dict[str, object]]:
         spark.sql(f"DROP {'VIEW' if table.isTemporary else 'TABLE'} {table.name}")
     spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
     spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
+    spark.conf.unset("spark.sql.streaming.offsetLog.formatVersion")
 
 
 def peer_jars() -> list[str]:
