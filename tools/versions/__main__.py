@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark_upsert_kafka.core.errors import BrokerError
 from tools.versions.environments import Environment, NoEnvironmentError
 from tools.versions.page import PAGE, page, shown
-from tools.versions.plan import Cell, Trial, chosen
+from tools.versions.plan import Trial, chosen
 from tools.versions.results import Place, Result, load, save
 from tools.versions.wheels import Wheels
 
@@ -46,7 +46,9 @@ class Environments:
                 environment.remove()
 
 
-def run(cells: Sequence[tuple[Place, Cell]], day: str) -> Iterator[tuple[Place, Cell, Result]]:
+def run(
+    cells: Sequence[tuple[Place, Trial | Wheels]], day: str
+) -> Iterator[tuple[Place, Trial | Wheels, Result]]:
     """Runs cells, one after another; those that follow each other on one broker share it."""
     environments = Environments(cell.environment for _, cell in cells if isinstance(cell, Trial))
     for broker, group in groupby(cells, lambda each: getattr(each[1], "broker", None)):

@@ -62,4 +62,5 @@ BROKERS = (
     Broker("3.9.2"),
     Broker("4.0.2"),
     OURS,
+    Broker("4.4.0"),
 )

@@ -54,6 +54,12 @@ _SPARK = (
     "tests/spark/test_changelog.py::test_sums_go_down_and_survive_a_restart",
     "tests/spark/test_exactly_once.py::test_a_batch_that_runs_again_writes_nothing_twice",
 )
+_NEWER_IN_PYSPARK = (
+    "tests/spark/test_max_bytes.py::test_available_now_within_bytes",
+    "tests/spark/test_named_sources.py::test_named_sources_come_and_go",
+    "tests/spark/test_named_sources.py::test_exactly_once_with_named_sources",
+    "tests/spark/test_scan_headers.py::test_a_stream_reads_one_type",
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,16 @@ CONFLUENT_KAFKA = ChosenTests(
 )
 KAFKA_PYTHON = ChosenTests((*_CLUSTER, *_READING, *_READ_TABLE, *_WRITING), "kafka-python")
 SPARK = ChosenTests(_SPARK)
-END_TO_END = ChosenTests((*_READ_TABLE, *_SHOW, *_SPARK))
+UNIT = ChosenTests(
+    tuple(
+        f"tests/unit/{folder}"
+        for folder in (
+            "changelog", "cli", "core", "formats", "kafka", "lakehouse", "monitoring", "registry", "sink", "source", "sql",
+        )
+    )
+)  # fmt: skip
+"""Those of the package; what else is in tests/unit is about this repository."""
+END_TO_END = ChosenTests((*_READ_TABLE, *_SHOW, *_SPARK, *_NEWER_IN_PYSPARK))
 
 
 def result_of(report: Path, versions: Mapping[str, str], day: str) -> Result:

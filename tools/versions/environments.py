@@ -121,7 +121,10 @@ def versions_in(python: Path) -> dict[str, str]:
 
 
 def interpreter(version: str) -> Path | None:
-    """A Python of this version: on the PATH or of pyenv."""
+    """A Python of this version: on the PATH or of pyenv.
+
+    A whole Python 3.14 for Linux is on Maven Central, too: the jar ``org.bytedeco:cpython:3.14.3-1.5.13:linux-x86_64``.
+    """
     folders = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     folders += sorted(root.glob(f"{version}.*/bin"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.versions.environments import ROOT
-from tools.versions.plan import TABLES, Cell, Table
+from tools.versions.plan import TABLES, Cell, Impossible, Table
 from tools.versions.results import Result, Results, load
 from tools.versions.wheels import Wheels
 
@@ -35,15 +35,16 @@ Kafka before 2.8 gives topics no ids: there, a topic that was deleted and create
 ## Python and PySpark
 
 Python 3.10 and newer, PySpark 4.0 and newer, on the broker that `LocalKafka` starts. A test is skipped if PySpark does not support what
-it needs: limits per micro-batch before 4.2, state before 4.1. The machine of these runs has no Python 3.14; the workflow of CI runs all
-tests with it.
+it needs: [limits per micro-batch](micro-batches.md) and [sources with names](operating.md#sources-that-come-and-go) before 4.2,
+[whole rows with state](whole-rows.md) before 4.1. [`scan.headers`](filters.md#only-messages-with-certain-headers) works with each.
 """,
     "packages": """\
 ## Other packages
 
-The oldest versions that the project allows of the packages that it names, and the newest of all. Under the table are the versions that
-were installed. Spark needs pandas for `normalize_changelog`. With pandas 3, PySpark 4.3 warns that it "does not yet fully support" it,
-so the extra `changelog` installs pandas 2.
+The oldest versions that the project allows of the packages that it names, and the newest of all, with the tests of the table above and
+with the unit tests of the package, which need no broker. Under the table are the versions that were installed. Spark needs pandas for
+`normalize_changelog`. With pandas 3, PySpark 4.3 warns that it "does not yet fully support" it, so the extra `changelog` installs
+pandas 2.
 """,
     "wheels": """\
 ## Wheels
@@ -72,6 +73,8 @@ def shown(cell: Cell, result: Result | None) -> str:
         cell: What it runs.
         result: What that gave when it last ran; None = it never ran.
     """
+    if isinstance(cell, Impossible):
+        return cell.reason
     if result is None:
         return "not run"
     if result.problem:

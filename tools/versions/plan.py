@@ -12,6 +12,7 @@ from tools.versions.cell_tests import (
     KAFKA_PYTHON,
     NEEDS_TOPIC_IDS,
     SPARK,
+    UNIT,
     ChosenTests,
 )
 from tools.versions.environments import Environment
@@ -20,6 +21,8 @@ from tools.versions.wheels import Wheels
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 PYSPARKS = ("4.0", "4.1", "4.2", "4.3")
+NEEDED_PYTHON = {"4.3": "3.11"}
+"""The oldest Python of a PySpark that needs a newer one than this project does."""
 PLATFORMS = {
     "Linux, x86-64": "x86_64-manylinux_2_28",
     "Linux, ARM": "aarch64-manylinux_2_28",
@@ -46,7 +49,14 @@ class Trial:
     tests: ChosenTests
 
 
-Cell = Trial | Wheels
+@dataclass(frozen=True)
+class Impossible:
+    """What cannot be tried, as a sentence for the page."""
+
+    reason: str
+
+
+Cell = Trial | Wheels | Impossible
 
 
 @dataclass(frozen=True)
@@ -80,21 +90,21 @@ def _of_a_broker(broker: Broker) -> dict[str, Cell]:
 
 
 def _of_a_python(python: str) -> dict[str, Cell]:
-    return {
-        f"PySpark {pyspark}": Trial(
-            Environment(
-                f"python-{python}-pyspark-{pyspark}", python, (f"pyspark[connect]=={pyspark}.*",)
-            ),
-            OURS,
-            END_TO_END,
-        )
-        for pyspark in PYSPARKS
-    }
+    return {f"PySpark {pyspark}": _of_a_pyspark(python, pyspark) for pyspark in PYSPARKS}
+
+
+def _of_a_pyspark(python: str, pyspark: str) -> Cell:
+    needed = NEEDED_PYTHON.get(pyspark)
+    if needed and PYTHONS.index(python) < PYTHONS.index(needed):
+        return Impossible(f"PySpark {pyspark} needs Python {needed}")
+    name, package = f"python-{python}-pyspark-{pyspark}", f"pyspark[connect]=={pyspark}.*"
+    return Trial(Environment(name, python, (package,)), OURS, END_TO_END)
 
 
 def _of_packages(environment: Environment) -> dict[str, Cell]:
     return {
         "end to end": Trial(environment, OURS, END_TO_END),
+        "unit tests": Trial(environment, OURS, UNIT),
     }
 
 
@@ -139,7 +149,7 @@ TABLES = (
 )
 
 
-def chosen(wanted: Collection[str]) -> Iterator[tuple[Place, Cell]]:
+def chosen(wanted: Collection[str]) -> Iterator[tuple[Place, Trial | Wheels]]:
     """The cells to run: those whose table, row or column is named; all if nothing is.
 
     Args:
@@ -148,5 +158,6 @@ def chosen(wanted: Collection[str]) -> Iterator[tuple[Place, Cell]]:
     for table in TABLES:
         for row, columns in table.cells.items():
             for column, cell in columns.items():
-                if not wanted or {table.name, row, column} & set(wanted):
+                is_wanted = not wanted or {table.name, row, column} & set(wanted)
+                if is_wanted and not isinstance(cell, Impossible):
                     yield (table.name, row, column), cell
