@@ -294,7 +294,9 @@ def test_no_more_messages_are_read_than_asked_for(doctor: Doctor, broker: Broker
 
     code, found = doctor(topic, *TABLE, "--sample", "20")
     assert code == 0
-    assert found["sample"]["text"] == "20 messages read, from the begin and the end of 101 offsets"
+    assert (
+        found["sample"]["text"] == "20 messages read, from the beginning and the end of 101 offsets"
+    )
     assert doctor(topic, *TABLE, "--sample", "101")[0] == 2
     code, found = doctor(topic, *TABLE, "--sample", "0")
     assert code == 0

@@ -1,4 +1,4 @@
-"""Look at a table before a job does: what is well, what will hurt, and what to do.
+"""Check a topic, its brokers and its registry before a job uses them, and say what to do.
 
 It looks at brokers and rights, at what Kafka removes from the topic, at a sample of messages and their keys, at the
 schema registry, and at a checkpoint. It writes nothing. The exit code is 0 if all is well, 1 after a warning, 2 after
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint",
         metavar="FOLDER",
-        help="the checkpointLocation of a query that reads the table: can it go on?",
+        help="the checkpointLocation of a query that reads the table: can the query continue?",
     )
     parser.add_argument(
         "--output",

@@ -29,7 +29,7 @@ def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Fin
         checks.remove("null-keys")
     if isinstance(facts, NotSeen):
         return [facts.finding(check) for check in checks]
-    text = f"{counted(facts.messages, 'message')} read, from the begin and the end of {counted(facts.offsets, 'offset')}"
+    text = f"{counted(facts.messages, 'message')} read, from the beginning and the end of {counted(facts.offsets, 'offset')}"
     if not facts.messages:
         text = "The sample has no message: neither messages nor keys are checked"
         return [Finding("sample", Level.NOT_CHECKED, text)]

@@ -1,4 +1,4 @@
-"""Which offsets a sample of messages is read from: the begin and the end of each partition."""
+"""Which offsets a sample of messages is read from: the beginning and the end of each partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SamplePart:
 def sample_parts(view: ClusterView, count: int) -> list[SamplePart]:
     """Of each partition about as many messages, half of them from its end and half from its begin.
 
-    After compaction and transactions there are fewer messages than offsets there: then more of the begin is read.
+    After compaction and transactions there are fewer messages than offsets there: then more of the beginning is read.
 
     Args:
         view: What the brokers have.
