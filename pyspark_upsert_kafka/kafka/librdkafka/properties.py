@@ -55,7 +55,8 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     _check_tokens(given)
     _check_password(given)
     _check_identity(given)
-    key_stores.check_pem_files(PREFIX, given)
+    if given.get("security.protocol", "").upper().endswith("SSL"):  # else nobody reads them
+        key_stores.check_pem_files(PREFIX, given)
     config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given)}
     return {**config, **_reconnecting(given), **ours, **given}
 

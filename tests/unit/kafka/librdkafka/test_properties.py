@@ -120,11 +120,15 @@ def test_the_content_of_a_store_says_what_it_is(tmp_path, file, librdkafka_has):
         ({"ssl__truststore__location": "/no/ca.pem"}, "'/no/ca.pem': No such file"),
         ({"ssl__keystore__location": "/no/me.p12"}, "'/no/me.p12': No such file"),
         (
-            {"ssl__ca__location": "/no/ca.pem"},
+            {"security__protocol": "SSL", "ssl__ca__location": "/no/ca.pem"},
             r"'properties\.ssl\.ca\.location' names .*'/no/ca\.pem': No such file",
         ),
         (
-            {"ssl__certificate__location": "C:\\me.pem", "ssl__key__location": "C:\\me.key"},
+            {
+                "security__protocol": "sasl_ssl",
+                "ssl__certificate__location": "C:\\me.pem",
+                "ssl__key__location": "C:\\me.key",
+            },
             r"'properties\.ssl\.certificate\.location' names the file 'C:\\\\me\.pem': No such file",
         ),
         ({"ssl__truststore__type": "BCFKS"}, "JKS, PKCS12, PEM, but is 'BCFKS'"),
@@ -140,6 +144,11 @@ def test_security_that_only_a_jvm_understands_is_refused(java, remedy):
     """With what to use instead: dropping it could open a connection that is not secure."""
     with pytest.raises(OptionError, match=remedy):
         config(**java)
+
+
+def test_a_file_of_certificates_that_nobody_reads_need_not_be_there():
+    """Without TLS the options of TLS have no effect, as with librdkafka alone."""
+    assert config(ssl__ca__location="/no/ca.pem") == {"ssl.ca.location": "/no/ca.pem"}
 
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
