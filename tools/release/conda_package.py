@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def built(version: str, folder: Path) -> Package:
         ValueError: It does not have the files of the version.
     """
     rmtree(folder, ignore_errors=True)
+    os.environ["RATTLER_CACHE_DIR"] = str(folder / "cache")  # its Python is not one for others
     result = variant_of(version).run_build(
         ToolConfiguration(use_zstd=False, use_bz2=False, use_sharded=False),
         output_dir=folder / "built",
