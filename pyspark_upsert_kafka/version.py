@@ -5,12 +5,16 @@ The build runs this file alone (``tool.hatch.version`` in pyproject.toml), so it
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
+_OTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"}
+"""With these, git speaks of the repository whose hook runs this program."""
+
 _HEADING = re.compile(r"^## \[(\d+\.\d+\.\d+)\]", re.MULTILINE)
 
 
@@ -66,9 +70,11 @@ def newest_release(changelog: str) -> str:
 
 def _git(root: Path, *arguments: str) -> str | None:
     """What git prints; None = it is not installed, or refuses."""
-    command = ["git", "-C", str(root), *arguments]
+    # It only reads: the lock that a refreshed index needs could stop a commit that runs now.
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
+    environment = {key: each for key, each in os.environ.items() if key not in _OTHER_REPOSITORY}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

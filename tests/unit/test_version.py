@@ -110,6 +110,19 @@ def test_git_that_cannot_be_asked(clone: Path, monkeypatch: pytest.MonkeyPatch) 
     assert version_of_tree(clone) == "1.2.0.dev0"
 
 
+def test_a_hook_of_another_repository(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git names the repository of a hook in the environment: a program that it runs is not a part of that one."""
+    git(tmp_path, "init", "--quiet", "other")
+    commit(tmp_path / "other", "another history")
+    expected = version_of_tree(clone)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other" / ".git" / "index"))
+
+    assert version_of_tree(clone) == expected
+
+
 def test_an_editable_install_is_never_stale(clone: Path, tmp_path: Path) -> None:
     """In a clone the commit is asked for; elsewhere the installed distribution knows."""
     assert current_version(clone) == version_of_tree(clone)
