@@ -15,9 +15,9 @@ _RAISED = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)*(?=([\w.]+)(?:: ([^\n]*))?$)",
     re.MULTILINE,
 )
-"""An exception as Python shows it below its traceback: its class, and its first line, in which that of another one may begin.
+"""An exception as Python prints it at the end of a traceback: its class, and the first line of its text.
 
-Texts elsewhere may be anybody's data.
+Nothing else of the whole text is searched: elsewhere there may be data of a user that looks like an error.
 """
 
 _NEXT = re.compile(
@@ -38,10 +38,11 @@ _PASSES = re.compile(
     "|nothing arrived for"
     "|The schema registry at .* gives no answer"
 )
-"""What a `BrokerError` says that is over when brokers, or the schema registry, answer again."""
+"""What a `BrokerError` says if brokers, or the schema registry, do not answer."""
 
 _UNCONFIRMED = "no broker confirmed it"
-"""What the reason of a `DeliveryError` says in that case; its text shows the message's key too, which may be anything."""
+"""What the reason of a `DeliveryError` says if no broker answered. The text before the reason shows the message's key, which may be
+anything."""
 
 _OTHER_PROTOCOL = "answers as one that expects"
 """What an error says of a broker that answers, but not in the protocol of the options."""
@@ -105,9 +106,10 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
 
 
 def _raised(text: str) -> tuple[str, str] | None:
-    """Class and text of the exception in Python that ended the query, without those of Spark around it.
+    """Class and text of the exception in Python that ended the query; None = there is none.
 
-    Each part may quote others below it: those that Spark has wrapped, and those that are in a user's text.
+    The last part of the text counts, and in it the first exception that is not one of Spark, which only wraps another. What
+    follows that one may be quoted in its text.
     """
     for part in reversed(_NEXT.split(text)):
         for class_, said in _RAISED.findall(part):

@@ -21,7 +21,7 @@ _AGAIN = (
 
 
 def check_checkpoint(
-    facts: CheckpointFacts | NotSeen, present: PresentFacts, options: ReadOptions, servers: str
+    facts: CheckpointFacts, present: PresentFacts, options: ReadOptions, servers: str
 ) -> list[Finding]:
     """What a query that goes on from a checkpoint meets.
 
@@ -31,8 +31,6 @@ def check_checkpoint(
         options: How they are read.
         servers: The bootstrap servers, for commands.
     """
-    if isinstance(facts, NotSeen):
-        return [facts.finding("checkpoint")]
     found = [_positions(facts, present, options)]
     if found[0].level is not Level.ERROR:
         found += _retention(facts, present, servers)

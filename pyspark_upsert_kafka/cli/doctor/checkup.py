@@ -75,7 +75,7 @@ class Checkup:
     def findings(self) -> Iterator[Finding]:
         """What is found."""
         try:
-            yield from check_brokers(broker_facts(self._cluster, self._options))
+            yield check_brokers(broker_facts(self._cluster, self._options))
         except BrokerError as error:
             yield error_finding("brokers", error)
             return
@@ -189,11 +189,11 @@ class Checkup:
         if options.mode != "snapshot" and not options.table_first:
             return
         if isinstance(sample, NotSeen):
-            yield from check_memory(sample)
+            yield check_memory(sample)
         elif sample.messages and len(sample.bad) == sample.messages:
-            yield from check_memory(NotSeen("No message of the sample can be decoded"))
+            yield check_memory(NotSeen("No message of the sample can be decoded"))
         else:
-            yield from check_memory(memory_facts(topics.view, options, sample.rows))
+            yield check_memory(memory_facts(topics.view, options, sample.rows))
 
     def _checkpoint(self, topics: _Topics) -> Iterator[Finding]:
         folder = self._given.checkpoint

@@ -13,12 +13,12 @@ from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
 _CHECK = "memory"
 
 
-def check_memory(facts: MemoryFacts | NotSeen) -> list[Finding]:
+def check_memory(facts: MemoryFacts | NotSeen) -> Finding:
     """Whether the largest task of a snapshot holds its part of the table, if all of it is like the sample."""
     if isinstance(facts, NotSeen):
-        return [facts.finding(_CHECK)]
+        return facts.finding(_CHECK)
     if not (facts.rows and facts.ranges):
-        return [NotSeen("There is no message to look at").finding(_CHECK)]
+        return NotSeen("There is no message to look at").finding(_CHECK)
     sizes = {range_: _bytes(range_, facts) for range_ in facts.ranges}
     largest = max(sizes, key=lambda each: sizes[each])
     needed, pieces = sizes[largest], largest.share.count if largest.share else 1
@@ -33,13 +33,13 @@ def check_memory(facts: MemoryFacts | NotSeen) -> list[Finding]:
         f"{largest.partition}{part}, if all of it is like the sample) of {megabytes(facts.limit)}, {source}"
     )
     if needed <= facts.limit:
-        return [Finding(_CHECK, Level.OK, text)]
+        return Finding(_CHECK, Level.OK, text)
     wanted = math.ceil(needed * pieces / facts.limit)
     advice = (
         f"Have more tasks share the keys: 'minPartitions' = '{tasks_to_share(largest, wanted)}'; or let a task hold more with "
         "'scan.snapshot.memory'"
     )
-    return [Finding(_CHECK, Level.WARNING, text, advice)]
+    return Finding(_CHECK, Level.WARNING, text, advice)
 
 
 def _bytes(range_: Range, facts: MemoryFacts) -> float:

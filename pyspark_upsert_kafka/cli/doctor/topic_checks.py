@@ -26,7 +26,7 @@ _SHORT_RETENTION_MS = 86_400_000
 _SHORT_TOMBSTONES_MS = 3_600_000
 
 
-def check_brokers(facts: BrokerFacts) -> list[Finding]:
+def check_brokers(facts: BrokerFacts) -> Finding:
     """The brokers that answer, and the versions of both ends."""
     version = (
         "of a release that they do not tell"
@@ -34,7 +34,7 @@ def check_brokers(facts: BrokerFacts) -> list[Finding]:
         else f"of Kafka {facts.version}"
     )
     text = f"{counted(len(facts.addresses), 'broker')} {version} at {facts.servers}; the client is {facts.client}"
-    return [Finding("brokers", Level.OK, text)]
+    return Finding("brokers", Level.OK, text)
 
 
 def check_topic(facts: TopicFacts, options: ReadOptions) -> list[Finding]:

@@ -26,7 +26,7 @@ def facts(limit: int, tasks: int | None = None) -> MemoryFacts:
 
 def test_the_largest_part_decides() -> None:
     """A table that fits is well."""
-    (finding,) = check_memory(facts(100 * MB))
+    finding = check_memory(facts(100 * MB))
 
     assert finding.level is Level.OK
     assert "up to about 96 MB (topic 't', partition 1, if" in finding.text
@@ -34,24 +34,24 @@ def test_the_largest_part_decides() -> None:
 
 def test_the_advice_makes_it_fit() -> None:
     """So many tasks hold it, of which each then has a part."""
-    (finding,) = check_memory(facts(10 * MB))
+    finding = check_memory(facts(10 * MB))
     (tasks,) = re.findall(r"'minPartitions' = '(\d+)'", finding.advice)
 
     assert finding.level is Level.WARNING
-    assert check_memory(facts(10 * MB, int(tasks)))[0].level is Level.OK
-    assert check_memory(facts(10 * MB, int(tasks) // 2))[0].level is Level.WARNING
+    assert check_memory(facts(10 * MB, int(tasks))).level is Level.OK
+    assert check_memory(facts(10 * MB, int(tasks) // 2)).level is Level.WARNING
 
 
 def test_a_partition_without_a_sample_is_like_the_others() -> None:
     """A sample may be too small for each partition to be in it, and the largest one still decides."""
     sampled = replace(facts(10 * MB), rows={TopicPartition("t", 0): SampledRows(10_000, 10)})
 
-    assert check_memory(sampled)[0].level is Level.WARNING
-    assert check_memory(replace(sampled, rows={}))[0].level is Level.NOT_CHECKED
+    assert check_memory(sampled).level is Level.WARNING
+    assert check_memory(replace(sampled, rows={})).level is Level.NOT_CHECKED
 
 
 def test_nothing_is_said_of_what_was_not_seen() -> None:
     """An empty topic, and a sample that could not be read."""
-    (empty,), (unread,) = check_memory(replace(facts(1), ranges=())), check_memory(NotSeen("why"))
+    empty, unread = check_memory(replace(facts(1), ranges=())), check_memory(NotSeen("why"))
 
     assert empty.level is unread.level is Level.NOT_CHECKED

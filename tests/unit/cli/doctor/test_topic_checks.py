@@ -58,7 +58,7 @@ def test_brokers_are_counted_and_versions_told() -> None:
     """An unknown release is said to be unknown."""
     facts = BrokerFacts("k:9092", ("a:1", "b:1"), "4.1", "librdkafka (confluent-kafka 2.16.1)")
 
-    (known,), (unknown,) = check_brokers(facts), check_brokers(replace(facts, version=None))
+    known, unknown = check_brokers(facts), check_brokers(replace(facts, version=None))
     assert known.text.startswith("2 brokers of Kafka 4.1 at k:9092")
     assert "of a release that they do not tell" in unknown.text
 
