@@ -14,7 +14,7 @@ from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
@@ -113,12 +113,6 @@ class KafkaPythonFetcher:
                 [TopicPartition(*self._partition)], read_committed=False
             ).values()
         return found
-
-    def topic(self) -> TopicInfo | None:
-        """The topic as a broker knows it now; None = it does not exist."""
-        name = self._partition.topic
-        with self._admin() as admin:
-            return admin.existing([name]).get(name)
 
     def close(self) -> None:
         """Ends fetching, so that the consumer can be used for another range."""

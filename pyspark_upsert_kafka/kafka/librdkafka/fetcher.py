@@ -7,8 +7,8 @@ import logging
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,10 +18,9 @@ import numpy as np
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.metadata import Detail
-from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
@@ -77,7 +76,6 @@ class LibrdkafkaFetcher:
 
     Args:
         connection: Used by nobody else.
-        admin: Lends an admin client.
         range_: Its topic and partition.
         details: What is taken out of messages beside key, value and offset.
     """
@@ -85,14 +83,13 @@ class LibrdkafkaFetcher:
     def __init__(
         self,
         connection: Connection,
-        admin: Callable[[], AbstractContextManager[AdminRequests]],
         range_: Range,
         *,
         details: frozenset[Detail],
     ) -> None:
         self._consumer: Any = connection.consumer
         self.errors, self._topics = connection.errors, connection.topics
-        self._admin, self._details = admin, details
+        self._details = details
         self._name, self._partition = range_.topic, range_.partition
         self._message_bytes = (
             1  # about, as far as messages were seen; librdkafka's queue counts values only
@@ -145,11 +142,6 @@ class LibrdkafkaFetcher:
             raise BrokerError("no answer in time")
         earliest, high = found
         return Bounds(earliest, high, high)
-
-    def topic(self) -> TopicInfo | None:
-        """The topic as a broker knows it now; None = it does not exist."""
-        with self._admin() as admin:
-            return admin.existing([self._name]).get(self._name)
 
     def close(self) -> None:
         """Ends fetching, so that the consumer can be used for another range."""

@@ -84,4 +84,4 @@ class LibrdkafkaReader(PooledReader[Connection]):
     def _fetcher(self, client: Connection, range_: Range) -> Fetcher:
         in_batches = isinstance(client.consumer, BatchConsumer)
         kind = BatchFetcher if in_batches else LibrdkafkaFetcher
-        return kind(client, self._admin, range_, details=self._settings.details)
+        return kind(client, range_, details=self._settings.details)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
-from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
@@ -63,13 +63,6 @@ class Fetcher(Protocol):
 
     def bounds(self) -> Bounds:
         """The bounds of the partition as a broker knows them now.
-
-        Raises:
-            BrokerError: No broker answers.
-        """
-
-    def topic(self) -> TopicInfo | None:
-        """The topic as a broker knows it now; None = it does not exist.
 
         Raises:
             BrokerError: No broker answers.

@@ -38,7 +38,8 @@ class PlannedTopic:
     """
 
     def __init__(self, range_: Range, servers: str, lookup: Callable[[], TopicInfo | None]) -> None:
-        self._range, self._key, self._lookup = range_, (servers, range_.topic), lookup
+        self.range, self.servers, self._lookup = range_, servers, lookup
+        self._key = servers, range_.topic
 
     def loss_before(self) -> DataLossError | None:
         """The loss when the topic is gone, or is another, before the first message is fetched.
@@ -47,9 +48,9 @@ class PlannedTopic:
             BrokerError: No broker answers.
         """
         if time.monotonic() - _lost.pop(self._as_lost, _NEVER) < _RECENT_S:
-            return self._noted(self.check(self._range.begin))
+            return self._noted(self.check(self.range.begin))
         id_, at = _confirmed.get(self._key, ("", 0.0))
-        if id_ == self._range.topic_id and time.monotonic() - at < _RECENT_S:
+        if id_ == self.range.topic_id and time.monotonic() - at < _RECENT_S:
             return None
         return self.loss_after()
 
@@ -59,9 +60,9 @@ class PlannedTopic:
         Raises:
             BrokerError: No broker answers.
         """
-        if not self._range.topic_id:
+        if not self.range.topic_id:
             return None
-        return self._noted(confirmed_loss(lambda: self.check(self._range.begin)))
+        return self._noted(confirmed_loss(lambda: self.check(self.range.begin)))
 
     def note_loss(self) -> None:
         """Takes note that the topic is certainly gone, or is another."""
@@ -75,12 +76,12 @@ class PlannedTopic:
             return loss
         if len(_confirmed) >= _MANY:
             _confirmed.clear()
-        _confirmed[self._key] = self._range.topic_id, time.monotonic()
+        _confirmed[self._key] = self.range.topic_id, time.monotonic()
         return None
 
     @property
     def _as_lost(self) -> tuple[str, str, str]:
-        return (*self._key, self._range.topic_id)
+        return (*self._key, self.range.topic_id)
 
     def check(self, wanted: int) -> DataLossError | None:
         """The loss that one lookup shows; the broker that answers may be stale.
@@ -91,7 +92,7 @@ class PlannedTopic:
         Raises:
             BrokerError: No broker answers.
         """
-        range_ = self._range
+        range_ = self.range
         topic = self._lookup()
         if topic is None or range_.partition >= topic.partitions:
             reason = "the topic was deleted while it was read"

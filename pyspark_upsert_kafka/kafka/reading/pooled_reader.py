@@ -84,10 +84,10 @@ class PooledReader(ABC, Generic[C]):
         opened_with = (properties, fetch_bytes)
         with self._pool.client(opened_with, partial(self._connect, fetch_bytes)) as client:
             fetcher = self._fetcher(client, range_)
+            servers = self._properties["bootstrap.servers"]
             fetch = RangeFetch(
                 fetcher,
-                range_,
-                self._properties["bootstrap.servers"],
+                PlannedTopic(range_, servers, partial(self._topic, range_.topic)),
                 fail_on_data_loss=self._settings.fail_on_data_loss,
                 waits=ReadWaits(message_timeout_s(properties), self._settings.outage_s),
             )
@@ -112,6 +112,10 @@ class PooledReader(ABC, Generic[C]):
         if self._settings.fail_on_data_loss:
             raise loss
         return range_.end
+
+    def _topic(self, name: str) -> TopicInfo | None:
+        with self._admin() as admin:
+            return _topic(admin, name)
 
     @abstractmethod
     def _admin(self) -> AbstractContextManager[AdminRequests]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.data_loss import RETENTION
-from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
@@ -31,8 +30,7 @@ class RangeFetch:
 
     Args:
         fetcher: Fetches the range's partition.
-        range_: What to fetch.
-        servers: The bootstrap servers, for errors.
+        topic: The topic for which the range was planned, and the range.
         fail_on_data_loss: Whether lost offsets are an error; else they are a warning.
         waits: How long is waited.
     """
@@ -40,16 +38,14 @@ class RangeFetch:
     def __init__(
         self,
         fetcher: Fetcher,
-        range_: Range,
-        servers: str,
+        topic: PlannedTopic,
         *,
         fail_on_data_loss: bool,
         waits: ReadWaits,
     ) -> None:
-        self._fetcher, self._range, self._servers = fetcher, range_, servers
+        self._fetcher, self._topic, self._range = fetcher, topic, topic.range
         self._fail_on_data_loss, self._waits = fail_on_data_loss, waits
-        self._topic = PlannedTopic(range_, servers, fetcher.topic)
-        self._position = range_.begin
+        self._position = self._range.begin
         self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
         self._lookup_error = ""
         self.size_bytes = 0
@@ -205,5 +201,5 @@ class RangeFetch:
         range_ = self._range
         return (
             f"Topic {range_.topic!r}, partition {range_.partition}, offset {self._position} (reading "
-            f"{range_.begin} to {range_.end}) at {self._servers!r}"
+            f"{range_.begin} to {range_.end}) at {self._topic.servers!r}"
         )

@@ -99,9 +99,6 @@ class MemoryFetcher:
     def bounds(self) -> Bounds:
         return bounds_of(self._topic, self._partition)
 
-    def topic(self) -> TopicInfo | None:
-        return TopicInfo("", len(TOPICS[self._topic])) if self._topic in TOPICS else None
-
     def close(self) -> None:
         """Nothing is under way."""
 

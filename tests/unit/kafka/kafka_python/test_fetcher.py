@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.kafka_python import fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
+from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 
 RANGE = Range("t", 0, 0, 10)
@@ -83,7 +84,10 @@ def test_an_error_after_messages_were_passed_loses_none():
     consumer = Consumer(failures={2: kafka_errors.NodeNotReadyError()})
 
     batches = RangeFetch(
-        fetching(consumer), RANGE, "here", fail_on_data_loss=True, waits=ReadWaits(60.0)
+        fetching(consumer),
+        PlannedTopic(RANGE, "here", lambda: None),
+        fail_on_data_loss=True,
+        waits=ReadWaits(60.0),
     ).batches()
 
     assert [offset for batch in batches for offset in batch.offsets] == list(range(10))

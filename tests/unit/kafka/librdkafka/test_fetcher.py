@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, cast
 
 import confluent_kafka as ck
@@ -60,7 +59,6 @@ def fetching(consumer: Consumer, details: frozenset[Detail] = frozenset()) -> Li
     connection = Connection(cast("Any", consumer), ReportedErrors())
     return LibrdkafkaFetcher(
         connection,
-        lambda: nullcontext(cast("Any", None)),
         Range("t", 0, 0, 100),
         details=details,
     )
@@ -82,9 +80,7 @@ def test_a_consumer_looks_up_each_topic_but_its_first():
     connection = Connection(cast("Any", consumer), ReportedErrors())
     for topic in ("a", "a", "b", "c", "b", "a"):
         at = Range(topic, 0, 0, 100)
-        reads = LibrdkafkaFetcher(
-            connection, lambda: nullcontext(cast("Any", None)), at, details=frozenset()
-        )
+        reads = LibrdkafkaFetcher(connection, at, details=frozenset())
         reads.seek(0)
 
     assert consumer.looked_up == ["b", "c"]

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.reading import planned_topic, range_fetch, rechecking
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from tests.unit.source.fake_cluster import Clock
@@ -145,7 +146,10 @@ def fetched(
 def fetch(fetcher: FakeFetcher, range_: Range = RANGE, *, fail: bool = True) -> RangeFetch:
     """A fetch of the range that waits two minutes for a message."""
     return RangeFetch(
-        fetcher, range_, "nowhere:9092", fail_on_data_loss=fail, waits=ReadWaits(120.0)
+        fetcher,
+        PlannedTopic(range_, "nowhere:9092", fetcher.topic),
+        fail_on_data_loss=fail,
+        waits=ReadWaits(120.0),
     )
 
 
