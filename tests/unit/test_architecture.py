@@ -42,6 +42,7 @@ MAY_IMPORT = {
         "formats",
         "format_catalog",
         "sides",
+        "version",
     },
 }
 """The folders, and what of the package each may import: reading and writing do not know each other, and nobody knows
