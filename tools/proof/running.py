@@ -51,7 +51,7 @@ def run(step: Step, folder: Path) -> Ended:
             needed.parent.mkdir(parents=True, exist_ok=True)
     code = _exit_code(step.command, log, folder)
     if code is None:
-        return Ended("interrupted", "")
+        return Ended("interrupted", summary(cases(step.report)) if step.report else "")
     last = _last_line(log, code)
     if step.report is not None:
         return _of_tests(code, step.report, last)
