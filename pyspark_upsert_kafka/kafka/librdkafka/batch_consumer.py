@@ -135,17 +135,19 @@ class BatchConsumer:
         return earliest.value, high.value
 
     def list_topics(self, topic: str, timeout: float) -> None:
-        """Has brokers tell the leaders of a topic that is assigned.
+        """Has brokers tell the leaders of a topic; of that one only, since the answer for all that were read would grow.
 
         Raises:
             KafkaException: None does in time (seconds).
         """
-        del topic  # those that are assigned are asked for
-        answer, no_topic = ctypes.c_void_p(), None
-        self._check(
-            self._library.rd_kafka_metadata(self._handle, 0, no_topic, answer, int(timeout * 1000))
-        )
-        self._library.rd_kafka_metadata_destroy(answer)
+        found, answer = self._library, ctypes.c_void_p()
+        wanted = found.rd_kafka_topic_new(self._handle, topic.encode(), None)
+        try:
+            asked = (self._handle, 0, wanted, answer, int(timeout * 1000))
+            self._check(found.rd_kafka_metadata(*asked))
+            found.rd_kafka_metadata_destroy(answer)
+        finally:
+            found.rd_kafka_topic_destroy(wanted)
 
     def _check(self, code: int) -> None:
         if code:
