@@ -37,6 +37,7 @@ Kafka before 2.8 gives topics no ids: there, a topic that was deleted and create
 Python 3.10 and newer, PySpark 4.0 and newer, on the broker that `LocalKafka` starts. A test is skipped if PySpark does not support what
 it needs: [limits per micro-batch](micro-batches.md) and [sources with names](operating.md#sources-that-come-and-go) before 4.2,
 [whole rows with state](whole-rows.md) before 4.1. [`scan.headers`](filters.md#only-messages-with-certain-headers) works with each.
+The workflow of CI runs all tests with Python 3.14.
 """,
     "packages": """\
 ## Other packages
