@@ -69,7 +69,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"value.json.ignore-parse-error": "true"}, "Did you mean 'value.json.ignore-parse-errors'?"),
     ({"value.fields-include": "SOME"}, "Invalid value for option 'value.fields-include'"),
     ({"primary-key": None}, "'upsert-kafka' tables require to define a PRIMARY KEY constraint."),
-    ({"value.format": None, "key.format": None}, "key.format\nvalue.format"),
+    ({"value.format": None, "key.format": None}, "key.format, value.format"),
     ({"key.format": "debezium-json"},
      "'upsert-kafka' connector doesn't support 'debezium-json' as key format, because"),
     ({"key.fields-prefix": "k_"},
