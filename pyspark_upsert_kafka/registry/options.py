@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Option, boolean, one_of, text
+from pyspark_upsert_kafka.core.options.names import missing_options
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.registry.access import Access, Addresses, addresses
 
@@ -77,10 +78,7 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
     value = spec.options
     url, subject, schema = (_either(value, name, prefix) for name in _OLDER)
     if url is None:
-        raise OptionError(
-            "One or more required options are missing. Missing required options are: "
-            f"{prefix}url. For example: .option('{prefix}url', 'http://localhost:8081')"
-        )
+        raise missing_options(f"{prefix}url", f"{prefix}url", "http://localhost:8081")
     _check(value, prefix)
     access = Access(
         option_prefix=prefix,

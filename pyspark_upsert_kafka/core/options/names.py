@@ -141,11 +141,22 @@ def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
         examples["key.format"] = "json"
     missing = sorted(name for name in examples if not given.get(name, "").strip())
     if missing:
-        raise OptionError(
-            "One or more required options are missing. Missing required options are: "
-            + ", ".join(f"{name}{meant_by(name, given)}" for name in missing)
-            + f". For example: .option('{missing[0]}', '{examples[missing[0]]}')"
-        )
+        said = ", ".join(f"{name}{meant_by(name, given)}" for name in missing)
+        raise missing_options(said, missing[0], examples[missing[0]])
+
+
+def missing_options(said: str, name: str, value: str) -> OptionError:
+    """The error that options are missing, in Flink's words.
+
+    Args:
+        said: Their names.
+        name: The name of one of them, for an example.
+        value: A value for it.
+    """
+    return OptionError(
+        f"One or more required options are missing. Missing required options are: {said}. "
+        f"For example: .option('{name}', '{value}')"
+    )
 
 
 def hint(name: str, supported: Mapping[str, str]) -> str:
