@@ -7,7 +7,9 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from tools.verdict import FOLDER
 ROOT = Path(__file__).parents[2]
 
 _FAILED = re.compile(r"make(\[\d+\])?: \*\*\* .* Error \d+$")
+
+_POLL_S = 0.2
 
 _END_S = 120.0
 """How long a step that was interrupted may take to stop its brokers and sessions."""
@@ -71,16 +75,20 @@ def _exit_code(command: Sequence[str], log: Path, folder: Path) -> int | None:
             start_new_session=True,
         )
         try:
-            return process.wait()
+            # A signal may reach another thread, which does not interrupt a wait without a timeout.
+            while process.poll() is None:
+                time.sleep(_POLL_S)
         except KeyboardInterrupt:
             print("proof: interrupted; waiting for the step to stop what it started", flush=True)
             _end(process)
             return None
+    return process.returncode
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Interrupts a program and all that it started in its group, and kills them if they do not end."""
-    os.killpg(process.pid, signal.SIGINT)
+    with suppress(ProcessLookupError):  # it has ended by itself meanwhile
+        os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
