@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.iso_time import epoch_ms, epoch_ms_of
 from pyspark_upsert_kafka.core.options import OPTIONS, given_options, option_texts, read_options
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_options
@@ -102,6 +103,8 @@ def _end(at: datetime | str, raw: Mapping[str, str]) -> dict[str, str]:
         end_ms = epoch_ms(at) if isinstance(at, str) else epoch_ms_of(at)
     except ValueError as why:
         raise OptionError(f"at: {why}.") from None
+    if end_ms > now_ms():
+        raise OptionError(f"at: {at} is in the future. For the table as of now, leave at out.")
     return {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": str(end_ms)}
 
 

@@ -127,12 +127,13 @@ def test_columns_that_are_wrong(schema: Any, sentence: str) -> None:
         ("", "at: expected a time such as"),
         (datetime(2026, 1, 31), "has no zone: give it one, as in tzinfo=timezone.utc."),  # noqa: DTZ001
         (datetime(1969, 1, 31, tzinfo=timezone.utc), "at: expected a time from 1970 on"),
+        ("9999-01-01T00:00:00Z", "at: 9999-01-01T00:00:00Z is in the future. For the table as of now, leave at out."),
         (date(2026, 1, 31), "at is of the type date: give a datetime with a zone"),
         (1_769_860_800_000, "at is of the type int: give a datetime with a zone"),
     ],
 )  # fmt: skip
 def test_times_that_are_wrong(at: Any, sentence: str) -> None:
-    """A time has a zone; a number could be of seconds or of milliseconds."""
+    """A time has a zone, and has come; a number could be of seconds or of milliseconds."""
     assert sentence in refused(at=at)
 
 
