@@ -13,9 +13,15 @@ from typing import Any
 
 from pyspark.sql.types import VariantVal
 
-from pyspark_upsert_kafka.formats.json.document import Number, compact
+from pyspark_upsert_kafka.formats.json.document import Number, compact, too_deep
+
+DEEPEST_WRITTEN = 200
+"""How deep a VARIANT may nest to be written, on every Python: PySpark takes up to four calls for each level, of a thousand."""
 
 _EXACT = Context(prec=100)
+_TOO_DEEP = (
+    f"a VARIANT is nested too deep to be written as JSON: more than {DEEPEST_WRITTEN} levels"
+)
 
 
 def variant(value: Any) -> dict[str, bytes]:
@@ -30,12 +36,15 @@ def variant(value: Any) -> dict[str, bytes]:
 
 
 def variant_text(halves: dict[str, bytes]) -> str:
-    """A variant as compact JSON. Raises ValueError when it is malformed."""
+    """A variant as compact JSON. Raises ValueError when it is malformed, or nests too deep."""
     try:
         with localcontext(_EXACT):
-            return compact(VariantVal(halves["value"], halves["metadata"]).toPython())
-    except RecursionError:  # PySpark takes four calls for each level
-        raise ValueError("a VARIANT nested too deep to be written as JSON") from None
+            text = compact(VariantVal(halves["value"], halves["metadata"]).toPython())
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if too_deep(text.encode(), DEEPEST_WRITTEN):
+        raise ValueError(_TOO_DEEP)
+    return text
 
 
 def _numbers(value: Any) -> Iterator[str]:

@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
+from pyspark_upsert_kafka.formats.json.variants import DEEPEST_WRITTEN
 from tests.unit.formats.json.codecs import batch, columns, encoder
 
 LONG, TEXT = LongType(), StringType()
@@ -280,14 +281,19 @@ def test_what_cannot_be_written_names_its_column(kind, array, part):
     assert raised.value.column == "s.x[]"
 
 
-def test_a_variant_may_nest_too_deep_to_be_written():
-    """PySpark takes it apart by calls within calls: where these end, it is an error that names its column."""
+@pytest.mark.parametrize("nest", [("[", "]"), ('{"a":', "}")])
+def test_a_variant_may_nest_too_deep_to_be_written(nest):
+    """The bound is the same on every Python; beyond it, at any depth, it is an error that names the column."""
     schema = columns(a=LONG, c=VariantType())
-    rows = batch(schema, (1, variant("[" * 100 + "]" * 100)), (2, variant("[" * 249 + "]" * 249)))
-    assert len(encoder(schema).encode(rows.slice(0, 1))) == 1
-    with pytest.raises(EncodeError, match="nested too deep") as raised:
-        encoder(schema).encode(rows)
-    assert raised.value.column == "c"
+    opening, closing = nest
+    text = opening * DEEPEST_WRITTEN + "0" + closing * DEEPEST_WRITTEN
+    message = f'{{"a":1,"c":{text}}}'.encode()
+    assert encoder(schema).encode(batch(schema, (1, variant(text)))) == [message]
+    for deeper in (DEEPEST_WRITTEN + 1, 249):
+        rows = batch(schema, (1, variant(opening * deeper + "0" + closing * deeper)))
+        with pytest.raises(EncodeError, match=r"nested too deep .* more than 200 levels") as raised:
+            encoder(schema).encode(rows)
+        assert raised.value.column == "c"
 
 
 @pytest.mark.parametrize(
