@@ -287,6 +287,24 @@ def test_compaction_gaps_are_no_loss_and_no_wait(edge, stoppable_broker):
     assert edge.offsets(Range(topic, 0, 5, 39)) == [38]
 
 
+def test_a_segment_that_compaction_has_emptied_may_be_read_often(edge, stoppable_broker):
+    """It holds a batch without a message: librdkafka says of the thirteenth such fetch that a message is too large."""
+    topic = stoppable_broker.topic(
+        cleanup_policy="compact", segment_ms="100", segment_bytes="1048576",
+        min_cleanable_dirty_ratio="0.001",
+    )  # fmt: skip
+    edge = edge.at(stoppable_broker.servers)
+    # Each is in a segment of its own, which the cleaner does not join with the next: both exceed the size of one.
+    for _ in range(2):
+        stoppable_broker.produce(topic, ("a", "x" * 600_000), **{"enable.idempotence": True})
+    time.sleep(0.2)  # as above
+    stoppable_broker.produce(topic, ("b", "2"))
+    assert eventually(lambda: len(stoppable_broker.messages(topic)) == 2)
+
+    assert [edge.offsets(Range(topic, 0, 0, 3)) for _ in range(30)] == [[1, 2]] * 30
+    assert [edge.offsets(Range(topic, 0, 0, 1)) for _ in range(30)] == [[]] * 30
+
+
 def test_deleted_records_are_lost_data(broker, edge, caplog):
     """The error names topic, partition, wanted and earliest; or reading goes on from the earliest."""
     topic = broker.topic()

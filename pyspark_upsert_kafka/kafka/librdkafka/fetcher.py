@@ -202,6 +202,9 @@ class LibrdkafkaFetcher:
             fetched.is_out_of_range = True
         elif code in _GROUP_ERRORS:
             logger.info("Fetching continues without a group: %s", error.str())
+        elif code == ck.KafkaError.MSG_SIZE_TOO_LARGE:
+            # Said of a fetch without a message, as of a segment that compaction has emptied: librdkafka goes on behind it.
+            self.errors.add(error.str())
         elif kind_of(error) is Kind.FATAL:
             fetched.fatal_error = explained(code, error.str())
 

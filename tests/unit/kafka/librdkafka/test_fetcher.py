@@ -184,6 +184,7 @@ def test_a_poll_ends_where_the_partition_cannot_be_read(code, is_out_of_range, f
         KafkaError._UNKNOWN_TOPIC,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.MSG_SIZE_TOO_LARGE,
     ],
 )
 def test_errors_that_pass_do_not_end_a_poll(code):
