@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import numpy as np
 import psutil
@@ -86,16 +86,25 @@ def fail(consumer: BatchConsumer, error: type[BaseException]) -> None:
         raise error
 
 
-@contextmanager
-def interrupted(every_s: float) -> Iterator[None]:
-    """Has Ctrl-C come again and again."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
-    try:
-        yield
-    finally:
+class CtrlC:
+    """Comes again and again, but once only after ``may_come`` is set, so that none comes where the test itself could not bear it."""
+
+    def __init__(self, every_s: float) -> None:
+        self.may_come = False
+        self._every_s = every_s
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGALRM, self._come)
+        signal.setitimer(signal.ITIMER_REAL, self._every_s, self._every_s)
+
+    def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, self._before)
+
+    def _come(self, *_: object) -> None:
+        if self.may_come:
+            self.may_come = False
+            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
@@ -106,15 +115,18 @@ def test_ctrl_c_at_any_moment_loses_no_message_and_frees_none_twice(
     if not together:
         monkeypatch.setattr(message_pointers, "_free_together", lambda: None)
     times, until = 0, time.monotonic() + 5
-    while time.monotonic() < until:
-        try:
-            with interrupted(0.002):
+    ctrl_c = CtrlC(every_s=0.002)
+    with ctrl_c:
+        while time.monotonic() < until:
+            try:
+                ctrl_c.may_come = True
                 if times % 50 == 0:
                     consumer.assign([TopicPartition(topic, 0, 0)])
                 while time.monotonic() < until:
                     taken(consumer, 0.001)
-        except KeyboardInterrupt:
-            times += 1
+                ctrl_c.may_come = False
+            except KeyboardInterrupt:
+                times += 1
 
     assert times > 100
     consumer.assign([TopicPartition(topic, 0, 7)])
