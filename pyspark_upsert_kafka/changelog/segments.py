@@ -24,7 +24,8 @@ def segment_numbers(keys: pa.Table, count: int) -> np.ndarray:
         keys: The columns of the key; equal keys are of one segment, in each version of this package.
         count: The number of segments, a power of two.
     """
-    if count == 1:
+    # A table without rows has no chunks, of which pyarrow 20 makes no struct array.
+    if count == 1 or not keys.num_rows:
         return np.zeros(keys.num_rows, np.int64)
     batch = pa.RecordBatch.from_struct_array(
         keys.combine_chunks().to_struct_array().combine_chunks()
