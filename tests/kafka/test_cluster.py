@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, Producer
@@ -139,11 +140,28 @@ def test_no_broker_is_an_error_that_names_the_servers(edge, host):
 
 def test_a_port_that_is_silent_is_no_broker(edge):
     """A program that takes connections and says nothing does not make anyone hang."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    # Not a port that the system chooses: Spark's processes could be given it next.
+    with socket.create_server(("127.0.0.1", ports.free_port())) as silent:
         servers = f"127.0.0.1:{silent.getsockname()[1]}"
         edge = edge.at(servers).given(SHORT)
         with edge.cluster() as cluster, pytest.raises(BrokerError, match="answered"):
             cluster.topics(named("t"))
+
+
+def test_a_closed_connection_calls_no_broker(edge):
+    """Its threads end, even where the error that it raised is kept, and with it all that the error's frames name."""
+
+    def threads() -> set[str]:
+        return {task.name for task in Path("/proc/self/task").iterdir()}
+
+    before = threads()
+    with (
+        edge.at(f"127.0.0.1:{ports.free_port()}").given(SHORT).cluster() as cluster,
+        pytest.raises(BrokerError) as error,
+    ):
+        cluster.topics(named("t"))
+
+    assert eventually(lambda: threads() <= before), error
 
 
 def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_broker, monkeypatch):

@@ -76,6 +76,11 @@ class RetryingAdminClient:
             self._refresh, self._reopen, self._hint, self.outage,
         ).call(what, attempt)  # fmt: skip
 
+    def close(self) -> None:
+        """Ends the client, even while an exception that was raised here, and so this object, is kept."""
+        self._replaced.clear()
+        del self.client
+
     def all_topics(self, timeout: float) -> list[str]:
         """Names of all topics; the client knows their leaders anew."""
         # Errors are not passed on meanwhile, so it does not last as long as an attempt may.

@@ -53,8 +53,9 @@ class LibrdkafkaAdmin(AdminRequests):
         self.outage = self._admin.outage
 
     def close(self) -> None:
-        """Waits for a commit that is under way; the admin client's threads end with it."""
+        """Waits for a commit that is under way, and ends the admin client."""
         self._group_offsets.wait()
+        self._admin.close()
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
