@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,15 @@ def test_what_cannot_be_run_again_is_said(trial: Trial) -> None:
         proof.prove("release", ["b"], trial.folder, trial.page)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, as `make proof` sees to; a process that a shell has put into the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_proof_that_is_interrupted_says_what_is_left(
     trial: Trial, capsys: pytest.CaptureFixture[str]
 ) -> None:

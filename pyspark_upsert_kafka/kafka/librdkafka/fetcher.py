@@ -39,6 +39,9 @@ _BATCH_S = 0.05
 _CHUNK = 2_000
 """Messages taken at once: few enough to stay in the processor's cache until they are columns."""
 
+_UNSEEN_BYTES = 1024 * 1024
+"""Of a message before one was seen, what a broker allows by default: the first chunk is a few messages, however large they are."""
+
 CHUNK_S = 0.005
 """How long a chunk is waited for; one with gaps at its end never fills."""
 
@@ -91,9 +94,7 @@ class LibrdkafkaFetcher:
         self.errors, self._topics = connection.errors, connection.topics
         self._details = details
         self._name, self._partition = range_.topic, range_.partition
-        self._message_bytes = (
-            1  # about, as far as messages were seen; librdkafka's queue counts values only
-        )
+        self._message_bytes = _UNSEEN_BYTES  # about; librdkafka's queue counts values only
         self._consumer.poll(0)  # errors of before are passed on now, and cleared
         self.errors.clear()
 

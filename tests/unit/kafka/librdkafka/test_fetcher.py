@@ -31,6 +31,7 @@ class Consumer:
     def __init__(self, *chunks: list[Message], watermarks: object = None) -> None:
         self.chunks, self.watermarks = list(chunks), watermarks
         self.looked_up: list[str] = []
+        self.counts: list[int] = []
 
     def assign(self, _: object) -> None:
         """Nothing is fetched."""
@@ -43,8 +44,9 @@ class Consumer:
     def poll(self, _: float) -> None:
         """No callback waits."""
 
-    def consume(self, _: int, __: float) -> list[Message]:
+    def consume(self, count: int, _: float) -> list[Message]:
         """The next chunk."""
+        self.counts.append(count)
         return self.chunks.pop(0) if self.chunks else []
 
     def get_watermark_offsets(self, *_: object, **__: object) -> object:
@@ -131,6 +133,14 @@ def test_a_batch_ends_at_a_number_of_bytes(monkeypatch, given, details, count):
     found = fetching(Consumer(*chunks), details).poll(0, 6)
 
     assert len(found.batch) == count
+
+
+def test_the_first_messages_are_taken_few_at_once():
+    """Until one was seen, each may be large; then as many as may fit are taken. What is queued may be a multiple of a batch."""
+    consumer = Consumer([message(0)])
+    fetching(consumer).poll(0, 30_000)
+
+    assert consumer.counts[:2] == [17, 2_000]
 
 
 def test_a_timestamp_stays_with_its_message(monkeypatch):
