@@ -211,7 +211,8 @@ def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker)
 def test_what_was_known_of_a_leader_is_looked_up_anew(edge, stoppable, stoppable_broker):
     """A topic created again has a leader of a lower epoch than the one before it had after a restart."""
     topic = stoppable_broker.topic()
-    with edge.at(stoppable_broker.servers).cluster() as cluster:
+    patient = edge.at(stoppable_broker.servers).given({"default.api.timeout.ms": 600_000})
+    with patient.cluster() as cluster:
         edge.view(cluster, topic)
         stoppable.stop()
         stoppable.start()
@@ -223,7 +224,7 @@ def test_what_was_known_of_a_leader_is_looked_up_anew(edge, stoppable, stoppable
 
         assert list(edge.view(cluster, topic).bounds.values()) == [Bounds(0, 0, 0)]
 
-    assert time.monotonic() - begin < 30, "not only by a new client, the last resort"
+    assert time.monotonic() - begin < 150, "then a new client, the last resort, is opened"
 
 
 def test_timeouts_that_make_no_sense_are_refused(edge):

@@ -116,14 +116,14 @@ class LibrdkafkaFetcher:
         parts: list[RawBatch] = []
         deadline = time.monotonic() + _BATCH_S
         while (
-            sum(map(len, parts)) < _BATCH
+            (left := _BATCH - sum(map(len, parts))) > 0
             and fetched.size_bytes < BATCH_BYTES
             and fetched.position < end
             and fetched.may_grow
             and time.monotonic() < deadline
         ):
             room = (BATCH_BYTES - fetched.size_bytes) // self._message_bytes
-            part, events = self._take(min(end - fetched.position, 1 + room))
+            part, events = self._take(min(left, end - fetched.position, 1 + room))
             if len(part):
                 parts.append(self._before(end, part, fetched))
             for event in events:

@@ -143,6 +143,16 @@ def test_the_first_messages_are_taken_few_at_once():
     assert consumer.counts[:2] == [17, 2_000]
 
 
+def test_a_batch_has_a_number_of_messages_at_most(monkeypatch):
+    """Also where chunks were not full: the last one has room for what is left."""
+    monkeypatch.setattr(fetcher, "_BATCH", 20)
+    consumer = Consumer([message(at) for at in range(17)], [message(at) for at in range(17, 20)])
+    found = fetching(consumer).poll(0, 30_000)
+
+    assert consumer.counts == [17, 3]
+    assert len(found.batch) == 20
+
+
 def test_a_timestamp_stays_with_its_message(monkeypatch):
     """Its type and its milliseconds, before 1970 too; a message without one says so."""
     monkeypatch.setattr(fetcher, "_BATCH_S", 0.2)
