@@ -328,10 +328,3 @@ def test_the_start_is_logged(kafka, caplog):
         kafka.start()
 
     assert f"Apache Kafka is up at {kafka.bootstrap_servers}" in caplog.messages
-
-
-def test_a_port_is_given_once() -> None:
-    """A broker that is stopped finds its port free when it starts again: nobody else was given it."""
-    given = [port for _ in range(20) for port in ports.free_ports(2)]
-
-    assert len({*given}) == 40

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections import deque
+from collections.abc import Iterator
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 
@@ -14,11 +16,18 @@ HOST = "127.0.0.1"
 # calls a stopped broker again and again could be given the broker's own port.
 _PORTS = range(20_000, 32_000)
 
-_SHARE = 100
-"""Ports from which one process takes its own, if it can: no other gives them away while a broker that has one is stopped."""
+_SHARES = [_PORTS[begin:][:100] for begin in range(0, len(_PORTS), 100)]
+"""A process takes its ports from shares that no other process has: a stopped broker finds its port free again."""
 
-_given: set[int] = set()
-"""Ports that this process has taken; none is given twice as long as there are others."""
+_claims: list[socket.socket] = []
+"""The first port of each share of this process, bound as long as it lives: other processes see that the share is taken."""
+
+_left: deque[int] = deque()
+"""Ports of the shares of this process that it has not given; none is given twice."""
+
+if hasattr(os, "register_at_fork"):
+    # A forked process takes a share of its own.
+    os.register_at_fork(after_in_child=_left.clear)
 
 
 def free_port() -> int:
@@ -41,16 +50,34 @@ def free_ports(count: int, unlike: int | None = None) -> list[int]:
         BrokerError: There are fewer.
     """
     found: list[int] = []
-    shares = len(_PORTS) // _SHARE
-    own = _PORTS[os.getpid() % shares * _SHARE :][:_SHARE]
-    rest = [_PORTS[secrets.randbelow(len(_PORTS))] for _ in range(1000)]
-    for port in [*(port for port in own if port not in _given), *rest]:
-        if port != unlike and port not in found and _bind_error(port) is None:
+    for port in _not_given():
+        if port != unlike and _bind_error(port) is None:
             found.append(port)
-            _given.add(port)
             if len(found) == count:
                 return found
     raise BrokerError(f"Too few free ports on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}.")
+
+
+def _not_given() -> Iterator[int]:
+    """Ports of the shares of this process; of any share, if other processes have all."""
+    while _left or _take_share():
+        yield _left.popleft()
+    yield from (secrets.choice(_PORTS) for _ in range(1000))
+
+
+def _take_share() -> bool:
+    first = os.getpid() % len(_SHARES)
+    for share in (*_SHARES[first:], *_SHARES[:first]):
+        claim = socket.socket()
+        try:
+            claim.bind((HOST, share[0]))
+        except OSError:
+            claim.close()
+        else:
+            _claims.append(claim)
+            _left.extend(share[1:])
+            return True
+    return False
 
 
 def refuse_unusable(port: int) -> None:
