@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import hypothesis
 import pytest
@@ -102,7 +103,18 @@ class Broker:
 
     def _create(self, topic: NewTopic) -> None:
         """The controller has a new topic first; whoever asks the broker is to find it there."""
-        self.admin.create_topics([topic])[topic.topic].result()
+        for attempt in count():
+            try:
+                self.admin.create_topics([topic])[topic.topic].result()
+            except KafkaException as error:
+                code = error.args[0].code()
+                if attempt and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                    break
+                # A connection that broke does not tell whether the topic was created.
+                if code != KafkaError._TRANSPORT:
+                    raise
+            else:
+                break
         while topic.topic not in self.admin.list_topics(timeout=30).topics:
             time.sleep(0.05)
 
