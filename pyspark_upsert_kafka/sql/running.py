@@ -37,7 +37,7 @@ _ROWS_SHOWN = 1000
 
 
 _POLL_S = 0.2
-"""How often it is checked whether streams still run."""
+"""How often the state of streams is checked."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ def run(spark: SparkSession, script: CompiledScript) -> list[StreamingQuery]:
                 query = _do(spark, each)
                 if query is not None:
                     queries.append(query)
+                    _wait_for_source(queries[0])
         except BaseException:
             stop(queries)
             raise
@@ -170,6 +171,16 @@ def _started(ready: Ready) -> StreamingQuery:
         query = writer.start()
         remember(query)
     return query
+
+
+def _wait_for_source(query: StreamingQuery) -> None:
+    """Waits until a query has started its source, before another is started.
+
+    Two that do so at once in a new session can break the map of settings that all queries of a data source share, for
+    as long as the session lives: Spark's ``PythonStreamingSourceRunner.init`` changes it without a lock.
+    """
+    while query.isActive and query.status["message"].startswith("Initializing"):
+        time.sleep(_POLL_S)
 
 
 def _sink_options(job: Job, table: Table) -> dict[str, str]:

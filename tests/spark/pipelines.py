@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from tests.table_options import table_options
 
@@ -76,12 +77,14 @@ def start(
             upsert_sink(table(servers, lengths))
         ),
     }
-    return [
-        writer.option("checkpointLocation", f"{checkpoints}/{name}")
-        .trigger(availableNow=True)
-        .start()
-        for name, writer in writers.items()
-    ]
+    queries: list[StreamingQuery] = []
+    for name, writer in writers.items():
+        remembering = writer.option("checkpointLocation", f"{checkpoints}/{name}")
+        queries.append(remembering.trigger(availableNow=True).start())
+        # As docs/errors.md says: two at once can break a new session.
+        while queries[0].isActive and queries[0].status["message"].startswith("Initializing"):
+            time.sleep(0.1)
+    return queries
 
 
 def main(*arguments: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from pyspark_upsert_kafka import BrokerError, CheckpointError, OptionError, run_sql
 from tests.conftest import Broker
@@ -111,6 +112,35 @@ def test_streams_of_a_script(
     if CONNECT is None:  # there, the server prints the rows of streams
         assert "|3      |{x} \\|" in capsys.readouterr().out
     assert spark.catalog.listTables() == tables_before
+
+
+@pytest.mark.classic("it looks at the writer of a classic session")
+def test_the_first_query_has_its_source_before_the_next_starts(
+    spark: SparkSession, tables: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that start their sources at once in a new session can break it, by a race in Spark."""
+    seen: list[list[str]] = []
+    start = DataStreamWriter.start
+
+    def watched(writer: DataStreamWriter) -> StreamingQuery:
+        seen.append([query.status["message"] for query in spark.streams.active])
+        return start(writer)
+
+    monkeypatch.setattr(DataStreamWriter, "start", watched)
+    run_sql(
+        spark,
+        tables
+        + """
+        EXECUTE STATEMENT SET BEGIN
+          INSERT INTO copied SELECT name, age, id FROM users;
+          INSERT INTO copied SELECT name || '!', age, id FROM users;
+        END;
+        """,
+        timeout=600,
+    )
+
+    assert len(seen) == 2
+    assert not [each for messages in seen for each in messages if each.startswith("Initializing")]
 
 
 def test_a_batch_reads_what_the_one_before_wrote(
