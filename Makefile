@@ -17,8 +17,10 @@ demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
 
 # Five processes on two cores, file by file: tests wait much.
+PROCESSES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
+
 test: $(READY) $(CLASS_ARCHIVES)
-	$(BIN)/python -m pytest --numprocesses=5 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -m "not long and not alone" $(PROCESSES) $(ARGS)
 
 # Some tests without what makes them start faster (tests/fast_start.py), in one process.
 PLAIN ?= tests/spark/test_sink_batch.py
