@@ -64,6 +64,8 @@ def with_settings_of_the_driver(
     """What is set where Spark is started, and not by a client of Spark Connect."""
     return (
         builder.config("spark.ui.enabled", "false")
+        # How long the two sides of a collected result wait for one another: a machine may have no time for one of them.
+        .config("spark.python.authenticate.socketTimeout", "600s")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         # For the test that looks for secrets in it.
         .config("spark.eventLog.enabled", "true")

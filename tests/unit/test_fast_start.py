@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
 from tests.fast_start import settings
 
 
@@ -22,3 +28,42 @@ def test_workers_import_first_what_they_need():
     first, *others = settings({"PYTHONPATH": "/mine"})["PYTHONPATH"].split(":")
     assert first.endswith("spark_workers")
     assert others == ["/mine"]
+
+
+STREAM = """
+from pyspark.util import local_connect_and_auth
+file, connection = local_connect_and_auth(0, "")
+connection.settimeout(None)
+file.write(b"connected")
+file.close()
+"""
+
+
+def test_the_process_of_a_stream_connects_before_it_imports_anything(tmp_path: Path) -> None:
+    """Spark waits ten seconds for it; here it may not import PySpark before it has connected."""
+    package = tmp_path / "pyspark"
+    package.mkdir()
+    (package / "__init__.py").write_text("input()")
+    (package / "util.py").write_text("")
+    (package / "stream.py").write_text(STREAM)
+    workers = settings({})["PYTHONPATH"].split(os.pathsep)[0]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([workers, str(tmp_path)]),
+            "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
+            "PYTHON_WORKER_FACTORY_SECRET": "secret",
+        }
+        command = [sys.executable, "-m", "pyspark.stream"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as process:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rwb") as file:
+                said = file.read(4 + len("secret"))
+                file.write(b"\0\0\0\2ok")
+                file.flush()
+                process.communicate(b"\n")
+                answered = file.read()
+
+    assert said == b"\0\0\0\6secret"
+    assert answered == b"connected"
+    assert process.returncode == 0
