@@ -18,14 +18,14 @@ _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGN
 """The defaults of ``spark.redaction.regex`` and ``spark.sql.redaction.options.regex``, which Spark holds
 against names and values."""
 
-_MISPLACED = re.compile(r"LoginModule|password\s*=", re.IGNORECASE)
-"""A login that stands in the wrong setting by mistake looks like this."""
-
-_LOGIN = re.compile(r"\b(Basic|Bearer) [A-Za-z0-9+/_=.~-]{8,}")
-"""A login as HTTP sends it, in an answer that repeats the request."""
-
-_USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
+USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 """User and password in an address."""
+
+_IN_SERVERS = re.compile(r"(?:(?<=,)|(?<=^)|(?<=://))\s*(?!\w+://)[^,]*@")
+"""The same in a list of servers, which needs no ``://``."""
+
+_IS_SERVERS = re.compile(r"(?:bootstrap[._]servers|broker[._]list)$")
+_IS_USER_INFO = re.compile(r"user[-.]?info$")
 
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _WHOLE_REFERENCE = re.compile(r"\$\{(?:env:[^}\s]+|file:[^}]+:[^}]+)\}")
@@ -51,25 +51,31 @@ def masked(given: Mapping[str, str]) -> dict[str, str]:
     {'topic': 't', 'properties.sasl.password': '***', 'url': 'http://***@host'}
     """
     return {
-        name: "***" if is_secret(name) else _USER_INFO.sub("***@", value)
+        name: "***" if is_secret(name) else without_users(name, value)
         for name, value in given.items()
     }
 
 
-def hide_secrets(text: str, settings: Mapping[str, object]) -> str:
-    """A text in which the values of secret settings are starred out.
+def without_users(name: str, value: str) -> str:
+    """The value of a setting with users and passwords in addresses starred out.
 
-    >>> hide_secrets("no such key: s3cret", {"sasl_plain_password": "s3cret", "client_id": "key"})
-    'no such key: ***'
-    >>> hide_secrets("no such protocol: x password=1", {"security.protocol": "x password=1"})
-    'no such protocol: ***'
-    >>> hide_secrets("refused: Authorization: Basic bWU6czNjcmV0", {})
-    'refused: Authorization: Basic ***'
+    >>> without_users("properties.bootstrap.servers", "me:s3cret@host:9092")
+    '***@host:9092'
     """
-    for name, value in settings.items():
-        if value and (is_secret(name.replace("_", ".")) or _MISPLACED.search(str(value))):
-            text = text.replace(str(value), "***")
-    return _LOGIN.sub(r"\1 ***", text)
+    pattern = _IN_SERVERS if _IS_SERVERS.search(name.lower()) else USER_INFO
+    return pattern.sub("***@", value)
+
+
+def user_infos(name: str, value: str) -> list[str]:
+    """Users with their passwords in a setting: ``<user>:<password>``.
+
+    >>> user_infos("url", "https://me:s3cret@host"), user_infos("bootstrap.servers", "a:1,me:s3cret@b:1")
+    (['me:s3cret'], ['me:s3cret'])
+    """
+    if _IS_USER_INFO.search(name.lower()):
+        return [value]
+    pattern = _IN_SERVERS if _IS_SERVERS.search(name.lower()) else USER_INFO
+    return [found[0].removesuffix("@") for found in pattern.finditer(value)]
 
 
 def shown_by_spark(given: Mapping[str, str]) -> list[str]:
@@ -117,8 +123,7 @@ def has_literal_secret(given: Mapping[str, str]) -> bool:
 def _is_literal_secret(name: str, value: str) -> bool:
     if is_secret(name):
         return not _REFERENCE.fullmatch(value.strip())
-    user = _USER_INFO.search(value)
-    return user is not None and not _REFERENCE.search(user[0])
+    return any(not _REFERENCE.search(user) for user in user_infos(name, value))
 
 
 def refers(value: str) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 
 FATAL_AFTER_S = 5.0
 """Security errors are fatal when they have gone on for so long (seconds) and nothing got through."""
@@ -27,11 +30,18 @@ class ClientErrors:
     refused login or certificate is fatal only when such errors go on while nothing gets through.
 
     Args:
+        settings: Those of the client: their secrets are not shown.
         clock: Gives the time in seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, object] = MappingProxyType({}),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._clock = clock
+        self.shown: Callable[[str], str] = OutsideText(settings).shown
+        """Makes what the client or a broker says fit to be shown."""
         self._lock = threading.Lock()
         self._refusals = 0
         self.clear()
@@ -56,6 +66,7 @@ class ClientErrors:
             certain: Whether the cause is security for sure. A broker that restarts hangs up just as one that expects
                 another protocol does, but it does not do so again and again.
         """
+        text = self.shown(text)
         with self._lock:
             self._last = text
             if security:

@@ -81,7 +81,8 @@ class Retrying:
             try:
                 return self._attempt(attempt, deadline)
             except AttemptError as error:
-                failure = error.failure
+                said = error.failure
+            failure = replace(said, text=self.errors.shown(said.text))
             self._raise_if_fatal(what, failure)
             opened = self._reopen_if_useless(failure, opened)
             time.sleep(max(0.0, min(self.backoff.pause_s(failed), deadline - time.monotonic())))

@@ -9,7 +9,7 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaErr
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
-from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
+from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections import tls
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
@@ -114,7 +114,7 @@ def create_no_topics(metadata: Any) -> None:
 
 
 def _not_taken(error: Exception, config: Mapping[str, Any]) -> OptionError:
-    text = hide_secrets(str(error) or type(error).__name__, config)
+    text = OutsideText(config).shown(str(error) or type(error).__name__)
     remedy = _KERBEROS if "gssapi" in text.lower() else ""
     return OptionError(f"The Kafka client does not take an option '{PREFIX}*': {text}.{remedy}")
 

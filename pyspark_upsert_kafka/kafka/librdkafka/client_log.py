@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
+from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")
 
@@ -37,11 +37,11 @@ class WithoutSecrets:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._config = config
+        self._shown = OutsideText(config).shown
 
     def log(self, level: int, text: str, *arguments: str) -> None:
-        """Logs with the client's secrets starred out; confluent-kafka asks for no other method."""
-        client_log.log(level, text, *(hide_secrets(each, self._config) for each in arguments))
+        """Logs what may be shown of it; confluent-kafka asks for no other method."""
+        client_log.log(level, text, *map(self._shown, arguments))
 
 
 class _RateLimit(logging.Filter):

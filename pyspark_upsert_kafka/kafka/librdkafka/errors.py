@@ -11,7 +11,6 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
 from pyspark_upsert_kafka.kafka.connections import failures
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind, explained
@@ -107,7 +106,7 @@ class ReportedErrors(ClientErrors):
     """The last broker that was out of reach since the attempt began."""
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-        super().__init__()
+        super().__init__(config or {})
         self._config = config
         self._certificates: dict[str, str] = {}
 
@@ -115,7 +114,7 @@ class ReportedErrors(ClientErrors):
         """Takes note of an error: the client's ``error_cb``."""
         # That all brokers are down says no more than what was reported of each.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.describe():  # noqa: SLF001
-            said = hide_secrets(error.str(), self._config or {})
+            said = self.shown(error.str())
             text = explained(error.code(), said) + self._certificate_error(said)
             hung_up = _OTHER_PROTOCOL.search(text) is not None
             is_refused = kind_of(error) is Kind.SECURITY

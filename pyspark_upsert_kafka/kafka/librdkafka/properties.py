@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
 from pyspark_upsert_kafka.core.secrets import key_stores
-from pyspark_upsert_kafka.core.secrets.masking import hide_secrets
+from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
@@ -128,7 +128,7 @@ def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -
 
 def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
     text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-    text = _as_given(hide_secrets(text, config).strip(), config)
+    text = _as_given(OutsideText(config).shown(text.strip()), config)
     if _NO_KERBEROS in text:
         return OptionError(
             "The installed librdkafka has no Kerberos, which is what "

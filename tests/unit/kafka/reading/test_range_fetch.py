@@ -439,7 +439,7 @@ def test_silence_without_a_loss_is_an_error_in_the_end(clock, answers, said):
 def test_a_fatal_error_of_the_client_ends_the_waiting(clock):
     """A login that is refused for five seconds will be refused for ever: seen by the first check."""
     fetcher = FakeFetcher(clock, silent_s=NEVER)
-    fetcher.errors = ClientErrors(clock.monotonic)
+    fetcher.errors = ClientErrors(clock=clock.monotonic)
     fetcher.errors.add("bad password", security=True)
     clock.now += 5
     fetcher.errors.add("bad password", security=True)
