@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
+from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
@@ -28,10 +29,11 @@ class KafkaCluster:
 
     Args:
         admin: The client's requests.
+        clock: Tells the time, and waits.
     """
 
-    def __init__(self, admin: AdminRequests) -> None:
-        self._admin = admin
+    def __init__(self, admin: AdminRequests, clock: Clock = time) -> None:
+        self._admin, self._clock = admin, clock
 
     def wait_out(self, outage_s: float) -> None:
         """Has requests wait for so long for brokers that are all away."""
@@ -50,9 +52,9 @@ class KafkaCluster:
         if len(found) < len(wanted.names) and self._admin.may_create:
             self._admin.create([name for name in wanted.names if name not in found])
             wait_s = self._admin.timeouts.api_s
-        deadline = time.monotonic() + wait_s
-        while len(found) < len(wanted.names) and time.monotonic() < deadline:
-            time.sleep(_PAUSE_S)
+        deadline = self._clock.monotonic() + wait_s
+        while len(found) < len(wanted.names) and self._clock.monotonic() < deadline:
+            self._clock.sleep(_PAUSE_S)
             found = self.existing(wanted.names)
         missing = [name for name in wanted.names if name not in found]
         if missing:
@@ -65,7 +67,7 @@ class KafkaCluster:
 
     def view(self, topics: Mapping[str, TopicInfo], *, read_committed: bool) -> ClusterView:
         """The bounds of every partition of these topics, without those deleted meanwhile."""
-        deadline = time.monotonic() + self._admin.timeouts.api_s
+        deadline = self._clock.monotonic() + self._admin.timeouts.api_s
         while True:
             try:
                 return ClusterView(
@@ -75,10 +77,10 @@ class KafkaCluster:
             except UnknownTopicError:
                 # Metadata may know a new partition before its leader does.
                 left = self.existing(list(topics))
-                if left == topics and time.monotonic() > deadline:
+                if left == topics and self._clock.monotonic() > deadline:
                     raise
                 topics = left
-                time.sleep(_PAUSE_S)
+                self._clock.sleep(_PAUSE_S)
 
     def latest(self, view: ClusterView, *, read_committed: bool) -> dict[TopicPartition, int]:
         """The latest offset of each partition of a view as it is now; empty when one is gone."""

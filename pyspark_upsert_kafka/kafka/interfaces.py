@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
+from pyspark_upsert_kafka.kafka.reading.rechecking import LOSS_CHECKS, LossChecks
 
 if TYPE_CHECKING:  # who commits a write needs neither, nor Arrow
     from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -205,6 +206,7 @@ class ReadSettings:
         fail_on_data_loss: Whether lost offsets are an error; else a warning is logged.
         details: What batches have of messages beside key, value and offset.
         outage_s: How long brokers that are all away are waited for, in seconds; 0 = no longer than for any answer.
+        checks: When it is checked whether data is lost.
     """
 
     properties: Properties
@@ -212,6 +214,7 @@ class ReadSettings:
     fail_on_data_loss: bool
     details: frozenset[Detail] = ALL_DETAILS
     outage_s: float = 0.0
+    checks: LossChecks = LOSS_CHECKS
 
     @classmethod
     def of(cls, options: ReadOptions, details: frozenset[Detail]) -> ReadSettings:

@@ -28,6 +28,7 @@ from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings, Sender
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.reading.rechecking import LOSS_CHECKS, LossChecks
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from tests.conftest import Broker, broker_at
 
@@ -47,6 +48,7 @@ class Edge:
         properties: Further properties of the client.
         with_metadata: Whether messages to send may have timestamps and headers, unless a test says so itself.
         details: What messages that are read have beside key, value and offset, unless a test says so itself.
+        checks: When it is checked whether data is lost.
     """
 
     client: str
@@ -54,6 +56,7 @@ class Edge:
     properties: tuple[tuple[str, str], ...] = ()
     with_metadata: bool = True
     details: frozenset[Detail] = ALL_DETAILS
+    checks: LossChecks = LOSS_CHECKS
 
     @property
     def has_transactions(self) -> bool:
@@ -73,6 +76,10 @@ class Edge:
     def at(self, servers: str) -> Edge:
         """The same for another broker."""
         return replace(self, servers=servers)
+
+    def impatient(self) -> Edge:
+        """The same, which looks sooner whether there is anything left to read, and is certain sooner of a loss."""
+        return replace(self, checks=LossChecks(time, stall_s=1.0, certain_after_s=2.0))
 
     def given(self, properties: dict[str, object]) -> Edge:
         """The same with these properties of the client."""
@@ -125,7 +132,7 @@ class Edge:
         read_committed = self.has_transactions if committed is None else committed
         wanted = self.details if details is None else details
         settings = ReadSettings(
-            self.all_properties(), read_committed, fail_on_data_loss, details=wanted
+            self.all_properties(), read_committed, fail_on_data_loss, wanted, checks=self.checks
         )
         return load_client(self.client).reader(settings).read(range_)
 

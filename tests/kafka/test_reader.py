@@ -11,11 +11,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
-from pyspark_upsert_kafka.core.positions import data_loss
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.kafka.connections import timeouts
-from pyspark_upsert_kafka.kafka.librdkafka import fetcher as librdkafka_fetcher
+from pyspark_upsert_kafka.kafka.librdkafka.fetcher import LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
@@ -39,13 +37,6 @@ def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
     client, _, in_batches = request.param.partition(" ")
     details = frozenset({Detail.TIMESTAMP}) if in_batches else ALL_DETAILS
     return Edge(client, broker.servers, details=details)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks sooner whether there is still anything to come, and is certain sooner."""
-    monkeypatch.setattr(timeouts, "STALL_CHECK_S", 1.0)
-    monkeypatch.setattr(data_loss, "CERTAIN_AFTER_S", 2.0)
 
 
 def values_of(count: int, start: int = 0) -> list[bytes]:
@@ -111,15 +102,14 @@ def test_a_long_range_comes_in_bounded_batches(broker, edge):
     ids=["value", "key", "header"],
 )
 def test_a_batch_of_large_messages_is_bounded_by_bytes(broker, edge, monkeypatch, message):
-    """However long it is filled: 60 MB of messages of 100 KB are never in one batch, whatever part of them is large."""
-    monkeypatch.setattr(librdkafka_fetcher, "_BATCH_S", 60.0)
-    seek = librdkafka_fetcher.LibrdkafkaFetcher.seek
+    """60 MB of messages of 100 KB are never in one batch, whatever part of them is large."""
+    seek = LibrdkafkaFetcher.seek
 
     def seek_and_pause(fetcher, offset):
         seek(fetcher, offset)
         time.sleep(1)  # as a busy machine does: librdkafka fetches all of them meanwhile
 
-    monkeypatch.setattr(librdkafka_fetcher.LibrdkafkaFetcher, "seek", seek_and_pause)
+    monkeypatch.setattr(LibrdkafkaFetcher, "seek", seek_and_pause)
     topic = broker.topic()
     broker.produce(topic, *[message] * 600)
 
@@ -349,8 +339,9 @@ def test_records_deleted_in_the_middle_of_a_read(broker, edge):
             assert len(offsets) < 60_000
 
 
-def test_a_log_that_ends_before_the_range_is_lost_data(broker, edge, caplog, impatient):
+def test_a_log_that_ends_before_the_range_is_lost_data(broker, edge, caplog):
     """The topic was created again, or truncated: it is not waited for messages that never come."""
+    edge = edge.impatient()
     topic = broker.topic()
     broker.produce(topic, *numbered(3))
 
@@ -365,8 +356,9 @@ def test_a_log_that_ends_before_the_range_is_lost_data(broker, edge, caplog, imp
     assert len(own_messages(caplog)) == 2
 
 
-def test_a_topic_deleted_while_it_is_read_is_an_error(broker, edge, caplog, impatient):
+def test_a_topic_deleted_while_it_is_read_is_an_error(broker, edge, caplog):
     """No hang: the error names the topic; or the range ends with a warning. It is not created again."""
+    edge = edge.impatient()
     for fail in (True, False):
         topic = broker.topic()
         broker.produce(topic, *numbered(3))
@@ -384,8 +376,9 @@ def test_a_topic_deleted_while_it_is_read_is_an_error(broker, edge, caplog, impa
         assert topic not in broker.admin.list_topics(timeout=30).topics
 
 
-def test_a_topic_created_again_while_it_is_read_is_an_error(broker, edge, caplog, impatient):
+def test_a_topic_created_again_while_it_is_read_is_an_error(broker, edge, caplog):
     """As long as the range, so that only its id tells; without ids (kafka-python-ng) it is not noticed."""
+    edge = edge.impatient()
     topic = broker.topic()
     broker.produce(topic, *numbered(30_000))
     id_ = edge.topic_id(topic)
@@ -412,12 +405,12 @@ def test_a_topic_created_again_while_it_is_read_is_an_error(broker, edge, caplog
         next(edge.batches(Range(topic, 0, 0, 30_000, topic_id=id_)))
 
 
-def test_a_missing_topic_is_an_error(edge, impatient):
+def test_a_missing_topic_is_an_error(edge):
     """Deleted between planning and reading: no hang."""
     missing = f"missing-{uuid.uuid4().hex[:8]}"
 
     with pytest.raises(DataLossError, match=missing):
-        edge.offsets(Range(missing, 0, 0, 5))
+        edge.impatient().offsets(Range(missing, 0, 0, 5))
 
 
 def test_a_broker_restart_is_survived(edge, stoppable, stoppable_broker):

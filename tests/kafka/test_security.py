@@ -17,9 +17,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.connections import client_errors, timeouts
 from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool
-from pyspark_upsert_kafka.kafka.kafka_python import errors as kafka_python_errors
 from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.librdkafka import admin_requests as admin_pool
@@ -52,14 +50,6 @@ def client(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused logins are fatal after a second, to have tests that do not take minutes."""
-    monkeypatch.setattr(client_errors, "FATAL_AFTER_S", 1.0)
-    monkeypatch.setattr(timeouts, "STALL_CHECK_S", 1.0)
-    monkeypatch.setattr(kafka_python_errors, "_CONNECT_S", 2.0)
-
-
 def ask(edge: Edge, topic: str) -> list[int]:
     """The latest offsets of a topic."""
     return [bounds.latest for bounds in edge.bounds(topic, committed=False)]
@@ -70,7 +60,7 @@ def everything(edge: Edge, topic: str) -> dict[str, Callable[[], object]]:
     return {
         "asking": lambda: ask(edge, topic),
         "sending": lambda: edge.send(topic, *numbered(1)),
-        "reading": lambda: edge.offsets(Range(topic, 0, 0, 1)),
+        "reading": lambda: edge.impatient().offsets(Range(topic, 0, 0, 1)),
     }
 
 
@@ -178,7 +168,7 @@ def test_tokens_are_renewed_while_a_query_runs(secured: Secured, client: str) ->
     assert len(endpoint.forms) > 3
 
 
-def test_a_changed_secret_takes_effect_at_once(secured, client, tmp_path, impatient):
+def test_a_changed_secret_takes_effect_at_once(secured, client, tmp_path):
     """Clients that wait for the next task are not used with a reference that means something else now."""
     topic = secured.broker.topic()
     secrets = tmp_path / "secrets.properties"
@@ -201,7 +191,7 @@ def test_a_changed_secret_takes_effect_at_once(secured, client, tmp_path, impati
     assert edge.offsets(Range(topic, 0, 0, 3), committed=False) == [0, 1, 2]
 
 
-def test_a_refused_login_is_told_soon(secured, client, caplog, impatient):
+def test_a_refused_login_is_told_soon(secured, client, caplog):
     """Nobody waits as for a broker that is away; what is refused is said, and no secret is shown."""
     caplog.set_level("DEBUG")
     topic = secured.broker.topic()
@@ -290,7 +280,7 @@ def test_few_rights_are_enough(secured, client):
     assert use_group(reader, topic)
 
 
-def test_what_is_not_allowed_is_told(secured, client, impatient):
+def test_what_is_not_allowed_is_told(secured, client):
     """Who may not see a topic hears that at once, from whatever is tried, and what is missing."""
     topic = secured.broker.topic()
     nobody = secured.as_user(client, secured.user())
@@ -301,7 +291,7 @@ def test_what_is_not_allowed_is_told(secured, client, impatient):
         assert re.search(r"(?i)topic.*authoriz.*no ACL for the topic", str(error)), (what, error)
 
 
-def test_a_topic_that_may_be_seen_and_nothing_else(secured, client, impatient):
+def test_a_topic_that_may_be_seen_and_nothing_else(secured, client):
     """DESCRIBE is enough to be found; reading and writing tell that they need more."""
     topic = secured.broker.topic()
     secured.broker.produce(topic, ("there", "to be read"))

@@ -1,7 +1,7 @@
 """Which data is lost, when that is certain, and where to continue.
 
 One answer of a broker does not prove a loss: its metadata may be stale, or its log behind that of another
-broker. So a loss is certain only when every check over `CERTAIN_AFTER_S` seconds finds it. Only a loss
+broker. So a loss is certain only when every check over some seconds finds it. Only a loss
 by retention is certain at once, since an earliest offset never goes back.
 """
 
@@ -18,12 +18,6 @@ from pyspark_upsert_kafka.core.positions.planning import known_ids
 
 K = TypeVar("K", bound=Hashable)
 
-CERTAIN_AFTER_S = 10.0
-"""What all checks over this many seconds have not found is lost."""
-
-RECHECK_INTERVAL_S = 1.0
-"""The pause between two checks for what is missing."""
-
 RETENTION = "the offsets were removed by retention, or by a deletion of records"
 
 
@@ -36,9 +30,9 @@ def missing_since(before: Mapping[K, float], missing: Iterable[K], now: float) -
     return {each: before.get(each, now) for each in missing}
 
 
-def is_certain(since: Mapping[K, float], now: float) -> bool:
-    """Whether all that is missing has been missing for long enough."""
-    return all(now - at >= CERTAIN_AFTER_S for at in since.values())
+def is_certain(since: Mapping[K, float], now: float, after_s: float) -> bool:
+    """Whether all that is missing has been missing for so many seconds."""
+    return all(now - at >= after_s for at in since.values())
 
 
 @dataclass(frozen=True)

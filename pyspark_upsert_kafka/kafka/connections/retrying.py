@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT, ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
@@ -48,6 +49,7 @@ class Retrying:
         hint: What to do when the port speaks another security protocol, to append to a sentence.
         outage: How long brokers are waited for while none answers: that time does not count as time of the attempts.
         backoff: The pauses between attempts.
+        clock: Tells the time, and waits.
     """
 
     servers: str
@@ -60,6 +62,7 @@ class Retrying:
     hint: Callable[[], str] = lambda: ""
     outage: Outage = field(default_factory=Outage)
     backoff: Backoff = _BACKOFF
+    clock: Clock = time
 
     def call(self, what: str, request: Callable[[float], T]) -> T:
         """The answer to a request, which is sent again after a retriable error.
@@ -73,11 +76,11 @@ class Retrying:
             UnknownTopicError: A topic or partition is not known.
         """
         self.errors.clear()
-        opened = time.monotonic()
+        opened = self.clock.monotonic()
         deadline = opened + self.timeouts.api_s
         attempt, failed = request, 0
         while True:
-            began = time.monotonic()
+            began = self.clock.monotonic()
             try:
                 return self._attempt(attempt, deadline)
             except AttemptError as error:
@@ -85,16 +88,18 @@ class Retrying:
             failure = replace(said, text=self.errors.shown(said.text))
             self._raise_if_fatal(what, failure)
             opened = self._reopen_if_useless(failure, opened)
-            time.sleep(max(0.0, min(self.backoff.pause_s(failed), deadline - time.monotonic())))
+            self.clock.sleep(
+                max(0.0, min(self.backoff.pause_s(failed), deadline - self.clock.monotonic()))
+            )
             if self._is_in_outage(what, failure):
-                deadline += time.monotonic() - began
-            if time.monotonic() >= deadline:
+                deadline += self.clock.monotonic() - began
+            if self.clock.monotonic() >= deadline:
                 raise self._no_answer(what, failure)
             attempt, failed = self._refreshed(request), failed + 1
 
     def _attempt(self, request: Callable[[float], T], deadline: float) -> T:
         """One attempt; raises AttemptError."""
-        left = deadline - time.monotonic()
+        left = deadline - self.clock.monotonic()
         try:
             answer = request(max(_MIN_ATTEMPT_S, min(self.timeouts.request_s, left)))
         except self.raised as error:
@@ -151,7 +156,7 @@ class Retrying:
 
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
         """Replaces a client that fails for long, or whose login failed; gives when the client was opened."""
-        now = time.monotonic()
+        now = self.clock.monotonic()
         # A client may repeat the result of its first login for ever.
         if failure.kind is Kind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:
             self.reopen()

@@ -14,9 +14,6 @@ REQUEST_TIMEOUT_S, API_TIMEOUT_S = 30.0, 60.0
 POLL_TIMEOUT_S = 120.0
 """For the next message of a range (the default of Spark's ``kafkaConsumer.pollTimeoutMs``)."""
 
-STALL_CHECK_S = 5.0
-"""After so long without a message it is checked whether there are any left to read."""
-
 DELIVERY_CHECK_S = 1.0
 """After so long without a delivery report it is checked whether the client has a fatal error."""
 

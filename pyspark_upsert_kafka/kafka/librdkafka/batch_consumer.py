@@ -158,7 +158,7 @@ class BatchFetcher(LibrdkafkaFetcher):
     """Fetches the partition of a range with a `BatchConsumer`; the arguments are those of `LibrdkafkaFetcher`."""
 
     def poll(self, position: int, end: int) -> Fetched:
-        """The messages that arrive within `_BATCH_S`."""
+        """The messages that arrive within the time of a batch."""
         self._consumer.poll(0)
         return super().poll(position, end)
 

@@ -21,7 +21,6 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.metadata import Detail
-from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
 from pyspark_upsert_kafka.kafka.librdkafka.headers import append_headers
@@ -34,7 +33,7 @@ _BATCH = 20_000
 """Messages in a batch at most: enough for columnar decoding, little enough for memory."""
 
 _BATCH_S = 0.05
-"""How long a batch is filled: bounds its delay."""
+"""How long a batch is filled, by default: bounds its delay."""
 
 _CHUNK = 2_000
 """Messages taken at once: few enough to stay in the processor's cache until they are columns."""
@@ -47,6 +46,9 @@ CHUNK_S = 0.005
 
 _LOOKUP_S = 1.0
 """How long a topic is looked up: about as long as librdkafka waits before it does so itself."""
+
+_BOUNDS_S = 5.0
+"""For the bounds of a partition, which are asked for again while no message comes."""
 
 _GROUP_ERRORS = frozenset({
     ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -81,6 +83,7 @@ class LibrdkafkaFetcher:
         connection: Used by nobody else.
         range_: Its topic and partition.
         details: What is taken out of messages beside key, value and offset.
+        batch_s: How long a batch is filled, in seconds.
     """
 
     def __init__(
@@ -89,10 +92,11 @@ class LibrdkafkaFetcher:
         range_: Range,
         *,
         details: frozenset[Detail],
+        batch_s: float = _BATCH_S,
     ) -> None:
         self._consumer: Any = connection.consumer
         self.errors, self._topics = connection.errors, connection.topics
-        self._details = details
+        self._details, self._batch_s = details, batch_s
         self._name, self._partition = range_.topic, range_.partition
         self._message_bytes = _UNSEEN_BYTES  # about; librdkafka's queue counts values only
         self._consumer.poll(0)  # errors of before are passed on now, and cleared
@@ -111,10 +115,10 @@ class LibrdkafkaFetcher:
         self._topics.add(self._name)
 
     def poll(self, position: int, end: int) -> Fetched:
-        """The messages that arrive within `_BATCH_S`."""
+        """The messages that arrive within the time of a batch."""
         fetched = Fetched(self._batch([]), position)
         parts: list[RawBatch] = []
-        deadline = time.monotonic() + _BATCH_S
+        deadline = time.monotonic() + self._batch_s
         while (
             (left := _BATCH - sum(map(len, parts))) > 0
             and fetched.size_bytes < BATCH_BYTES
@@ -136,7 +140,7 @@ class LibrdkafkaFetcher:
         """The bounds of the partition as its leader knows them now."""
         partition = ck.TopicPartition(self._name, self._partition)
         try:
-            found = self._consumer.get_watermark_offsets(partition, timeout=timeouts.STALL_CHECK_S)
+            found = self._consumer.get_watermark_offsets(partition, timeout=_BOUNDS_S)
         except ck.KafkaException as error:
             raise BrokerError(error.args[0].str()) from error
         if found is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.data_loss import is_other_topic
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.reading.rechecking import confirmed_loss
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 
 _RECENT_S = 1.0
 """How old an answer may be that is used before the first message; after the last one a broker is always asked."""
@@ -35,10 +34,18 @@ class PlannedTopic:
         range_: The range; without an id neither the client nor the broker knows any.
         servers: The bootstrap servers.
         lookup: Gives the topic as a broker knows it now; None = it does not exist.
+        checks: How often it is looked up before a loss is certain.
     """
 
-    def __init__(self, range_: Range, servers: str, lookup: Callable[[], TopicInfo | None]) -> None:
+    def __init__(
+        self,
+        range_: Range,
+        servers: str,
+        lookup: Callable[[], TopicInfo | None],
+        checks: LossChecks,
+    ) -> None:
         self.range, self.servers, self._lookup = range_, servers, lookup
+        self._checks, self._now = checks, checks.clock.monotonic
         self._key = servers, range_.topic
 
     def loss_before(self) -> DataLossError | None:
@@ -47,10 +54,10 @@ class PlannedTopic:
         Raises:
             BrokerError: No broker answers.
         """
-        if time.monotonic() - _lost.pop(self._as_lost, _NEVER) < _RECENT_S:
+        if self._now() - _lost.pop(self._as_lost, _NEVER) < _RECENT_S:
             return self._noted(self.check(self.range.begin))
         id_, at = _confirmed.get(self._key, ("", 0.0))
-        if id_ == self.range.topic_id and time.monotonic() - at < _RECENT_S:
+        if id_ == self.range.topic_id and self._now() - at < _RECENT_S:
             return None
         return self.loss_after()
 
@@ -62,13 +69,13 @@ class PlannedTopic:
         """
         if not self.range.topic_id:
             return None
-        return self._noted(confirmed_loss(lambda: self.check(self.range.begin)))
+        return self._noted(self._checks.confirmed_loss(lambda: self.check(self.range.begin)))
 
     def note_loss(self) -> None:
         """Takes note that the topic is certainly gone, or is another."""
         if len(_lost) >= _MANY:
             _lost.clear()
-        _lost[self._as_lost] = time.monotonic()
+        _lost[self._as_lost] = self._now()
 
     def _noted(self, loss: DataLossError | None) -> DataLossError | None:
         if loss is not None:
@@ -76,7 +83,7 @@ class PlannedTopic:
             return loss
         if len(_confirmed) >= _MANY:
             _confirmed.clear()
-        _confirmed[self._key] = self.range.topic_id, time.monotonic()
+        _confirmed[self._key] = self.range.topic_id, self._now()
         return None
 
     @property

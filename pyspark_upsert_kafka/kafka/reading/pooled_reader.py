@@ -84,12 +84,13 @@ class PooledReader(ABC, Generic[C]):
         opened_with = (properties, fetch_bytes)
         with self._pool.client(opened_with, partial(self._connect, fetch_bytes)) as client:
             fetcher = self._fetcher(client, range_)
-            servers = self._properties["bootstrap.servers"]
+            servers, checks = self._properties["bootstrap.servers"], self._settings.checks
             fetch = RangeFetch(
                 fetcher,
-                PlannedTopic(range_, servers, partial(self._topic, range_.topic)),
+                PlannedTopic(range_, servers, partial(self._topic, range_.topic), checks),
                 fail_on_data_loss=self._settings.fail_on_data_loss,
                 waits=ReadWaits(message_timeout_s(properties), self._settings.outage_s),
+                checks=checks,
             )
             yield from fetch.batches()
             fetcher.close()
@@ -100,7 +101,8 @@ class PooledReader(ABC, Generic[C]):
         """The offset up to which the partition of a range can be read now; the range's own end where the topic is lost."""
         partition = TopicPartition(range_.topic, range_.partition)
         with self._admin() as admin:
-            planned = PlannedTopic(range_, admin.servers, partial(_topic, admin, range_.topic))
+            lookup = partial(_topic, admin, range_.topic)
+            planned = PlannedTopic(range_, admin.servers, lookup, self._settings.checks)
             loss = planned.loss_before()
             if loss is None:
                 try:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.data_loss import RETENTION
-from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched, Fetcher
 from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.rechecking import confirmed_loss, recheck_until_certain
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 
 _LONG_S = 1.0
 """A broker that is up says sooner than this (seconds) what a topic's id is."""
@@ -33,6 +31,7 @@ class RangeFetch:
         topic: The topic for which the range was planned, and the range.
         fail_on_data_loss: Whether lost offsets are an error; else they are a warning.
         waits: How long is waited.
+        checks: When it is checked whether data is lost.
     """
 
     def __init__(
@@ -42,11 +41,13 @@ class RangeFetch:
         *,
         fail_on_data_loss: bool,
         waits: ReadWaits,
+        checks: LossChecks,
     ) -> None:
         self._fetcher, self._topic, self._range = fetcher, topic, topic.range
         self._fail_on_data_loss, self._waits = fail_on_data_loss, waits
+        self._checks, self._now = checks, checks.clock.monotonic
         self._position = self._range.begin
-        self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
+        self._arrived_at = self._progress_at = self._checked_at = self._now()
         self._lookup_error = ""
         self.size_bytes = 0
 
@@ -59,7 +60,7 @@ class RangeFetch:
         """
         if self._ends_with(self._topic.loss_before()):
             return
-        self._arrived_at = self._progress_at = self._checked_at = time.monotonic()
+        self._arrived_at = self._progress_at = self._checked_at = self._now()
         self._fetcher.seek(self._position)
         while self._position < self._range.end:
             fetched = self._poll()
@@ -68,7 +69,7 @@ class RangeFetch:
             if len(fetched.batch):
                 yield fetched.batch
                 # The time spent downstream is not ours.
-                self._arrived_at = self._progress_at = time.monotonic()
+                self._arrived_at = self._progress_at = self._now()
             if fetched.fatal_error is not None:
                 raise BrokerError(f"{self._place()} cannot be read: {fetched.fatal_error}.")
             if self._ends_with(self._loss_after(fetched)):
@@ -85,7 +86,7 @@ class RangeFetch:
     def _move_to(self, position: int) -> None:
         if position > self._position:
             self._position = position
-            self._arrived_at = self._progress_at = time.monotonic()
+            self._arrived_at = self._progress_at = self._now()
 
     def _loss_after(self, fetched: Fetched) -> DataLossError | None:
         loss = self._loss_out_of_range() if fetched.is_out_of_range else None
@@ -111,7 +112,7 @@ class RangeFetch:
 
     def _loss_out_of_range(self) -> DataLossError | None:
         """The loss when the broker says that it does not have the position; it may be stale."""
-        bounds = recheck_until_certain(self._bounds(), self._missing_offsets, self._bounds)
+        bounds = self._checks.until_certain(self._bounds(), self._missing_offsets, self._bounds)
         if bounds is not None and bounds.earliest > self._position:
             return self._loss(bounds.earliest, RETENTION)
         if bounds is not None and bounds.latest < self._position:
@@ -128,11 +129,11 @@ class RangeFetch:
         Raises:
             BrokerError: There is none, and waiting longer will not help.
         """
-        now = time.monotonic()
-        if now - max(self._progress_at, self._checked_at) < timeouts.STALL_CHECK_S:
+        now = self._now()
+        if now - max(self._progress_at, self._checked_at) < self._checks.stall_s:
             return None
-        loss = confirmed_loss(self._check_loss)
-        self._checked_at = time.monotonic()
+        loss = self._checks.confirmed_loss(self._check_loss)
+        self._checked_at = self._now()
         if loss is not None and loss.earliest is None:  # the topic's, and not of some offsets
             self._topic.note_loss()
         if self._was_away(self._checked_at - now):
@@ -158,7 +159,7 @@ class RangeFetch:
         """
         if self._lookup_error or asked_s < _LONG_S:
             return False
-        return time.monotonic() - self._arrived_at < 2 * self._waits.outage_s
+        return self._now() - self._arrived_at < 2 * self._waits.outage_s
 
     def _check_loss(self) -> DataLossError | None:
         """What one check shows to be lost; no answer shows nothing."""

@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
 from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.kafka.reading.rechecking import recheck_until_certain
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.start import start_offset
 
@@ -119,13 +119,15 @@ class Observer:
         """
         look = partial(self._look, partial(self._existing, offset))
         view = self.last_view if self.last_view is not None and self.is_fresh else look()
-        return recheck_until_certain(view, partial(unconfirmed_losses, wanted or offset), look)
+        return LossChecks(time).until_certain(
+            view, partial(unconfirmed_losses, wanted or offset), look
+        )
 
     def discover(self, offset: StreamOffset) -> ClusterView:
         """A new view as `view` returns it, with topics that match the pattern by now."""
         self._discovered_at = time.monotonic()
         look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
-        return recheck_until_certain(look(), partial(unconfirmed_losses, offset), look)
+        return LossChecks(time).until_certain(look(), partial(unconfirmed_losses, offset), look)
 
     def current(self) -> ClusterView:
         """All topics of the query as of now, from one view."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +11,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.kafka.reading.rechecking import recheck_until_certain
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from pyspark_upsert_kafka.source.planning.loss import checked_start
 
 
@@ -29,9 +30,10 @@ def start_offset(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, 
         topics = cluster.topics(options.table.topics)
         return cluster.view(topics, read_committed=options.read_committed)
 
-    view = recheck_until_certain(current_view(), partial(_missing_topics, options), current_view)
+    checks = LossChecks(time)
+    view = checks.until_certain(current_view(), partial(_missing_topics, options), current_view)
     wanted = _start(cluster, view, options)
-    view = recheck_until_certain(view, partial(unconfirmed_losses, wanted), current_view)
+    view = checks.until_certain(view, partial(unconfirmed_losses, wanted), current_view)
     start = checked_start(wanted, view, options)
     if options.end.mode == "unbounded":
         return start, view

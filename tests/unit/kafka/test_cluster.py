@@ -11,7 +11,6 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
-from pyspark_upsert_kafka.kafka import cluster
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
@@ -26,6 +25,10 @@ class LateTopic:
 
     def __init__(self, *, shown_at: float = 0.0, led_at: float = 0.0) -> None:
         self.now, self.shown_at, self.led_at = 0.0, shown_at, led_at
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
 
     def sleep(self, seconds: float) -> None:
         """Time passes."""
@@ -42,18 +45,16 @@ class LateTopic:
         return dict.fromkeys(partitions, Bounds(0, 0, 0))
 
 
-def cluster_over(monkeypatch: pytest.MonkeyPatch, admin: LateTopic) -> KafkaCluster:
-    """The cluster, in a time of its own, which threads of other tests do not share."""
-    time = SimpleNamespace(monotonic=lambda: admin.now, sleep=admin.sleep)
-    monkeypatch.setattr(cluster, "time", time)
-    return KafkaCluster(admin)
+def cluster_over(admin: LateTopic) -> KafkaCluster:
+    """The cluster, whose time is the admin client's."""
+    return KafkaCluster(admin, admin)
 
 
-def test_a_topic_that_shows_up_late_is_waited_for(monkeypatch):
+def test_a_topic_that_shows_up_late_is_waited_for():
     """One just created is not known to every broker at once."""
     admin = LateTopic(shown_at=3.0)
 
-    assert cluster_over(monkeypatch, admin).topics(Topics(("t",))) == TOPIC
+    assert cluster_over(admin).topics(Topics(("t",))) == TOPIC
 
 
 def test_a_pattern_that_no_topic_matches_is_told(monkeypatch, caplog):
@@ -69,37 +70,37 @@ def test_a_pattern_that_no_topic_matches_is_told(monkeypatch, caplog):
     assert "as in 'users-.*'" in told
 
 
-def test_a_topic_that_every_look_misses_does_not_exist(monkeypatch):
+def test_a_topic_that_every_look_misses_does_not_exist():
     """The error comes after a few seconds."""
     admin = LateTopic(shown_at=1000.0)
 
     with pytest.raises(BrokerError, match="does not exist"):
-        cluster_over(monkeypatch, admin).topics(Topics(("t",)))
+        cluster_over(admin).topics(Topics(("t",)))
 
     assert 4 < admin.now < 7
 
 
-def test_a_partition_that_its_leader_does_not_know_yet_is_waited_for(monkeypatch):
+def test_a_partition_that_its_leader_does_not_know_yet_is_waited_for():
     """As long as the metadata shows it: a large cluster needs its time for a new topic."""
     admin = LateTopic(led_at=45.0)
 
-    assert len(cluster_over(monkeypatch, admin).view(TOPIC, read_committed=True).bounds) == 2
+    assert len(cluster_over(admin).view(TOPIC, read_committed=True).bounds) == 2
 
 
-def test_a_partition_that_its_leader_never_knows_is_an_error(monkeypatch):
+def test_a_partition_that_its_leader_never_knows_is_an_error():
     """When the time for an answer is over."""
     admin = LateTopic(led_at=1000.0)
 
     with pytest.raises(UnknownTopicError):
-        cluster_over(monkeypatch, admin).view(TOPIC, read_committed=True)
+        cluster_over(admin).view(TOPIC, read_committed=True)
 
     assert 60 <= admin.now < 62
 
 
-def test_a_topic_that_goes_meanwhile_is_not_in_the_view(monkeypatch):
+def test_a_topic_that_goes_meanwhile_is_not_in_the_view():
     """Whether that is lost data is for the caller to find out by checking again."""
     admin = LateTopic(shown_at=1000.0, led_at=1000.0)
 
-    view = cluster_over(monkeypatch, admin).view(TOPIC, read_committed=True)
+    view = cluster_over(admin).view(TOPIC, read_committed=True)
 
     assert (view.bounds, dict(view.topic_ids)) == ({}, {})

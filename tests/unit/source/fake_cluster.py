@@ -15,9 +15,8 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.reading import rechecking
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import batch_ends, message_sizes, observer, stream
+from pyspark_upsert_kafka.source.planning import batch_ends, message_sizes, observer, start, stream
 from tests.table_options import table_options
 
 _AT_ONCE = 100
@@ -221,7 +220,7 @@ def world(patch: pytest.MonkeyPatch) -> World:
 
     for module in (observer, message_sizes):
         patch.setattr(module, "load_client", lambda name: Client())
-    for module in (rechecking, observer, stream):
+    for module in (observer, start, stream):
         patch.setattr(module, "time", clock)
     for module in (stream, batch_ends):
         patch.setattr(module, "now_ms", lambda: int(clock.time() * 1000))

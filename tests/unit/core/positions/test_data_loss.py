@@ -199,7 +199,7 @@ def test_what_every_look_over_ten_seconds_misses_is_gone(looks, certain_at):
     found = None
     for now, missing in looks:
         since = missing_since(since, missing, now)
-        if found is None and is_certain(since, now):
+        if found is None and is_certain(since, now, 10.0):
             found = now
 
     assert found == certain_at

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
-from pyspark_upsert_kafka.kafka.connections import retrying
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
@@ -44,22 +42,25 @@ class Client:
         self.retrying = Retrying(
             "here:9092", timeouts, self.errors, (ClientError,),
             lambda error: Failure(error.args[0], "no"), self._refresh, self._reopen,
-            backoff=Backoff(0.1, 1.0, random=lambda: 0.5),
+            backoff=Backoff(0.1, 1.0, random=lambda: 0.5), clock=self,
         )  # fmt: skip
 
-    def call(self, patch: pytest.MonkeyPatch) -> str:
-        """The answer to a request, in a time of its own, which threads of other tests do not share."""
-        time = SimpleNamespace(monotonic=lambda: self.now, sleep=self._pass)
-        patch.setattr(retrying, "time", time)
+    def call(self) -> str:
+        """The answer to a request."""
         return self.retrying.call("look", self._attempt)
 
-    def _pass(self, seconds: float) -> None:
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Passes the time."""
         self.now += seconds
 
     def _attempt(self, timeout: float) -> str:
         self.timeouts.append(timeout)
         self.done.append("request")
-        self._pass(min(self.attempt_s, timeout))
+        self.sleep(min(self.attempt_s, timeout))
         outcome = self.plan[min(len(self.timeouts), len(self.plan)) - 1]
         if outcome is not None:
             raise ClientError(outcome)
@@ -77,34 +78,34 @@ def counted(done: Sequence[str]) -> dict[str, int]:
     return {what: done.count(what) for what in ("request", "refresh", "reopen")}
 
 
-def test_leaders_are_looked_up_anew_before_each_further_attempt(monkeypatch):
+def test_leaders_are_looked_up_anew_before_each_further_attempt():
     """What a client remembers of leaders would else be wrong for minutes."""
     client = Client(Kind.RETRIABLE, Kind.RETRIABLE, None)
 
-    assert client.call(monkeypatch) == "answer"
+    assert client.call() == "answer"
     assert client.done == ["request", "refresh", "request", "refresh", "request"]
 
 
-def test_a_client_that_cannot_be_helped_is_replaced(monkeypatch):
+def test_a_client_that_cannot_be_helped_is_replaced():
     """Now and then, as the last resort; the error comes when the time is over."""
     client = Client(Kind.RETRIABLE)
 
     with pytest.raises(BrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"):
-        client.call(monkeypatch)
+        client.call()
 
     assert 60 <= client.now < 62
     assert counted(client.done)["reopen"] == 3
 
 
-def test_a_slow_answer_is_waited_for(monkeypatch):
+def test_a_slow_answer_is_waited_for():
     """One attempt lasts as long as its timeout says, and all of them no longer than theirs."""
     slow = Client(None, attempt_s=29.0)
-    assert slow.call(monkeypatch) == "answer"
+    assert slow.call() == "answer"
     assert slow.timeouts == [30.0]
 
     in_vain = Client(Kind.RETRIABLE, attempt_s=99.0, timeouts=Timeouts(4.0, 10.0))
     with pytest.raises(BrokerError, match="within 10 seconds"):
-        in_vain.call(monkeypatch)
+        in_vain.call()
     assert in_vain.timeouts[:2] == [4.0, 4.0]
     assert in_vain.now < 11
 
@@ -112,25 +113,25 @@ def test_a_slow_answer_is_waited_for(monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "error"), [(Kind.FATAL, BrokerError), (Kind.UNKNOWN_TOPIC, UnknownTopicError)]
 )
-def test_a_fatal_error_is_raised_at_once(monkeypatch, kind, error):
+def test_a_fatal_error_is_raised_at_once(kind, error):
     """There is one attempt only."""
     client = Client(kind)
 
     with pytest.raises(error, match=r"Could not look at 'here:9092': no\."):
-        client.call(monkeypatch)
+        client.call()
 
     assert client.done == ["request"]
 
 
-def test_a_refused_login_is_an_error_soon(monkeypatch):
+def test_a_refused_login_is_an_error_soon():
     """The request is retried by new clients for a few seconds: a verdict may be that of one broker."""
     client = Client(Kind.SECURITY)
     with pytest.raises(BrokerError, match=r"properties\.sasl\."):
-        client.call(monkeypatch)
+        client.call()
     assert 5 <= client.now < 7
 
     passing = Client(Kind.SECURITY, Kind.SECURITY, None)
-    assert passing.call(monkeypatch) == "answer"
+    assert passing.call() == "answer"
     assert counted(passing.done) == {"request": 3, "refresh": 2, "reopen": 2}
 
 
@@ -146,11 +147,11 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [re.sub(r"[0-9.]+ seconds", "N seconds", text) for text in caplog.messages]
 
 
-def test_an_outage_does_not_count_as_an_attempt(monkeypatch, caplog):
+def test_an_outage_does_not_count_as_an_attempt(caplog):
     """Brokers are waited for longer than for an answer, with a warning every 30 seconds."""
     client = waiting_out(Client(*[Kind.AWAY] * 100, None), 600.0)
 
-    assert client.call(monkeypatch) == "answer"
+    assert client.call() == "answer"
 
     assert 95 < client.now < 110
     *warnings, end = warned(caplog)
@@ -159,64 +160,64 @@ def test_an_outage_does_not_count_as_an_attempt(monkeypatch, caplog):
     assert end == "A Kafka broker answers again, after N seconds."
 
 
-def test_an_outage_that_is_too_long_is_an_error(monkeypatch):
+def test_an_outage_that_is_too_long_is_an_error():
     """It says what was waited for, also when it began while an earlier request was made."""
     client = waiting_out(Client(Kind.AWAY), 200.0)
 
     with pytest.raises(BrokerError, match=r"answered for 200 seconds, the time of 'scan\.outage"):
-        client.call(monkeypatch)
+        client.call()
 
     assert 199 < client.now < 203
 
 
-def test_nobody_waits_in_a_process_that_spark_has_left(monkeypatch):
+def test_nobody_waits_in_a_process_that_spark_has_left():
     """Its driver has been killed: a process that waits would stay for as long as the brokers are away."""
     client = Client(Kind.AWAY)
     waiting_out(client, 600.0, parent=lambda: 7 if client.now < 90 else 1)
 
     with pytest.raises(BrokerError):
-        client.call(monkeypatch)
+        client.call()
 
     assert 89 < client.now < 100
 
 
-def test_a_broker_that_answers_with_errors_is_not_away(monkeypatch):
+def test_a_broker_that_answers_with_errors_is_not_away():
     """However long the outage before: from then on it has the time for all attempts."""
     client = waiting_out(Client(*[Kind.AWAY] * 50, Kind.RETRIABLE), 600.0)
 
     with pytest.raises(BrokerError, match="answered within 60 seconds"):
-        client.call(monkeypatch)
+        client.call()
 
     assert 105 < client.now < 115
 
 
-def test_one_broker_that_is_away_is_no_outage(monkeypatch):
+def test_one_broker_that_is_away_is_no_outage():
     """Another one tells the client of the leaders meanwhile."""
     client = waiting_out(Client(Kind.AWAY), 600.0)
     client.retrying = replace(client.retrying, refresh=lambda _: True)
 
     with pytest.raises(BrokerError, match="answered within 60 seconds"):
-        client.call(monkeypatch)
+        client.call()
 
     assert 60 <= client.now < 62
 
 
 @pytest.mark.parametrize("kind", [Kind.FATAL, Kind.UNKNOWN_TOPIC])
-def test_what_is_fatal_ends_an_outage_at_once(monkeypatch, kind):
+def test_what_is_fatal_ends_an_outage_at_once(kind):
     """Waiting cannot change it."""
     client = waiting_out(Client(Kind.AWAY, Kind.AWAY, kind), 600.0)
 
     with pytest.raises(BrokerError, match="Could not look"):
-        client.call(monkeypatch)
+        client.call()
 
     assert client.now < 2
 
 
 @pytest.mark.parametrize(("number", "waited_s"), [(0.0, 0.56), (0.5, 0.7), (1.0, 0.84)])
-def test_pauses_differ_from_task_to_task(monkeypatch, number, waited_s):
+def test_pauses_differ_from_task_to_task(number, waited_s):
     """By up to 20 %, as the random number says: tasks that lost their broker together do not ask in step."""
     client = Client(*[Kind.RETRIABLE] * 3, None)
     client.retrying = replace(client.retrying, backoff=Backoff(0.1, 1.0, random=lambda: number))
 
-    assert client.call(monkeypatch) == "answer"
+    assert client.call() == "answer"
     assert client.now == pytest.approx(waited_s)

@@ -56,13 +56,16 @@ class Consumer:
         return self.watermarks
 
 
-def fetching(consumer: Consumer, details: frozenset[Detail] = frozenset()) -> LibrdkafkaFetcher:
+def fetching(
+    consumer: Consumer, details: frozenset[Detail] = frozenset(), **more: float
+) -> LibrdkafkaFetcher:
     """A fetcher with this consumer."""
     connection = Connection(cast("Any", consumer), ReportedErrors())
     return LibrdkafkaFetcher(
         connection,
         Range("t", 0, 0, 100),
         details=details,
+        **more,
     )
 
 
@@ -101,11 +104,9 @@ def test_a_consumer_looks_up_each_topic_but_its_first():
         ([[message(2)], [event(EOF, 2)]], [2], 3),
     ],
 )
-def test_a_poll_brings_the_messages_before_the_end(monkeypatch, chunks, offsets, position):
+def test_a_poll_brings_the_messages_before_the_end(chunks, offsets, position):
     """And a position behind them, behind gaps and, by the event at the end of the log, behind markers."""
-    monkeypatch.setattr(fetcher, "_BATCH_S", 0.2)
-
-    found = fetching(Consumer(*chunks)).poll(2, 10)
+    found = fetching(Consumer(*chunks), batch_s=0.2).poll(2, 10)
 
     assert ([*found.batch.offsets], found.position) == (offsets, position)
     assert found.size_bytes == 4 * len(offsets)
@@ -123,14 +124,13 @@ def test_a_poll_brings_the_messages_before_the_end(monkeypatch, chunks, offsets,
 )
 def test_a_batch_ends_at_a_number_of_bytes(monkeypatch, given, details, count):
     """Those of keys, values and headers that are taken out, with the chunk that reaches it."""
-    monkeypatch.setattr(fetcher, "_BATCH_S", 60.0)
     monkeypatch.setattr(fetcher, "BATCH_BYTES", 101)
     chunks = [
         [Message(topic="t", partition=0, offset=at, **given) for at in range(begin, begin + 2)]
         for begin in (0, 2, 4)
     ]
 
-    found = fetching(Consumer(*chunks), details).poll(0, 6)
+    found = fetching(Consumer(*chunks), details, batch_s=60.0).poll(0, 6)
 
     assert len(found.batch) == count
 
@@ -153,9 +153,8 @@ def test_a_batch_has_a_number_of_messages_at_most(monkeypatch):
     assert len(found.batch) == 20
 
 
-def test_a_timestamp_stays_with_its_message(monkeypatch):
+def test_a_timestamp_stays_with_its_message():
     """Its type and its milliseconds, before 1970 too; a message without one says so."""
-    monkeypatch.setattr(fetcher, "_BATCH_S", 0.2)
     written = [(1, 1_767_225_600_000), (2, 7), (1, -5)]
     known = [
         Message(topic="t", partition=0, offset=at, value=b"v", timestamp=timestamp)
@@ -163,7 +162,7 @@ def test_a_timestamp_stays_with_its_message(monkeypatch):
     ]
     consumer = Consumer(known[:2], [known[2], message(3)])
 
-    batch = fetching(consumer, frozenset({Detail.TIMESTAMP})).poll(0, 4).batch
+    batch = fetching(consumer, frozenset({Detail.TIMESTAMP}), batch_s=0.2).poll(0, 4).batch
 
     pairs = [*zip(batch.timestamp_types, batch.timestamps, strict=True)]
     assert pairs == [*written, message(3).timestamp()]

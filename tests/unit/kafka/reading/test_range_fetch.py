@@ -17,11 +17,12 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.query_end import why_it_ended
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
-from pyspark_upsert_kafka.kafka.reading import planned_topic, range_fetch, rechecking
+from pyspark_upsert_kafka.kafka.reading import planned_topic
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from tests.unit.source.fake_cluster import Clock
 
 SAME, OTHER, NO_IDS = TopicInfo("id", 1), TopicInfo("other", 1), TopicInfo("", 1)
@@ -35,10 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that moves only while somebody waits; nothing was ever asked."""
     monkeypatch.setattr(planned_topic, "_confirmed", {})
     monkeypatch.setattr(planned_topic, "_lost", {})
-    found = Clock()
-    for module in (rechecking, planned_topic, range_fetch):
-        monkeypatch.setattr(module, "time", found)
-    return found
+    return Clock()
 
 
 @dataclass
@@ -145,11 +143,13 @@ def fetched(
 
 def fetch(fetcher: FakeFetcher, range_: Range = RANGE, *, fail: bool = True) -> RangeFetch:
     """A fetch of the range that waits two minutes for a message."""
+    checks = LossChecks(fetcher.clock)
     return RangeFetch(
         fetcher,
-        PlannedTopic(range_, "nowhere:9092", fetcher.topic),
+        PlannedTopic(range_, "nowhere:9092", fetcher.topic, checks),
         fail_on_data_loss=fail,
         waits=ReadWaits(120.0),
+        checks=checks,
     )
 
 

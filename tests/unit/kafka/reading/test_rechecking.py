@@ -9,7 +9,7 @@ import pytest
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
-from pyspark_upsert_kafka.kafka.reading import rechecking
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from tests.unit.core.positions.test_planning import T0
 from tests.unit.source.fake_cluster import Clock
 
@@ -26,9 +26,8 @@ GONE, THERE = ClusterView({}, {}), ClusterView({"t": "id"}, {T0: Bounds(0, 20, 2
         ([GONE] * 20, 11),
     ],
 )
-def test_a_loss_is_concluded_from_unanimous_checks(monkeypatch, shown, asked):
+def test_a_loss_is_concluded_from_unanimous_checks(shown, asked):
     """Once a second, for ten seconds; the first check that finds everything ends it."""
-    monkeypatch.setattr(rechecking, "time", Clock())
     views = iter(shown)
     taken = []
 
@@ -36,7 +35,7 @@ def test_a_loss_is_concluded_from_unanimous_checks(monkeypatch, shown, asked):
         taken.append(next(views))
         return taken[-1]
 
-    found = rechecking.recheck_until_certain(
+    found = LossChecks(Clock()).until_certain(
         check(), partial(unconfirmed_losses, StreamOffset({T0: 15})), check
     )
 
