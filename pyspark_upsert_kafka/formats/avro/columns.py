@@ -5,7 +5,7 @@ The former is Spark's own ``SchemaConverters.toSqlType``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -146,11 +146,15 @@ def fields_to_read(
         SchemaError: A field would be read into two columns.
     """
     names = [column.name for column in columns]
+    of_columns = {field.name: field for field in (reader or writer).fields}
+    of_writer = {field.name: field for field in writer.fields}
+    in_schema = NamesInSchema(of_columns, names)
     found: dict[str, tuple[int, AvroType | None]] = {}
     unwritten: dict[int, Field | None] = {}
-    for slot, name in enumerate(names):
-        field = field_of_column(name, (reader or writer).fields, names)
-        written = _written_field(field, writer) if field and reader else field
+    for slot, column in enumerate(names):
+        name = in_schema.of(column)
+        field = None if name is None else of_columns[name]
+        written = _written_field(field, of_writer) if field and reader else field
         if written is None:
             unwritten[slot] = field
         elif written.name in found:
@@ -160,29 +164,34 @@ def fields_to_read(
     return found, unwritten
 
 
-def field_of_column(name: str, fields: Iterable[Field], columns: Collection[str]) -> Field | None:
-    """The field of a column; see `name_in_schema`."""
-    by_name = {field.name: field for field in fields}
-    found = name_in_schema(name, by_name, columns)
-    return None if found is None else by_name[found]
+class NamesInSchema:
+    """The fields that columns have in a schema.
 
+    A column has the field of exactly its name, else the only one that differs in case alone. A field that has exactly the
+    name of another column belongs to that column.
 
-def name_in_schema(column: str, fields: Iterable[str], columns: Collection[str]) -> str | None:
-    """The field of a column: of exactly its name, else the only one that differs in case alone.
-
-    A field that has exactly the name of another column belongs to that column.
+    Args:
+        fields: The names of the fields.
+        columns: The names of all columns.
     """
-    alike = [field for field in fields if field.lower() == column.lower()]
-    free = [field for field in alike if field not in columns]
-    if column in alike:
-        return column
-    return free[0] if len(free) == 1 else None
+
+    def __init__(self, fields: Iterable[str], columns: Iterable[str]) -> None:
+        self._fields = frozenset(fields)
+        self._free: dict[str, list[str]] = {}
+        for field in self._fields.difference(columns):
+            self._free.setdefault(field.lower(), []).append(field)
+
+    def of(self, column: str) -> str | None:
+        """The name of a column's field; None = it has none."""
+        if column in self._fields:
+            return column
+        free = self._free.get(column.lower(), [])
+        return free[0] if len(free) == 1 else None
 
 
-def _written_field(field: Field, writer: Record) -> Field | None:
+def _written_field(field: Field, writer: Mapping[str, Field]) -> Field | None:
     """The writer's field that a reader's field is, by its name or else by an alias."""
-    fields = {written.name: written for written in writer.fields}
-    return next((fields[name] for name in (field.name, *field.aliases) if name in fields), None)
+    return next((writer[name] for name in (field.name, *field.aliases) if name in writer), None)
 
 
 def fields_to_write(record: Record, columns: StructType, path: str) -> dict[str, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 PRIMITIVES: Final = frozenset(
@@ -90,6 +91,23 @@ class Union:
 
     branches: tuple[AvroType, ...]
 
+    @cached_property
+    def not_null(self) -> tuple[AvroType, ...]:
+        """The branches but for null."""
+        return tuple(branch for branch in self.branches if branch != NULL)
+
+    @cached_property
+    def _by_likeness(self) -> Mapping[object, list[AvroType]]:
+        """Found out once: each branch of a writer's union may be looked for, and there may be thousands."""
+        found: dict[object, list[AvroType]] = {}
+        for branch in self.branches:
+            found.setdefault(_likeness(branch), []).append(branch)
+        return found
+
+    def like(self, other: AvroType) -> Sequence[AvroType]:
+        """The branches that are the same as another type by what they are, or by their unqualified names."""
+        return self._by_likeness.get(_likeness(other), ())
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -118,6 +136,17 @@ class Schema:
 
 
 NULL: Final = Primitive("null")
+
+
+def _likeness(avro: AvroType) -> object:
+    if isinstance(avro, Primitive):
+        return Primitive, avro.type
+    return unqualified(avro.name) if isinstance(avro, Record | Enum | Fixed) else type(avro)
+
+
+def unqualified(name: str) -> str:
+    """A full name without its namespace."""
+    return name.rpartition(".")[2]
 
 
 def plain_name(leaf: LeafSchema) -> str:

@@ -41,15 +41,16 @@ def changes(spec: ChangeSpec) -> ChangeDecoder:
     from pyspark_upsert_kafka.formats.cdc.operations import no_hint
 
     has_schema = spec.value.options[_INCLUDE]
-    of_payload = [PLACES[key] for key in spec.metadata if key in PLACES]
+    # Where no schema is around the envelope, it is looked for in the envelope, as Flink does; so it is NULL.
+    places = {**PLACES, "value.schema": Place((_SCHEMA,))}
+    of_payload = PLACES if has_schema else places
     fields = [
         StructField("before", row_before(spec)),
         StructField("after", row_after(spec)),
         StructField("op", StringType()),
-        *fields_of(of_payload),
+        *fields_of(of_payload[key] for key in spec.metadata if key in of_payload),
     ]
     envelopes = _with_schemas(fields, spec) if has_schema else _without_schemas(fields, spec)
-    places = {**PLACES, "value.schema": Place((_SCHEMA,))} if has_schema else PLACES
     read = read_before_after(DEBEZIUM, no_hint if has_schema else no_op)
     envelope = Envelope(envelopes, read, metadata_reader(places, spec.metadata), WORDS)
     return EnvelopeDecoder(spec, envelope, skip_bad=spec.value.options["ignore-parse-errors"])

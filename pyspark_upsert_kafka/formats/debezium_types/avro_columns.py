@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from pyspark_upsert_kafka.formats.avro.columns import field_of_column, name_in_schema
+from pyspark_upsert_kafka.formats.avro.columns import NamesInSchema
 from pyspark_upsert_kafka.formats.avro.model import (
     Array,
     AvroType,
@@ -48,8 +48,9 @@ def _named(
     seen = _of_shape(reader, schema.type, records)
     if isinstance(wanted, StructType) and schema.type == "struct":
         fields = {}
+        of_column = _fields(wanted.names, schema, seen)
         for column in wanted.fields:
-            name, of_reader = _field(column.name, wanted.names, schema, seen)
+            name, of_reader = of_column(column.name)
             if name is not None:
                 part = schema.fields[name]
                 fields[column.name] = _named(part, column.dataType, of_reader, records)
@@ -74,13 +75,22 @@ def _items(reader: AvroType | None) -> AvroType | None:
     return reader.values if isinstance(reader, Map) else None
 
 
-def _field(
-    column: str, columns: Collection[str], schema: ConnectSchema, reader: AvroType | None
-) -> tuple[str | None, AvroType | None]:
-    """The name of a column's field in the schema, None = it has none; and the type that the reader takes it as."""
+def _fields(
+    columns: Collection[str], schema: ConnectSchema, reader: AvroType | None
+) -> Callable[[str], tuple[str | None, AvroType | None]]:
+    """From a column to the name of its field in the schema, None = it has none; and the type that the reader takes it as."""
     if not isinstance(reader, Record):
-        return name_in_schema(column, schema.fields, columns), None
-    field = field_of_column(column, reader.fields, columns)
-    if field is None:
-        return None, None
-    return next((n for n in (field.name, *field.aliases) if n in schema.fields), None), field.type
+        of_schema = NamesInSchema(schema.fields, columns)
+        return lambda column: (of_schema.of(column), None)
+    of_reader = {field.name: field for field in reader.fields}
+    names = NamesInSchema(of_reader, columns)
+
+    def field(column: str) -> tuple[str | None, AvroType | None]:
+        name = names.of(column)
+        if name is None:
+            return None, None
+        found = of_reader[name]
+        written = (n for n in (found.name, *found.aliases) if n in schema.fields)
+        return next(written, None), found.type
+
+    return field

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Record,
     Reference,
     Union,
+    unqualified,
 )
 
 _T = TypeVar("_T", Array, Map, Record)
@@ -66,12 +68,7 @@ def promoted(writer: LeafSchema, reader: AvroType, path: str) -> LeafSchema:
 
 def _same_name(writer: Enum | Fixed, reader: Enum | Fixed) -> bool:
     """Unqualified names are compared, as the specification says."""
-    return _unqualified(writer.name) in map(_unqualified, (reader.name, *reader.aliases))
-
-
-def _unqualified(name: str) -> str:
-    """A full name without its namespace."""
-    return name.rpartition(".")[2]
+    return unqualified(writer.name) in map(unqualified, (reader.name, *reader.aliases))
 
 
 Resolve: TypeAlias = "Callable[[AvroType, AvroType | None, pa.Field, str], Node]"
@@ -107,10 +104,9 @@ def matching_branch(
     resolve: Resolve, writer: AvroType, reader: Union, column: pa.Field, path: str
 ) -> Node:
     """How a type is read as a union of the reader's: as its branch of the same type, else the first it is promoted to."""
-    same = [branch for branch in reader.branches if _same(writer, branch)]
+    same = reader.like(writer)
     whys = []
-    others = [branch for branch in reader.branches if not _same(writer, branch)]
-    for branch in (*same, *others):
+    for branch in chain(same, (each for each in reader.branches if each not in same)):
         try:
             return _as_branch(partial(resolve, writer, branch), reader, branch, column, path)
         except SchemaError as why:
@@ -126,34 +122,22 @@ def _as_branch(
     path: str,
 ) -> Node:
     """How a branch is read: Spark has a union of several types as a struct of ``member0``, ``member1``, ..."""
-    types = [other for other in union.branches if other != NULL]
-    members = list(column.type) if pa.types.is_struct(column.type) else []
-    if branch == NULL or not _are_members(members, types):
+    types = union.not_null
+    if branch == NULL or not _are_members(column.type, types):
         return resolve(column, path)
     at = types.index(branch)
-    value = resolve(members[at], f"{path}.{members[at].name}")
+    member = column.type.field(at)
+    value = resolve(member, f"{path}.{member.name}")
     others = {number: None for number in range(len(types)) if number != at}
     return RecordNode(((value, at),), others, column.type)
 
 
-def _are_members(members: list[pa.Field], types: list[AvroType]) -> bool:
+def _are_members(struct: pa.DataType, types: Sequence[AvroType]) -> bool:
     """Whether the fields of a struct are the branches of a union, and not the fields of a record in it."""
-    wanted = [(f"member{number}", True) for number in range(len(types))]
-    return (
-        len(types) > 1
-        and [(member.name, member.nullable) for member in members] == wanted
-        and all(
-            pa.types.is_struct(member.type)
-            for member, avro in zip(members, types, strict=True)
-            if isinstance(avro, Record | Reference)
-        )
+    if not pa.types.is_struct(struct) or not 1 < len(types) == struct.num_fields:
+        return False
+    return all(
+        (member.name, member.nullable) == (f"member{number}", True)
+        and (pa.types.is_struct(member.type) or not isinstance(avro, Record | Reference))
+        for number, (member, avro) in enumerate(zip(struct, types, strict=True))
     )
-
-
-def _same(writer: AvroType, reader: AvroType) -> bool:
-    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
-        return writer.type == reader.type
-    named = Record | Enum | Fixed
-    if isinstance(writer, named) and isinstance(reader, named):
-        return _unqualified(writer.name) == _unqualified(reader.name)
-    return type(writer) is type(reader)

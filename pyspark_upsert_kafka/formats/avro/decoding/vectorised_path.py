@@ -110,10 +110,10 @@ def _union(node: UnionNode) -> ColumnReader:
         if wrong.any():
             cursors.leave(wrong)
             numbers[wrong] = 0
+        # A union may have thousands of branches, of which few occur.
         taken = [
-            (branch, chosen)
-            for number, branch in enumerate(branches)
-            if (chosen := np.flatnonzero(numbers == number)).size
+            (branches[number], np.flatnonzero(numbers == number))
+            for number in np.flatnonzero(np.bincount(numbers)).tolist()
         ]
         if len(taken) < 2:
             return (taken[0][0] if taken else branches[0])(cursors)

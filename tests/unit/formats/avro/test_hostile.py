@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -365,3 +366,71 @@ def test_a_batch_is_read_in_parts_where_its_rows_are_too_large():
 
     seen = [rows for _, rows in in_parts(batch_, TwoAtOnce().decode)]
     assert seen == [([3, 4], {}), ([6, 7], {}), ([9], {0: "bad"})]
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called, those of the interpreter too."""
+    calls = 0
+
+    def count(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def union_of_records(count: int) -> list[Any]:
+    """A union of records of different names."""
+    return ["null", *(record(f"R{number}", a="long") for number in range(count))]
+
+
+def wide(count: int) -> dict[str, Any]:
+    """A record of many fields."""
+    return record("Wide", **{f"f{number}": "long" for number in range(count)})
+
+
+@pytest.mark.parametrize("with_reader", [False, True])
+@pytest.mark.parametrize(
+    ("schema_of", "columns"),
+    [
+        (union_of_records, lambda _: A),
+        (lambda count: record("R", u=union_of_records(count), a="long"), lambda _: A),
+        (
+            lambda count: record("R", u=union_of_records(count)),
+            lambda _: StructType([StructField("u", A)]),
+        ),
+        (
+            wide,
+            lambda count: StructType([StructField(f"f{at}", LongType()) for at in range(count)]),
+        ),
+    ],
+    ids=["union", "union that is skipped", "union in a field", "fields"],
+)
+def test_a_schema_costs_as_much_as_it_is_long(
+    schema_of: Callable[[int], Any], columns: Callable[[int], StructType], with_reader: bool
+) -> None:
+    """A union of thousands of records, or a record of thousands of fields, is compiled in time of its length, not of the square."""
+
+    def cost(count: int) -> int:
+        schema = schema_of(count)
+        reader = {"reader": schema} if with_reader else {}
+        return calls_of(lambda: datum_decoder(schema, columns(count), **reader))
+
+    cost(10)  # what is imported or cached counts no more
+    small = cost(100)
+    assert cost(400) < 6 * small
+
+
+def test_a_union_of_many_branches_is_read_by_those_that_occur() -> None:
+    """Each message by its branch, with branches that no message has between them."""
+    schema = union_of_records(300)
+    values = [(f"R{7 * at % 300}", {"a": at}) for at in range(100)]
+    messages = [written(schema, value) for value in values]
+    rows = datum_decoder(schema, A).decode(messages).rows
+    assert rows.column("a").to_pylist() == [*range(100)]
