@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.positions.offsets import Range, Share
+from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.reading import snapshot as module
-from pyspark_upsert_kafka.source.reading.snapshot import Snapshot
+from pyspark_upsert_kafka.source.reading.snapshot import (
+    MemoryLimit,
+    Snapshot,
+    snapshot_bytes,
+    too_large,
+)
+from tests.table_options import table_options
 
 Change = tuple[Any, int, bool]  # key, value, whether it is a delete
 
@@ -208,3 +218,140 @@ def test_batches_given_out_have_a_good_size(monkeypatch: pytest.MonkeyPatch) -> 
     assert sizes("") == [100]
     assert sizes("x" * 3_000) == [3] * 33 + [1]
     assert sizes("x" * 20_000) == [1] * 100
+
+
+def limited(limit: int | None) -> Snapshot:
+    """A snapshot of a key, of which an error says how large it is."""
+    return Snapshot(["k"], None if limit is None else MemoryLimit(limit, MemoryError))
+
+
+def ten_rows(begin: int = 0) -> pa.RecordBatch:
+    """Rows of 1,000 bytes each, and some."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array(range(begin, begin + 10)), pa.array(["x" * 1000] * 10)], ["k", "v"]
+    )
+
+
+def test_a_table_may_take_its_limit_and_not_a_byte_more() -> None:
+    """What is kept counts twice: as much again comes before rows are dropped the next time."""
+    measured = limited(None)
+    measured.add(ten_rows(), None)
+    size = measured.size()
+    fits, does_not = limited(size), limited(size - 1)
+    fits.add(ten_rows(), None)
+
+    assert 2 * 10 * (1000 + 128) < size < 2 * 10 * (1100 + 128)
+    assert fits.size() == size
+    assert sum(each.num_rows for each in fits.rows()) == 10
+    does_not.add(ten_rows(), None)
+    with pytest.raises(MemoryError, match=f"^{size}$"):
+        does_not.size()
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(100_000, 1), (None, 100)])
+def test_overwritten_rows_are_dropped_before_half_of_the_limit_has_come(
+    limit: int | None, kept: int
+) -> None:
+    """A table that would fit is not refused for rows that are gone; without a limit they may wait longer."""
+    snapshot = limited(limit)
+    for _ in range(100):
+        snapshot.add(ten_rows(), None)
+        held = sum(map(module._memory, snapshot._batches))
+        assert limit is None or held <= limit // 2 + module._memory(ten_rows())
+    assert len(snapshot._batches) >= kept
+    assert sum(each.num_rows for each in snapshot.rows()) == 10
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "read_to", "size", "memory", "share", "tasks", "percent"),
+    [
+        # Half is read and fills the memory: the rest as much again, and a quarter for keys that are spread unevenly.
+        (0, 100, 50, 1000, 1000, None, 3, 50),
+        (100, 200, 150, 1000, 1000, None, 3, 50),
+        # All is read.
+        (0, 100, 100, 1001, 1000, None, 2, 100),
+        (0, 100, 100, 1601, 1000, None, 3, 100),
+        # Nothing of it is read yet.
+        (0, 100, 0, 10, 1000, None, 2, 0),
+        # It is a share of three tasks already.
+        (0, 100, 100, 1000, 1000, Share(0, 3, 1, 100), 6, 100),
+    ],
+)
+def test_a_table_that_does_not_fit_is_told_how_many_tasks_it_takes(
+    begin: int,
+    end: int,
+    read_to: int,
+    size: int,
+    memory: int,
+    share: Share | None,
+    tasks: int,
+    percent: int,
+) -> None:
+    """As many as hold all of it, if all is like what was read."""
+    error = str(too_large(Range("t", 7, begin, end, share=share), read_to, size, memory))
+
+    assert f"'minPartitions' = '{tasks}' makes {tasks} of them" in error
+    assert f"after {percent} % of the offsets" in error
+    assert "topic 't', partition 7 " in error
+
+
+def test_the_error_of_a_table_that_does_not_fit_tells_megabytes() -> None:
+    """What it takes, and what it may take."""
+    error = str(too_large(Range("t", 0, 0, 10), 10, 3000 * 2**20, 512 * 2**20))
+    assert "it takes 3,000 MB of 512 MB ('scan.snapshot.memory')" in error
+
+
+def options_of(**more: Any) -> Any:
+    """Options of a table that is read."""
+    return read_options(table_options(**more), format_options, stream=False)
+
+
+def test_the_memory_of_a_snapshot_is_the_option_or_half_of_the_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark tells a worker its memory if it has a limit."""
+    monkeypatch.setenv("PYSPARK_EXECUTOR_MEMORY_MB", "600")
+
+    assert snapshot_bytes(options_of(**{"scan.snapshot.memory": "40mb"})) == 40 * 2**20
+    assert snapshot_bytes(options_of()) == 300 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("limits", "bytes_"),
+    [
+        ([], 8 * 4096 * 1000 // 4),
+        (["max"], 8 * 4096 * 1000 // 4),
+        (["4000000"], 1_000_000),
+        (["max", "4000000"], 1_000_000),
+        (["8000000", "4000000\n"], 1_000_000),
+        (["900000000"], 8 * 4096 * 1000 // 4),
+    ],
+)
+def test_the_memory_of_a_worker_is_its_part_of_the_machine_or_container(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limits: list[str], bytes_: int
+) -> None:
+    """Each of the cores has a worker; the lowest limit counts, and one that is not there or is no number does not."""
+    files = [tmp_path / "no such file"]
+    for number, limit in enumerate(limits):
+        files.append(tmp_path / str(number))
+        files[-1].write_text(limit)
+    machine = {"SC_PHYS_PAGES": 8000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(module, "_LIMITS", files)
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(module.os, "sysconf", machine.__getitem__)
+    monkeypatch.delenv("PYSPARK_EXECUTOR_MEMORY_MB", raising=False)
+
+    assert module._worker_bytes() == bytes_
+
+
+def test_joined_batches_are_no_larger_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows as in bytes; one that is exactly as large is one batch."""
+    monkeypatch.setattr(module, "_OUT_ROWS", 20)
+    ten = [ten_rows(10 * number) for number in range(5)]
+
+    assert [each.num_rows for each in module._joined(ten)] == [20, 20, 10]
+    monkeypatch.setattr(module, "_OUT_BYTES", 2 * ten[0].nbytes)
+    assert [each.num_rows for each in module._joined(ten)] == [20, 20, 10]
+    monkeypatch.setattr(module, "_OUT_BYTES", 2 * ten[0].nbytes - 1)
+    assert [each.num_rows for each in module._joined(ten)] == [10] * 5
+    assert [each.num_rows for each in module._joined([ten[0].slice(0, 0)])] == []
