@@ -1,0 +1,148 @@
+"""`make mutants`: are small mistakes noticed by the unit tests?
+
+Of all small mistakes that can be made in the core, the source, the sink and the reading of Kafka, 150 are chosen: a comparison that is
+off by one, a check or a call that is missing, another number. Each is made in a copy of the tree, and the unit tests that are nearest
+to the module run. A mistake that they do not notice survives. The last line is the verdict: at least 95 % must be noticed. Those that
+change nothing are in `equivalent.py`, with the reason, and do not count.
+
+`make mutants SEED=7` chooses others, and `ARGS="core/positions"` only in that folder; `ARGS=--list` shows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+from tools.mutants.equivalent import EQUIVALENT, Equivalent
+from tools.mutants.mutations import Mutation, chosen, mutations_of
+from tools.mutants.nearest import PACKAGE, Nearest
+from tools.mutants.trial import Copy, Ended, MutantsError
+from tools.verdict import Held, verdict
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("core", "source", "sink", "kafka/reading")
+SEED = 1
+COUNT = 150
+NOTICED = 0.95
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints the table and the verdict."""
+    asked = _asked(arguments)
+    every = every_mutation(ROOT, asked.folders or FOLDERS)
+    some = chosen(every, asked.count, asked.seed)
+    if asked.list:
+        print(*some, sep="\n")
+        return 0
+    about = f" (of {len(every)}, seed {asked.seed})"
+    return verdict("mutants", lambda: proof(ROOT, some, EQUIVALENT, asked.jobs), about)
+
+
+def every_mutation(root: Path, folders: Sequence[str]) -> list[Mutation]:
+    """All mutations of some folders of the package; a folder may be a module."""
+    package = root / PACKAGE
+    modules = sorted(
+        {
+            path
+            for folder in folders
+            for path in (package / folder, *(package / folder).rglob("*.py"))
+            if path.is_file()
+        }
+    )
+    return [
+        each
+        for path in modules
+        for each in mutations_of(path.read_text(), str(path.relative_to(package)))
+    ]
+
+
+def proof(
+    root: Path, mutations: Sequence[Mutation], equivalent: Sequence[Equivalent], jobs: int = 2
+) -> Held:
+    """Tries each mutation, and says how many are noticed."""
+    same = {(each.module, each.before, each.after) for each in equivalent}
+    tried = [each for each in mutations if (each.module, each.before, each.after) not in same]
+    ended = _ended(root, tried, jobs)
+    survivors = [each for each in tried if not ended[each].how]
+    for each in mutations:
+        how = (ended[each].how or "SURVIVED") if each in ended else "the same"
+        print(f"{how:10} {each.kind:15} {each}")
+    for each in survivors:
+        print(f"survivor: {each}")
+    rate = 1 - len(survivors) / max(1, len(tried))
+    said = (
+        f"{len(tried) - len(survivors)} of {len(tried)} mutations are noticed, {rate:.1%}; "
+        f"{len(mutations) - len(tried)} more change nothing"
+    )
+    if rate < NOTICED:
+        raise MutantsError(said)
+    return Held(said)
+
+
+def _ended(root: Path, tried: Sequence[Mutation], jobs: int) -> Mapping[Mutation, Ended]:
+    """How each mutation was noticed. Tests that notice one must pass without it."""
+    nearest = Nearest(root)
+
+    def ended(mutation: Mutation) -> Ended:
+        tests = nearest.of(mutation.module)
+        with _borrowed(copies) as copy:
+            found = copy.tried(mutation, tests) if tests else Ended("")
+        print(f"mutants: {found.how or 'SURVIVED'}: {mutation}", file=sys.stderr, flush=True)
+        return found
+
+    with _copies(root, jobs) as copies:
+        with ThreadPoolExecutor(jobs) as threads:
+            all_ended = dict(zip(tried, threads.map(ended, tried), strict=True))
+        with _borrowed(copies) as copy:
+            failing = {each.test for each in all_ended.values() if each.test}
+            files = {each for each in failing if "::" not in each}
+            for some in (
+                sorted(failing - files),
+                ["--collect-only", *sorted(files)] if files else [],
+            ):
+                if some and (wrong := copy.run(some)).how:
+                    raise MutantsError(f"{wrong.test} fails without a mutation too ({wrong.how})")
+    return all_ended
+
+
+@contextmanager
+def _copies(root: Path, jobs: int) -> Iterator[SimpleQueue[Copy]]:
+    copies: SimpleQueue[Copy] = SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(jobs):
+            (place := Path(folder) / str(number)).mkdir()
+            copies.put(Copy(root, place))
+        try:
+            yield copies
+        finally:
+            while not copies.empty():
+                copies.get().close()
+
+
+@contextmanager
+def _borrowed(copies: SimpleQueue[Copy]) -> Iterator[Copy]:
+    copy = copies.get()
+    try:
+        yield copy
+    finally:
+        copies.put(copy)
+
+
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("folders", nargs="*")
+    parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", action="store_true")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
