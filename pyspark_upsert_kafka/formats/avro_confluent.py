@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.derive import DERIVED, derived_schema
-from pyspark_upsert_kafka.formats.avro.model import Schema
+from pyspark_upsert_kafka.formats.avro.model import NO_DEFAULT, Record, Schema
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.registry_format import (
@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    of_newest_schema,
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
@@ -66,13 +67,19 @@ def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> Schem
     return SchemaEncoder(given.text if given else _derived(spec), with_prefix)
 
 
-def columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> StructType:
+def columns(schema: RegisteredSchema, spec: CodecSpec, only: str | None) -> StructType:
     """The columns that an Avro schema gives.
 
     Raises:
         SchemaError: It is wrong, or Spark has no type for a field.
     """
-    return columns_of(parse_schema(whole_text(schema), schema.origin), only)
+    parsed = parse_schema(whole_text(schema), schema.origin)
+    found = columns_of(parsed, only)
+    if schema.given:
+        return found
+    fields = parsed.type.fields if isinstance(parsed.type, Record) else ()
+    with_default = [field.name for field in fields if field.default is not NO_DEFAULT]
+    return of_newest_schema(found, with_default, spec.required)
 
 
 def whole_text(schema: RegisteredSchema) -> str:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options import Option
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 
 class NoSchemaError(Exception):
@@ -44,12 +42,34 @@ class RegisteredSchema:
         type: What the registry calls its kind: ``AVRO``, ``JSON``, ``PROTOBUF``.
         text: The schema.
         references: The schemas that it refers to, and those that they refer to.
+        given: Whether a user gives it, so that all messages are read by it. Messages may have older schemas than one in a
+            registry.
     """
 
     origin: str
     type: str
     text: str
     references: tuple[Reference, ...] = ()
+    given: bool = False
+
+
+def of_newest_schema(
+    columns: StructType, with_default: Collection[str], required: frozenset[str]
+) -> StructType:
+    """The columns of the newest schema, as messages of older schemas can be read into them: what these lack is NULL.
+
+    Args:
+        columns: The columns as the schema says them.
+        with_default: Those that a schema may have gained, since they have a default. Others were in all compatible ones.
+        required: Those of the primary key, which no message lacks.
+    """
+    may_lack = {name.lower() for name in with_default} - {name.lower() for name in required}
+    return StructType(
+        [
+            StructField(each.name, nulls.dataType, each.nullable or each.name.lower() in may_lack)
+            for each, nulls in zip(columns, columns.toNullable(), strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -104,7 +124,7 @@ class RegistryFormat:
         if text is None:
             return None
         origin = f"The schema in '{side}.{self.name}.schema'"
-        return RegisteredSchema(origin, self.schema_type, text)
+        return RegisteredSchema(origin, self.schema_type, text, given=True)
 
     def check_type(self, schema: RegisteredSchema) -> None:
         """Raises SchemaError when a schema is one of another format."""

@@ -14,13 +14,18 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats import json as json_format
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS
-from pyspark_upsert_kafka.formats.json_registry.json_schema import columns_of, derived_schema
+from pyspark_upsert_kafka.formats.json_registry.json_schema import (
+    columns_of,
+    derived_schema,
+    with_default,
+)
 from pyspark_upsert_kafka.formats.prefixes import PrefixedDecoder, PrefixedEncoder
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    of_newest_schema,
 )
 
 
@@ -56,13 +61,15 @@ def encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     return SchemaEncoder(given.text if given else _derived(spec), with_prefix)
 
 
-def columns(schema: RegisteredSchema, _: CodecSpec, __: str | None) -> StructType:
+def columns(schema: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructType:
     """The columns that a JSON Schema gives.
 
     Raises:
         SchemaError: It is no JSON Schema, or does not say for each property which type it has.
     """
-    return columns_of(_parsed(schema), schema.origin)
+    parsed = _parsed(schema)
+    found = columns_of(parsed, schema.origin)
+    return of_newest_schema(found, with_default(parsed), spec.required)
 
 
 def _parsed(schema: RegisteredSchema) -> object:

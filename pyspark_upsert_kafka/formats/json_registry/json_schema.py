@@ -160,6 +160,12 @@ def columns_of(schema: object, origin: str) -> StructType:
     )
 
 
+def with_default(schema: Any) -> list[str]:
+    """The properties of an object's schema that have a default."""
+    properties: Json = schema["properties"]
+    return [name for name, of in properties.items() if isinstance(of, dict) and "default" in of]
+
+
 class _UnclearError(Exception):
     """A schema does not say which type something has."""
 

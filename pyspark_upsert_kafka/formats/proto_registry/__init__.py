@@ -30,6 +30,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    of_newest_schema,
 )
 
 _NAME = "proto-registry"
@@ -123,7 +124,9 @@ def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> Str
     check_runtime(_NAME)
     check_compiler(_NAME)
     schema = compiled(registered)
-    return columns_of(schema.descriptor(_chosen(spec, schema)))
+    found = columns_of(schema.descriptor(_chosen(spec, schema)))
+    # Any field may be new.
+    return found if registered.given else of_newest_schema(found, found.names, spec.required)
 
 
 def _chosen(spec: CodecSpec, schema: ProtoSchema) -> str:

@@ -106,7 +106,9 @@ def _schema_columns(
     side: Literal["key", "value"], table: TableOptions, only: str | None = None
 ) -> StructType | None:
     """The columns that the schema of one side gives; None when it has none."""
-    found = side_of(table, side, StructType())
+    prefix = table.key_prefix if side == "key" else ""
+    required = frozenset(name.removeprefix(prefix) for name in table.primary_key)
+    found = side_of(table, side, StructType(), required)
     return None if found.format.columns is None else found.format.columns(found.spec, only)
 
 

@@ -99,6 +99,17 @@ def test_what_is_read_decides(registry, given, expected):
     assert columns(registry, **given) == expected
 
 
+def test_a_column_with_a_default_may_be_missing_in_older_messages(registry):
+    """In a snapshot it is nullable, unless it is one of the key, which no message lacks."""
+    fields = [ID | {"default": 0}, NAME | {"default": ""}, {"name": "n", "type": "int"}]
+    registry.version("orders-value", "latest", record(*fields))
+
+    assert (
+        columns(registry, read__mode="snapshot")
+        == "id BIGINT NOT NULL, name STRING, n INT NOT NULL"
+    )
+
+
 def test_a_batch_takes_the_columns_too(registry):
     """Spark asks for columns before it says what it reads: a snapshot shows the change column as well."""
     assert columns(registry).endswith("_change_type STRING")
