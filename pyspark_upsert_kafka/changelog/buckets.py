@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.layout import Layout
-from pyspark_upsert_kafka.changelog.normalization import normalized
+from pyspark_upsert_kafka.changelog.normalization import kept_fields, normalized, without_deletes
 from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
 from pyspark_upsert_kafka.changelog.segments import segment_count, segment_numbers, split
 from pyspark_upsert_kafka.core.errors import CheckpointError
@@ -79,7 +79,8 @@ class Bucket:
             The changes of whole rows, packed.
         """
         table, touched = unpacked(*changes), [0]
-        schema = pa.schema([table.schema.field(name) for name in self.columns.row])
+        fields = [table.schema.field(name) for name in self.columns.row]
+        schema = pa.schema([*fields, *kept_fields(self.columns)])
         count, rows = self._read_head(kept, schema)
         if rows is None:
             keys = table.select(list(self.columns.keys))
@@ -146,6 +147,7 @@ class Bucket:
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows of the state with the columns of now: those that were added since are NULL."""
+    rows = without_deletes(rows, schema)
     columns = [
         _as_now(rows[field.name], field)
         if field.name in rows.column_names

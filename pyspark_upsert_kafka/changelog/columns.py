@@ -38,6 +38,8 @@ class ChangeColumns:
         change_type: The column of the kinds of change.
         partition: The column of the message's partition.
         offset: The column of its offset.
+        topic: The column of its topic; None = there is none, or it is part of the key.
+        timestamp: The column of its timestamp; None = there is none, or a key lies in one partition, which is part of it.
     """
 
     all: tuple[str, ...]
@@ -47,6 +49,13 @@ class ChangeColumns:
     change_type: str
     partition: str
     offset: str
+    topic: str | None = None
+    timestamp: str | None = None
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The columns that say in which partition of which topic a message lies."""
+        return (self.partition,) if self.topic is None else (self.partition, self.topic)
 
 
 def change_columns(schema: StructType, keys: Sequence[str] | str, function: str) -> ChangeColumns:
@@ -69,6 +78,7 @@ def change_columns(schema: StructType, keys: Sequence[str] | str, function: str)
         _needed(fields, name, function) for name in ("_change_type", "_partition", "_offset")
     )
     key_names = _keys(_names_of(keys, function), fields, function)
+    lower_keys = {name.lower() for name in key_names}
     row = tuple(
         field.name
         for name, field in fields.items()
@@ -82,7 +92,18 @@ def change_columns(schema: StructType, keys: Sequence[str] | str, function: str)
         change_type.name,
         partition.name,
         offset.name,
+        None if "_topic" in lower_keys else _shown_by(fields, "topic"),
+        None if "_partition" in lower_keys else _shown_by(fields, "timestamp"),
     )
+
+
+def _shown_by(fields: dict[str, StructField], key: str) -> str | None:
+    """The column that shows some metadata; None = there is none of its name and type."""
+    metadata = METADATA[key]
+    field = fields.get(str(metadata.column))
+    if field is None or not isinstance(field.dataType, tuple(map(type, metadata.types))):
+        return None
+    return field.name
 
 
 def _needed(fields: dict[str, StructField], name: str, function: str) -> StructField:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns, change_columns
+from pyspark_upsert_kafka.changelog.order import newest_first, with_times
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.names import quoted
 
@@ -23,7 +24,8 @@ def last_changes(df: DataFrame, keys: Sequence[str] | str) -> DataFrame:
 
     Args:
         df: A batch of changes that `foreachBatch` passes, or that is read with ``read.mode`` = ``changelog``. It must have
-            the columns ``_change_type``, ``_partition`` and ``_offset``; the last two order the changes of a key.
+            the columns ``_change_type``, ``_partition`` and ``_offset``, which order the changes of a key in its partition. With
+            ``_timestamp``, changes of a key that lies in several partitions are ordered by it, then by the partition.
         keys: The columns of the key.
 
     Returns:
@@ -81,14 +83,22 @@ def last_of_each_key(df: DataFrame, columns: ChangeColumns, kind: Column) -> Dat
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    newest_first = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
-        f.desc(columns.partition), f.desc(columns.offset), kind.desc()
-    )
-    number = "_number_of_change"
-    while number in df.columns:
-        number += "_"
-    numbered = df.withColumn(number, f.row_number().over(newest_first))
-    return numbered.where(f.col(number) == 1).drop(number)
+    number, time = _new_names(df, "_number_of_change", "_time_of_change")
+    timed = df if columns.timestamp is None else with_times(df, columns, time)
+    newest = [*newest_first(columns, time), kind.desc()]
+    by_key = Window.partitionBy(*map(quoted, columns.keys)).orderBy(*newest)
+    numbered = timed.withColumn(number, f.row_number().over(by_key))
+    return numbered.where(f.col(number) == 1).drop(number, time)
+
+
+def _new_names(df: DataFrame, *names: str) -> Iterator[str]:
+    """Names like these that no column has."""
+    taken = {name.lower() for name in df.columns}
+    for name in names:
+        new = name
+        while new in taken:
+            new += "_"
+        yield new
 
 
 def unknown_kind(columns: ChangeColumns, function: str, kinds: str) -> Column:

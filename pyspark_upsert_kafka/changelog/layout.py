@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 
-_VERSION = 3
-"""In version 1 a bucket was one value. Version 2 was never released."""
+_VERSION, _VERSION_WITH_TIMES = 3, 4
+"""In version 1 a bucket was one value. Version 2 was never released. Version 4 keeps where and when the last change of each key
+was, deletes of the last day among them."""
 
 
 @dataclass(frozen=True)
@@ -20,15 +21,19 @@ class Layout:
         buckets: Over how many buckets the keys are spread.
         keys: The columns of the key.
         columns: The columns of the rows, and their types.
+        has_times: Whether times are kept, by which changes of a key in several partitions are ordered.
     """
 
     buckets: int
     keys: Sequence[str]
     columns: Mapping[str, str]
+    has_times: bool = False
 
     def to_json(self) -> str:
         """It as the state keeps it."""
-        return json.dumps({"version": _VERSION, **asdict(self)})
+        version = _VERSION_WITH_TIMES if self.has_times else _VERSION
+        kept = {"buckets": self.buckets, "keys": list(self.keys), "columns": dict(self.columns)}
+        return json.dumps({"version": version, **kept})
 
     def check(self, kept: str) -> None:
         """Refuses to go on with a state that was written with another layout.
@@ -40,7 +45,7 @@ class Layout:
         """
         old = json.loads(kept)
         start_anew = "Keep what the checkpoint has, or start with a new one."
-        if old["version"] not in (1, _VERSION):
+        if old["version"] not in (1, _VERSION, _VERSION_WITH_TIMES):
             raise CheckpointError(
                 "normalize_changelog: the checkpoint was written by a later version of this package, or by one that was "
                 f"never released. {start_anew}"

@@ -9,11 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns
+from pyspark_upsert_kafka.changelog.order import OLDEST, newer_changes, several_partitions
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.arrow import polars_key
+from pyspark_upsert_kafka.core.warning import warn_once
 
 if TYPE_CHECKING:
     import polars as pl
+
+_IS_DELETE = "_change_type"
+_PLACE = ("_partition", "_topic")
+_KEPT = (
+    pa.field("_partition", pa.int64()),
+    pa.field("_timestamp", pa.int64()),
+    pa.field(_IS_DELETE, pa.bool_()),
+)
+
+DELETES_ARE_KEPT_US = 24 * 60 * 60 * 1_000_000
+"""How long deletes are remembered, in record timestamps: as long as Kafka's default for ``delete.retention.ms``."""
 
 _INSERT, _PREIMAGE, _POSTIMAGE, _DELETE = range(4)
 _NAMES = ("insert", "update_preimage", "update_postimage", "delete")
@@ -26,39 +39,123 @@ class Normalized(NamedTuple):
     changes: pa.Table
 
 
+def kept_fields(columns: ChangeColumns) -> list[pa.Field]:
+    """What is kept of a key's last change beside its row: none without timestamps.
+
+    The columns have names that no column of a row has, as they are reserved.
+    """
+    if columns.timestamp is None:
+        return []
+    topic = [] if columns.topic is None else [pa.field("_topic", pa.string())]
+    return [*topic, *_KEPT]
+
+
+def without_deletes(last: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Last rows without those that were kept because they are deleted, if nothing is kept any more."""
+    if _IS_DELETE in schema.names or _IS_DELETE not in last.column_names:
+        return last
+    return last.filter(pc.invert(pc.fill_null(last[_IS_DELETE], False)))
+
+
 def normalized(last: pa.Table, changes: pa.Table, columns: ChangeColumns) -> Normalized:
     """The last row per key after some changes, and the changes as those of whole rows.
 
     An upsert of a key without a row is an ``insert``, one of an equal row is nothing, any other is
     ``update_preimage`` with the row as it was and ``update_postimage`` with the new one. A delete shows the row as it
-    was; one of a key without a row is nothing. Metadata is that of the message that made the change.
+    was; one of a key without a row is nothing, and so is a change that is older than the last one. Metadata is that of the
+    message that made the change.
 
     Args:
-        last: One row per key, with the columns ``columns.row``.
+        last: One row per key, with the columns ``columns.row`` and `kept_fields`.
         changes: Upserts and deletes in any order, with all columns.
         columns: Which column is what.
 
     Raises:
         SchemaError: A change is neither an upsert nor a delete.
     """
-    changes = _in_order(changes, columns).combine_chunks()
+    changes, last_times = _in_order(last, changes, columns)
     deletes = _deletes(changes, columns)
     old = last.num_rows
-    rows = pa.concat_tables([last, changes.select(list(columns.row))]).combine_chunks()
+    names = list(columns.row)
+    rows = pa.concat_tables([last.select(names), changes.select(names)]).combine_chunks()
     before, is_last = _chains(rows.select(list(columns.keys)))
 
-    is_delete = np.concatenate([np.zeros(old, bool), deletes])
-    kept = rows.filter(pa.array(is_last & ~is_delete))
+    old_deletes = np.zeros(old, bool)
+    if last_times is not None:
+        old_deletes |= pc.fill_null(last[_IS_DELETE], False).to_numpy()
+    is_delete = np.concatenate([old_deletes, deletes])
+    if last_times is None:
+        kept = rows.filter(pa.array(is_last & ~is_delete))
+    else:
+        counts = is_last & ~(is_delete & _is_over(last_times))
+        kept = _with_kept(rows, last, changes, columns, times=last_times, is_delete=is_delete)
+        kept = kept.filter(pa.array(counts))
     # Of each change, the row of its key before it, or -1.
     before = before[old:]
     before = np.where(is_delete[before], -1, before)
     return Normalized(kept, _output(changes, rows, before, deletes, columns))
 
 
-def _in_order(changes: pa.Table, columns: ChangeColumns) -> pa.Table:
-    partition, offset = (changes[name].to_numpy() for name in (columns.partition, columns.offset))
-    order = np.lexsort((offset, partition))
-    return changes if (order[1:] > order[:-1]).all() else changes.take(order)
+def _is_over(times: np.ndarray) -> np.ndarray:
+    """Which times are so long before the newest one that a delete of then is forgotten."""
+    if not len(times):
+        return np.zeros(0, bool)
+    newest = int(times.max())
+    return times < max(OLDEST, newest - DELETES_ARE_KEPT_US)
+
+
+def _with_kept(  # noqa: PLR0913
+    rows: pa.Table,
+    last: pa.Table,
+    changes: pa.Table,
+    columns: ChangeColumns,
+    *,
+    times: np.ndarray,
+    is_delete: np.ndarray,
+) -> pa.Table:
+    """The rows, with what is kept of the change that made each."""
+    made = {"_timestamp": pa.array(times), _IS_DELETE: pa.array(is_delete)}
+    for name, column in zip(_PLACE, columns.place, strict=False):
+        made[name] = _joined(last[name], changes[column])
+    for field in kept_fields(columns):
+        rows = rows.append_column(field, made[field.name])
+    return rows
+
+
+def _in_order(
+    last: pa.Table, changes: pa.Table, columns: ChangeColumns
+) -> tuple[pa.Table, np.ndarray | None]:
+    """The changes that are not older than the last rows, in order; the times of the last rows and of these changes."""
+    if columns.timestamp is None:
+        partition, offset = (
+            changes[name].to_numpy() for name in (columns.partition, columns.offset)
+        )
+        order = np.lexsort((offset, partition))
+        in_order = (order[1:] > order[:-1]).all()
+        return (changes if in_order else changes.take(order)).combine_chunks(), None
+    keys = list(columns.keys)
+    found = newer_changes(
+        key_frame(pa.concat_tables([last.select(keys), changes.select(keys)])),
+        [
+            _joined(last[name], changes[column])
+            for name, column in zip(_PLACE, columns.place, strict=False)
+        ],
+        changes[columns.offset].to_numpy(),
+        np.concatenate([_micros(last["_timestamp"]), _micros(changes[columns.timestamp])]),
+    )
+    if found.has_several_partitions:
+        warn_once(several_partitions(columns, "normalize_changelog"))
+    return changes.take(pa.array(found.order)).combine_chunks(), found.times
+
+
+def _joined(last: pa.ChunkedArray, changes: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([*last.chunks, *changes.cast(last.type).chunks], last.type)
+
+
+def _micros(timestamps: pa.ChunkedArray) -> np.ndarray:
+    """Timestamps as numbers; `OLDEST` = none."""
+    times: np.ndarray = pc.fill_null(timestamps.cast(pa.int64()), OLDEST).to_numpy()
+    return times
 
 
 def _deletes(changes: pa.Table, columns: ChangeColumns) -> np.ndarray:

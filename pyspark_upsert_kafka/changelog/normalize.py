@@ -33,7 +33,9 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
 
     Args:
         df: A stream, or a batch that is read with ``read.mode`` = ``changelog``. It must have the columns ``_change_type``,
-            ``_partition`` and ``_offset``; the last two order the changes of a key.
+            ``_partition`` and ``_offset``, which order the changes of a key in its partition. With ``_timestamp``, changes of a
+            key that lies in several partitions are ordered by it: it is kept with the last row, and deletes are remembered for
+            24 hours of these timestamps.
         keys: The columns of the key.
         buckets: The number of groups over which keys are distributed, 1 to 32768. Each group is stored as one columnar
             table. The number is fixed in the checkpoint.
@@ -66,7 +68,12 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= 2**15:
         raise OptionError(f"normalize_changelog: buckets must be 1 to 32768, and is {buckets!r}.")
     types = {field.name: field.dataType.simpleString() for field in df.schema}
-    layout = Layout(buckets, columns.keys, {name: types[name] for name in columns.row})
+    layout = Layout(
+        buckets,
+        columns.keys,
+        {name: types[name] for name in columns.row},
+        columns.timestamp is not None,
+    )
     _check_needs(df)
     by_bucket = _packed(df, layout).groupBy("bucket")
     if df.isStreaming:
@@ -111,19 +118,32 @@ def _packed(df: DataFrame, layout: Layout) -> DataFrame:
 
     key = [df[quoted(name)] for name in layout.keys]
     bucket = f.pmod(f.xxhash64(*key), f.lit(layout.buckets)).cast("int")
-    return df.select("*", bucket.alias("_bucket")).mapInArrow(_pack, _PACKED)
+    # mapInArrow looks its columns up by name, and does not find those with dots or backticks in their names.
+    by_place = df.select("*", bucket).toDF(*(f"c{at}" for at in range(len(df.columns) + 1)))
+    return by_place.mapInArrow(_pack(df.columns), _PACKED)
 
 
-def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, bucket by bucket."""
-    import pyarrow as pa
+def _pack(
+    names: Sequence[str],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What packs the rows of a task, bucket by bucket.
 
-    from pyspark_upsert_kafka.changelog.packing import by_bucket
-    from pyspark_upsert_kafka.spark_task import freeze_modules
+    Args:
+        names: The names of their columns, but for the last one, which is the number of the bucket.
+    """
 
-    freeze_modules()
-    for bucket, rows in by_bucket(batches):
-        yield pa.record_batch([pa.array([bucket], pa.int32()), [rows]], ["bucket", "rows"])
+    def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from pyspark_upsert_kafka.changelog.packing import by_bucket
+        from pyspark_upsert_kafka.spark_task import freeze_modules
+
+        freeze_modules()
+        named = (batch.rename_columns([*names, "bucket"]) for batch in batches)
+        for number, rows in by_bucket(named):
+            yield pa.record_batch([pa.array([number], pa.int32()), [rows]], ["bucket", "rows"])
+
+    return packed_rows
 
 
 def _without_state(columns: ChangeColumns) -> Callable[[pa.Table], pa.Table]:
@@ -132,11 +152,12 @@ def _without_state(columns: ChangeColumns) -> Callable[[pa.Table], pa.Table]:
     def whole_rows(changes: pa.Table) -> pa.Table:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.changelog.normalization import normalized
+        from pyspark_upsert_kafka.changelog.normalization import kept_fields, normalized
         from pyspark_upsert_kafka.changelog.packing import packed_parts, unpacked
 
         table = unpacked(*changes["rows"].to_pylist())
-        none = table.select(list(columns.row)).slice(0, 0)
+        fields = [table.schema.field(name) for name in columns.row]
+        none = pa.schema([*fields, *kept_fields(columns)]).empty_table()
         whole = packed_parts(normalized(none, table, columns).changes)
         return pa.table([pa.array(whole, pa.binary())], ["rows"])
 

@@ -94,8 +94,8 @@ def table_code(definition: TableDefinition, schema: StructType) -> str:
         cast = f'col({_quoted(name_as_ddl(event_time))}).cast("timestamp")'
         lines.append(f"    .withColumn({_quoted(event_time)}, {cast})")
     if definition.watermark is not None:
-        column, delay = map(_quoted, definition.watermark)
-        lines.append(f"    .withWatermark({column}, {delay})")
+        column, delay = definition.watermark
+        lines.append(f"    .withWatermark({_quoted(name_as_ddl(column))}, {_quoted(delay)})")
     lines.append(")")
     is_written = definition.options.get("value.format") not in CDC_FORMATS
     if is_written and definition.options.get("read.mode") != "append":

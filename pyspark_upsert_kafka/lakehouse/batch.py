@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns, change_columns
+from pyspark_upsert_kafka.changelog.order import several_partitions
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.lakehouse.changes_by_key import flags_name, unavailable_columns
 from pyspark_upsert_kafka.lakehouse.column_types import field_named, needed
 from pyspark_upsert_kafka.lakehouse.conforming import conformed
@@ -95,7 +97,15 @@ class Batch:
             deleted_column=deleted.name if deleted else None,
             unavailable={stored[name].name: place for place, name in enumerate(unavailable)},
             flags=self.flags,
+            place=self._known_place(stored),
         )
+
+    def _known_place(self, stored: Mapping[str, StructField]) -> tuple[str, str] | None:
+        """The columns of the table that say when and in which partition its row was last changed; None = they are not there."""
+        timestamp, partition = self.columns.timestamp, self.columns.partition
+        if timestamp is None or timestamp not in stored or partition not in stored:
+            return None
+        return stored[timestamp].name, stored[partition].name
 
     def _fitting_table(self, session: SparkSession) -> StructType:
         """The columns of the table, which can hold those of the batch."""
@@ -124,12 +134,13 @@ class Batch:
         return StructType(wanted)
 
 
-def has_changes(changes: DataFrame, columns: ChangeColumns) -> bool:
-    """Whether there is anything to merge, checked.
+def has_changes(changes: DataFrame, columns: ChangeColumns, flags: str) -> bool:
+    """Whether there is anything to merge, checked; it warns once if a key lies in several partitions.
 
     Args:
         changes: One row for each key.
         columns: Its columns.
+        flags: The column that `changes_by_key` has added.
 
     Raises:
         SchemaError: A column of the key is NULL.
@@ -138,13 +149,16 @@ def has_changes(changes: DataFrame, columns: ChangeColumns) -> bool:
 
     place = f.struct(columns.partition, columns.offset)
     nulls = (f.min(f.when(f.col(quoted(key)).isNull(), place)) for key in columns.keys)
-    count, *places = changes.agg(f.count("*"), *nulls).collect()[0]
+    several = f.max(f.col(f"{flags}.in_several_partitions"))
+    count, is_in_several, *places = changes.agg(f.count("*"), several, *nulls).collect()[0]
     for key, null in zip(columns.keys, places, strict=True):
         if null is not None:
             raise SchemaError(
                 f"merge_sink: column {key!r} of the primary key is NULL in the change at {_shown(null)}. Nothing of this batch "
                 "was written. Leave such rows out, with df.where(...), or choose another key."
             )
+    if is_in_several:
+        warn_once(several_partitions(columns, "merge_sink"))
     return bool(count)
 
 

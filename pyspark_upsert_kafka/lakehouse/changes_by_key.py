@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.changelog.columns import ChangeColumns
-from pyspark_upsert_kafka.changelog.last_changes import last_of_each_key, unknown_kind
+from pyspark_upsert_kafka.changelog.last_changes import unknown_kind
+from pyspark_upsert_kafka.changelog.order import in_several_partitions, newest_first, with_times
 from pyspark_upsert_kafka.core.table.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.lakehouse.settings import Deletes, MergeSettings
@@ -63,13 +64,16 @@ def changes_by_key(
 
     Returns:
         The same columns, and a struct: ``has_row`` (else the row of the key is deleted, and only the key counts),
-        ``is_deleted`` (the last change is a delete), and ``unavailable`` (for each of `unavailable_columns`, whether the
-        table's value stays).
+        ``is_deleted`` (the last change is a delete), ``unavailable`` (for each of `unavailable_columns`, whether the
+        table's value stays), ``in_several_partitions`` (the key has changes in more than one), and, if there are timestamps,
+        ``time`` and ``partition`` of the last change.
     """
     from pyspark.sql import functions as f
 
     kind = f"{flags}_kind"
     known = rows.withColumn(kind, _kind(columns))
+    if columns.timestamp is not None:
+        known = with_times(known, columns, f"{flags}_time")
     if settings.deletes is Deletes.IGNORE:
         known = known.where(f.col(kind) == _UPSERT)
     if settings.deletes is Deletes.SOFT or unavailable_columns(rows.schema, columns, settings):
@@ -91,12 +95,21 @@ def _kind(columns: ChangeColumns) -> Column:
 
 def _last(known: DataFrame, columns: ChangeColumns, flags: str) -> DataFrame:
     """The last change of each key is all that counts."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    kind = f.col(f"{flags}_kind")
-    has_row = kind == _UPSERT
-    return last_of_each_key(known, columns, kind).select(
-        *map(quoted, columns.all), _flags(has_row, ~has_row, f.lit(None)).alias(flags)
+    newest = [*newest_first(columns, f"{flags}_time"), f.desc(f"{flags}_kind")]
+    by_key = Window.partitionBy(*map(quoted, columns.keys)).orderBy(*newest)
+    number, several = f"{flags}_number", f"{flags}_several"
+    numbered = known.select(
+        "*",
+        f.row_number().over(by_key).alias(number),
+        in_several_partitions(columns, by_key).alias(several),
+    )
+    has_row = f.col(f"{flags}_kind") == _UPSERT
+    return numbered.where(f.col(number) == 1).select(
+        *map(quoted, columns.all),
+        _flags(has_row, ~has_row, f.lit(None), columns, flags).alias(flags),
     )
 
 
@@ -111,15 +124,13 @@ def _with_values_of_earlier_changes(
     from pyspark.sql import functions as f
 
     schema = known.schema
-    by_place = Window.partitionBy(*map(quoted, columns.keys)).orderBy(
-        f.desc(columns.partition), f.desc(columns.offset)
-    )
+    by_key = Window.partitionBy(*map(quoted, columns.keys))
+    newest = newest_first(columns, f"{flags}_time")
+    by_place = by_key.orderBy(*newest)
     is_upsert = f.col(f"{flags}_kind") == _UPSERT
-    newest_first = by_place.orderBy(
-        f.desc(columns.partition), f.desc(columns.offset), f.desc(f"{flags}_kind")
-    )
-    all_of_key = newest_first.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    up_to_here = newest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    in_order = by_key.orderBy(*newest, f.desc(f"{flags}_kind"))
+    all_of_key = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    up_to_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     same_place = by_place.rangeBetween(Window.currentRow, Window.currentRow)
 
     deletes = f.lit(False)
@@ -134,10 +145,11 @@ def _with_values_of_earlier_changes(
     unavailable = unavailable_columns(schema, columns, settings)
     found = counting.select(
         "*",
-        f.row_number().over(newest_first).alias(f"{flags}_number"),
+        f.row_number().over(in_order).alias(f"{flags}_number"),
         whole.alias(f"{flags}_whole"),
         f.first(f.when(counts, whole), ignorenulls=True).over(all_of_key).alias(f"{flags}_row"),
         f.max(f.col(f"{flags}_deletes")).over(all_of_key).alias(f"{flags}_replaced"),
+        in_several_partitions(columns, in_order).alias(f"{flags}_several"),
         *(
             f.first(f.when(counts & ~_is_unavailable(name, schema, settings), _box(name)), ignorenulls=True)
             .over(all_of_key)
@@ -154,7 +166,9 @@ def _with_values_of_earlier_changes(
             (sent[name].getField("it") if name in sent else here.getField(_nth(n))).alias(name)
             for n, name in enumerate(columns.all)
         ),
-        _flags(row.isNotNull(), ~is_upsert, f.array(*stays) if stays else f.lit(None)).alias(flags),
+        _flags(
+            row.isNotNull(), ~is_upsert, f.array(*stays) if stays else f.lit(None), columns, flags
+        ).alias(flags),
     )
 
 
@@ -175,11 +189,18 @@ def _nth(n: int) -> str:
     return f"c{n}"
 
 
-def _flags(has_row: Column, is_deleted: Column, unavailable: Column) -> Column:
+def _flags(
+    has_row: Column, is_deleted: Column, unavailable: Column, columns: ChangeColumns, flags: str
+) -> Column:
     from pyspark.sql import functions as f
 
+    newest: list[Column] = []
+    if columns.timestamp is not None:
+        newest = [f.col(f"{flags}_time").alias("time"), f.col(columns.partition).alias("partition")]
     return f.struct(
         has_row.alias("has_row"),
         is_deleted.alias("is_deleted"),
         unavailable.cast("array<boolean>").alias("unavailable"),
+        f.col(f"{flags}_several").alias("in_several_partitions"),
+        *newest,
     )

@@ -38,7 +38,7 @@ class MergeSink:
         # What is read from Kafka and checked is what is merged, also when it is tried again.
         changes = changes_by_key(rows, batch.columns, self.settings, batch.flags)
         with _adaptive(rows.sparkSession), _persisted(changes):
-            if has_changes(changes, batch.columns):
+            if has_changes(changes, batch.columns, batch.flags):
                 what = f"The MERGE of batch {batch_id} into {str(self.settings.table)!r}"
                 Attempts().run(lambda: batch.merge(changes), what)
 
@@ -84,7 +84,9 @@ def merge_sink(  # noqa: PLR0913
     it is, and the table does not depend on how the changes were cut into batches. If somebody else changes the table at
     the same time, the ``MERGE`` is tried again, for ten minutes.
 
-    The stream has the columns ``_change_type``, ``_partition`` and ``_offset``; the last two order the changes of a key.
+    The stream has the columns ``_change_type``, ``_partition`` and ``_offset``, which order the changes of a key in its
+    partition. With ``_timestamp``, changes of a key that lies in several partitions are ordered by it, then by the partition:
+    within a batch, and beyond it if the table has columns ``_timestamp`` and ``_partition``.
     Its changes are of ``upsert`` and ``delete``, or rows before and after, such as those of `normalize_changelog`. These
     columns and other metadata columns are stored only if the table has columns of their names.
 

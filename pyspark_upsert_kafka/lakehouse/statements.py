@@ -27,6 +27,7 @@ class Merge:
         deleted_column: The column that says that a row is deleted; None unless such rows stay.
         unavailable: The columns whose value may be one that was not sent, and the place of each in ``flags``.
         flags: The name of that column.
+        place: The columns that have the timestamp and the partition of the row's last change; None = the table has none.
     """
 
     table: str
@@ -37,6 +38,7 @@ class Merge:
     deleted_column: str | None
     unavailable: Mapping[str, int]
     flags: str
+    place: tuple[str, str] | None = None
 
 
 def merge_statement(merge: Merge) -> str:
@@ -49,18 +51,33 @@ def merge_statement(merge: Merge) -> str:
 
 def _clauses(merge: Merge) -> Iterator[str]:
     has_row = f"s.{quoted(merge.flags)}.has_row"
+    newer = "" if merge.place is None else f" AND NOT {_is_older(*merge.place, merge.flags)}"
+    matched = f"WHEN MATCHED{newer}"
     columns = [(quoted(name), _new_value(name, merge)) for name in merge.columns]
     inserted = [(name, f"s.{name}") for name, _ in columns]
     if merge.deletes is Deletes.HARD:
-        yield f"WHEN MATCHED AND NOT {has_row} THEN DELETE"
+        yield f"{matched} AND NOT {has_row} THEN DELETE"
     if merge.deleted_column is not None:
         deleted = quoted(merge.deleted_column)
         is_deleted = (deleted, f"s.{quoted(merge.flags)}.is_deleted")
         columns, inserted = [*columns, is_deleted], [*inserted, is_deleted]
-        yield f"WHEN MATCHED AND NOT {has_row} THEN UPDATE SET t.{deleted} = true"
-    yield f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = {value}' for name, value in columns)}"
+        yield f"{matched} AND NOT {has_row} THEN UPDATE SET t.{deleted} = true"
+    yield f"{matched} THEN UPDATE SET {', '.join(f't.{name} = {value}' for name, value in columns)}"
     names, values = (", ".join(each) for each in zip(*inserted, strict=True))
     yield f"WHEN NOT MATCHED AND {has_row} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608
+
+
+def _is_older(timestamp: str, partition: str, flags: str) -> str:
+    """Whether the change is older than the row of the table, which a change in another partition has made.
+
+    The rule is that of ``changelog/order.py``; a row that does not say when and where it was changed is older than all.
+    """
+    time, place = f"s.{quoted(flags)}.time", f"s.{quoted(flags)}.partition"
+    time_of_row, place_of_row = f"t.{quoted(timestamp)}", f"t.{quoted(partition)}"
+    return (
+        f"coalesce({place} <> {place_of_row} AND ({time} < {time_of_row} OR ({time} <=> {time_of_row} AND "
+        f"{place} < {place_of_row}) OR ({time} IS NULL AND {time_of_row} IS NOT NULL)), false)"
+    )
 
 
 def _new_value(name: str, merge: Merge) -> str:

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_upsert_kafka.core.table.ddl_text import name_as_ddl
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.sql.jobs import Job
 from pyspark_upsert_kafka.sql.tables import Table
@@ -82,7 +83,8 @@ def _loaded(spark: SparkSession, table: Table, job: Job) -> DataFrame:
     columns = table.columns_in_order()
     rows = (stream if columns is None else stream.schema(columns)).load()
     if table.is_append and table.watermark is not None:
-        return rows.withWatermark(*table.watermark)
+        column, delay = table.watermark
+        return rows.withWatermark(name_as_ddl(column), delay)
     return rows
 
 

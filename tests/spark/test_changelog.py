@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_upsert_kafka import OptionError, SchemaError, last_changes, normalize_changelog
+from pyspark_upsert_kafka.changelog.columns import change_columns
+from pyspark_upsert_kafka.lakehouse.changes_by_key import changes_by_key
+from pyspark_upsert_kafka.lakehouse.settings import merge_settings
 from tests.conftest import Broker, options
 from tests.spark.conftest import rows, run_to_end
 from tests.spark.streams import Batches, message, read
@@ -319,6 +323,82 @@ def test_the_last_change_of_each_key(spark: SparkSession) -> None:
         (None, "n", 1, 3, "upsert"),
     ]
     assert last_changes(changes, "id").schema == changes.schema
+
+
+def test_a_key_in_several_partitions(spark: SparkSession) -> None:
+    """Their changes are ordered by timestamp, then by the partition; those of one partition by offset."""
+    schema = "id BIGINT, name STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP, _change_type STRING"
+    at = [datetime(2026, 1, 1, 0, 0, second, tzinfo=timezone.utc) for second in range(4)]
+    changes = [
+        (1, "old", 2, 70, at[1], "upsert"),
+        (1, "new", 0, 5, at[2], "upsert"),
+        (2, None, 0, 6, at[2], "delete"),
+        (2, "old", 1, 6, at[1], "upsert"),
+        (3, "low", 0, 7, at[1], "upsert"),
+        (3, "high", 1, 7, at[1], "upsert"),
+        (4, "a", 0, 8, at[3], "upsert"),
+        (4, "b", 0, 9, at[1], "upsert"),
+        (4, "c", 1, 8, at[2], "upsert"),
+        (5, "timeless", 1, 9, None, "upsert"),
+        (5, "timed", 0, 10, at[0], "upsert"),
+    ]
+    batch = spark.createDataFrame(changes, schema)
+
+    last = last_changes(batch, "id")
+    assert sorted((row[0], row[1]) for row in last.collect()) == [
+        (1, "new"), (2, None), (3, "high"), (4, "b"), (5, "timed"),
+    ]  # fmt: skip
+    normalized = normalize_changelog(batch, "id").where("_change_type = 'update_postimage'")
+    assert (1, "new") in {(row[0], row[1]) for row in normalized.collect()}
+    for deletes in ("hard", "soft"):
+        settings = merge_settings(
+            "t",
+            primary_key="id",
+            deletes=deletes,
+            schema="fixed",
+            unavailable=None,
+            deleted_column="is_deleted",
+        )
+        columns = change_columns(batch.schema, "id", "merge_sink")
+        merged = changes_by_key(batch, columns, settings, "_m").selectExpr("id", "name", "_m.*")
+        shown = {row.id: (row.name, row.is_deleted) for row in merged.collect()}
+        kept = (None, True) if deletes == "hard" else ("old", True)
+        assert shown == {
+            1: ("new", False), 2: kept, 3: ("high", False), 4: ("b", False), 5: ("timed", False),
+        }  # fmt: skip
+        assert {row.in_several_partitions for row in merged.collect()} == {True}
+
+
+def test_columns_of_any_name(spark: SparkSession) -> None:
+    """Dots, dashes, backticks and spaces are parts of names."""
+    names = ["a.b", "c-d", "e`f", "g h", "1"]
+    changes = [
+        (1, "old", 1, 1, 1, 0, 5, "upsert"),
+        (1, "new", 1, 1, 1, 0, 6, "upsert"),
+        (2, "x", 1, 1, 1, 0, 7, "upsert"),
+    ]
+    batch = spark.createDataFrame(changes, [*names, "_partition", "_offset", "_change_type"])
+    batch = batch.withColumn("_partition", f.col("_partition").cast("int"))
+
+    for keys in (["a.b", "e`f"], ["c-d", "g h", "1"]):
+        expected = 2 if "a.b" in keys else 3
+        assert last_changes(batch, keys).count() == expected
+        whole = normalize_changelog(batch, keys)
+        assert whole.schema == batch.schema
+        kinds = sorted(row[-1] for row in whole.collect())
+        updates = ["update_postimage", "update_preimage"]
+        assert kinds == (["insert", "insert", *updates] if expected == 2 else ["insert"] * 3)
+        columns = change_columns(batch.schema, keys, "merge_sink")
+        for deletes in ("hard", "soft"):
+            settings = merge_settings(
+                "t",
+                primary_key=keys,
+                deletes=deletes,
+                schema="fixed",
+                unavailable="x",
+                deleted_column="is_deleted",
+            )
+            assert changes_by_key(batch, columns, settings, "_m").count() == expected
 
 
 def test_an_upsert_beside_a_delete_in_one_message(spark: SparkSession) -> None:

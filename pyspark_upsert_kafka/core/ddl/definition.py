@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.core.ddl.statement import CreateTable, Name
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Tokens
 from pyspark_upsert_kafka.core.ddl.with_clause import options_of
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.table.ddl_text import name_as_ddl
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ def watermark_of(ddl: str) -> tuple[str, str]:
         ddl: The statement, as for the option ``ddl``.
 
     Returns:
-        Column and delay, for ``withWatermark``.
+        Column and delay, for ``withWatermark``. A name that has other characters than letters, digits and underscores stands in
+        backticks.
 
     Raises:
         OptionError: The table has no watermark, or the statement is not understood.
@@ -172,4 +174,5 @@ def watermark_of(ddl: str) -> tuple[str, str]:
             f"Table '{definition.name}' has no WATERMARK in its CREATE TABLE statement: add "
             "WATERMARK FOR column AS column - INTERVAL '5' SECOND, or call withWatermark by hand."
         )
-    return definition.watermark
+    column, delay = definition.watermark
+    return name_as_ddl(column), delay

@@ -268,11 +268,31 @@ def test_the_state_of_the_first_version_becomes_segments() -> None:
     assert rows_of(kept)["seen"].cast(pa.int64()).to_pylist() == [0, 0, *MANY[2:]]
 
 
-@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize("version", [2, 5])
 def test_a_state_of_another_version(version: int) -> None:
     """What a later version has written is not guessed about."""
     with pytest.raises(CheckpointError, match="a later version of this package"):
         LAYOUT.check(LAYOUT.to_json().replace('"version": 3', f'"version": {version}'))
+
+
+def test_a_query_whose_messages_get_timestamps_and_lose_them() -> None:
+    """With timestamps the state keeps them and deletes, in version 4; without them it is of version 3 again, without deletes."""
+    kept, times = Kept(), {"_timestamp": pa.timestamp("us", "UTC")}
+    columns, all_ = bucket().columns, ("id", "seen", "_timestamp", *(name for name, _ in METADATA))
+    metadata = (*columns.metadata, "_timestamp")
+    timed = replace(columns, all=all_, metadata=metadata, timestamp="_timestamp")
+    with_times = Bucket(3, timed, replace(LAYOUT, has_times=True))
+    delete = {"_change_type": "delete", "_partition": 1, "_timestamp": 20}
+    older = {"_timestamp": 10, "seen": 6}
+
+    assert kinds(bucket().apply(kept, [changes({"id": 1}, {"id": 2})])) == ["insert"] * 2
+    assert kinds(with_times.apply(kept, [changes({"id": 1, **delete}, **times)])) == ["delete"]
+    assert kinds(with_times.apply(kept, [changes({"id": 1, **older}, **times)])) == []
+    assert '"version": 4' in unpacked(kept.last).schema.metadata[b"layout"].decode()
+    assert kinds(bucket().apply(kept, [changes({"id": 1}, {"id": 2})])) == ["insert"]
+
+    assert '"version": 3' in unpacked(kept.last).schema.metadata[b"layout"].decode()
+    assert rows_of(kept).to_pylist() == [{"id": 1, "seen": None}, {"id": 2, "seen": None}]
 
 
 def test_a_bucket_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,3 +109,17 @@ def test_a_table_is_changed() -> None:
     assert widen_statement("`t`", ("a", "b"), "BIGINT") == (
         "ALTER TABLE `t` ALTER COLUMN `a`.`b` TYPE BIGINT"
     )
+
+
+def test_an_older_change_of_another_partition_changes_nothing() -> None:
+    """If the table says when and where a row was changed, each clause that changes a row looks at it."""
+    statement = merge_statement(merge(place=("at", "part")))
+
+    *matched, insert = statement.splitlines()[1:]
+    is_older = (
+        "coalesce(s.`_merge`.partition <> t.`part` AND (s.`_merge`.time < t.`at` OR (s.`_merge`.time <=> t.`at` AND "
+        "s.`_merge`.partition < t.`part`) OR (s.`_merge`.time IS NULL AND t.`at` IS NOT NULL)), false)"
+    )
+    assert len(matched) == 2
+    assert all(line.startswith(f"WHEN MATCHED AND NOT {is_older}") for line in matched)
+    assert "coalesce" not in insert

@@ -231,3 +231,10 @@ print("sqlglot" in sys.modules)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["False"]
+
+
+def test_a_watermark_of_a_column_of_any_name() -> None:
+    """It is written as `withWatermark` takes it: Spark would look for a field behind a dot."""
+    sql = table("`a.t` TIMESTAMP(3), WATERMARK FOR `a.t` AS `a.t`")
+
+    assert watermark_of(sql) == ("`a.t`", "0 seconds")
