@@ -84,8 +84,10 @@ class Broker:
         return name
 
     def delete(self, topic: str) -> None:
-        """Deletes a topic."""
+        """Deletes a topic, and waits until the broker no longer knows it: the controller has deleted it first."""
         self.admin.delete_topics([topic])[topic].result()
+        while topic in self.admin.list_topics(timeout=30).topics:
+            time.sleep(0.05)
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """Creates a topic of that name; a broker with ZooKeeper needs a moment if another of that name was deleted."""

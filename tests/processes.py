@@ -16,12 +16,22 @@ from tests.local_registry import LocalRegistry
 _FOLDER = "folder of shared services"
 _WITH_SPARK = ("gw0", "gw1", "gw2")
 
+_WITH_SECURED_BROKER = tuple(
+    f"tests/kafka/test_{name}.py"
+    for name in ("broker_version", "doctor", "port_protocol", "security", "tls")
+)
+"""Files with tests of the broker that asks who its clients are: it is started once, by the process that runs them."""
+
 
 class SparkInSome(LoadFileScheduling):
     """Each file goes to one process; those with Spark to three of them, while there are others for the rest.
 
     A Spark session takes 25 s of CPU time until it is warm. Tests of a broker wait more than they work.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return _WITH_SECURED_BROKER[0] if file in _WITH_SECURED_BROKER else file
 
     def _assign_work_unit(self, node: Any) -> None:
         with_spark = node.gateway.id in _WITH_SPARK

@@ -38,6 +38,17 @@ if TYPE_CHECKING:
 CLIENTS = ["librdkafka", "kafka-python"]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With kafka-python, `make test` runs what says that a client fits the seam (``every_client``), and no more."""
+    for item in items:
+        case = getattr(item, "callspec", None)
+        if case is None or Path(__file__).parent not in item.path.parents:
+            continue
+        if "kafka-python" in case.params.values() and not item.get_closest_marker("every_client"):
+            item.add_marker(pytest.mark.long("another client than the default one"))
+
+
 @dataclass(frozen=True)
 class Edge:
     """What the project asks of a Kafka client, for tests of one broker.
@@ -79,7 +90,9 @@ class Edge:
 
     def impatient(self) -> Edge:
         """The same, which looks sooner whether there is anything left to read, and is certain sooner of a loss."""
-        return replace(self, checks=LossChecks(time, stall_s=1.0, certain_after_s=2.0))
+        return replace(
+            self, checks=LossChecks(time, stall_s=0.2, certain_after_s=0.5, interval_s=0.1)
+        )
 
     def given(self, properties: dict[str, object]) -> Edge:
         """The same with these properties of the client."""

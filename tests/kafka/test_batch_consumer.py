@@ -107,6 +107,7 @@ class CtrlC:
             raise KeyboardInterrupt
 
 
+@pytest.mark.alone("counts how often Ctrl-C came within five seconds")
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
 def test_ctrl_c_at_any_moment_loses_no_message_and_frees_none_twice(
     consumer, topic, together, monkeypatch
@@ -133,6 +134,7 @@ def test_ctrl_c_at_any_moment_loses_no_message_and_frees_none_twice(
     assert taken(consumer)
 
 
+@pytest.mark.alone("measures memory")
 def test_reading_leaks_nothing(consumer, topic):
     """The same messages over and over take no more memory."""
     sizes = []
@@ -220,6 +222,7 @@ time.sleep(1)
 """A program that ends while a thread of it reads."""
 
 
+@pytest.mark.long("starts programs one after another")
 def test_a_program_ends_while_a_thread_reads(broker, topic):
     """The consumer that is used is left alone, and one that waits in the pool is ended."""
     for _ in range(3):

@@ -30,7 +30,7 @@ from tests.kafka.conftest import (
     own_messages,
 )
 
-SHORT = {"request.timeout.ms": 2_000, "default.api.timeout.ms": 4_000}
+SHORT = {"request.timeout.ms": 500, "default.api.timeout.ms": 1_000}
 """Timeouts of those who know that nobody will answer."""
 
 
@@ -39,6 +39,7 @@ def named(*names: str) -> Topics:
     return Topics(names)
 
 
+@pytest.mark.every_client
 def test_topics_are_found_by_name(broker, edge):
     """A topic has its number of partitions and an id that is stable and its own, or none."""
     one, two = broker.topic(1), broker.topic(3)
@@ -108,6 +109,7 @@ def test_a_missing_topic_is_created_when_that_is_asked_for(broker, edge):
     assert missing in broker.admin.list_topics(timeout=30).topics
 
 
+@pytest.mark.every_client
 def test_a_topic_created_again_has_another_id(broker, edge):
     """The id tells a topic from its successor of the same name, where the client tells the id."""
     topic = broker.topic()
@@ -125,17 +127,15 @@ def test_a_topic_created_again_has_another_id(broker, edge):
 def test_no_broker_is_an_error_that_names_the_servers(edge, host):
     """Where nobody answers, or no such host is known, it is said when the time for an answer is over."""
     servers = f"{host}:{ports.free_port()}"
-    begin = time.monotonic()
 
     with (
         edge.at(servers).given(SHORT).cluster() as cluster,
-        pytest.raises(BrokerError, match="within 4 seconds") as error,
+        pytest.raises(BrokerError, match="within 1 seconds") as error,
     ):
         cluster.topics(named("t"))
 
     assert repr(servers) in str(error.value)
     assert "properties.bootstrap.servers" in str(error.value)
-    assert time.monotonic() - begin < 50
 
 
 def test_a_port_that_is_silent_is_no_broker(edge):
@@ -148,6 +148,7 @@ def test_a_port_that_is_silent_is_no_broker(edge):
             cluster.topics(named("t"))
 
 
+@pytest.mark.alone("counts the threads of this process")
 def test_a_closed_connection_calls_no_broker(edge):
     """Its threads end, even where the error that it raised is kept, and with it all that the error's frames name."""
 
@@ -164,6 +165,7 @@ def test_a_closed_connection_calls_no_broker(edge):
     assert eventually(lambda: threads() <= before), error
 
 
+@pytest.mark.long("restarts a broker")
 def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_broker, monkeypatch):
     """A request sent while the broker is down is answered once it is up."""
     topic = stoppable_broker.topic()
@@ -187,6 +189,7 @@ def test_a_broker_that_comes_up_late_is_waited_for(edge, stoppable, stoppable_br
         assert answer.result(300)[topic].partitions == 1
 
 
+@pytest.mark.long("restarts a broker")
 def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker):
     """Whatever it says while it comes back, as that a partition has no leader: the request is retried."""
     topic = stoppable_broker.topic()
@@ -208,6 +211,7 @@ def test_a_broker_that_restarts_is_waited_for(edge, stoppable, stoppable_broker)
             restarted.result()
 
 
+@pytest.mark.alone("restarts a broker, and measures how long a lookup takes")
 def test_what_was_known_of_a_leader_is_looked_up_anew(edge, stoppable, stoppable_broker):
     """A topic created again has a leader of a lower epoch than the one before it had after a restart."""
     topic = stoppable_broker.topic()
@@ -245,6 +249,7 @@ def test_timeouts_are_no_unknown_properties(broker, edge, caplog):
     assert own_messages(caplog) == []
 
 
+@pytest.mark.every_client
 def test_bounds_are_those_of_the_log(broker, edge):
     """Empty: 0 to 0. Then one past the last message; and the earliest after deleted records."""
     topic = broker.topic(2)
@@ -256,6 +261,7 @@ def test_bounds_are_those_of_the_log(broker, edge):
     assert edge.bounds(topic) == [Bounds(0, 0, 0), Bounds(3, 5, 5)]
 
 
+@pytest.mark.every_client
 def test_the_latest_offset_is_before_an_open_transaction(broker, edge):
     """Under read_committed what is open, and all behind it, is not there yet; its end is a marker."""
     topic = broker.topic()
@@ -359,6 +365,7 @@ def test_a_setting_that_brokers_do_not_tell_is_left_out(broker, edge):
     assert found == {topic: {"cleanup.policy": "compact"}}
 
 
+@pytest.mark.every_client
 def test_settings_of_topics_are_told(broker, edge):
     """Those that were given and those that are the broker's own, as text."""
     given, plain = (
@@ -386,6 +393,7 @@ def test_positions_by_earliest_and_latest(broker, edge):
     assert edge.positions(topic, "latest-offset") == {0: 0, 1: 5}
 
 
+@pytest.mark.every_client
 def test_positions_by_timestamp(broker, edge):
     """The first message at or after the time; where there is none, the end."""
     topic = broker.topic(2)
@@ -429,6 +437,7 @@ def test_positions_named_by_the_user(broker, edge):
         edge.positions(topic, "specific-offsets", offsets=((3, 0),))
 
 
+@pytest.mark.every_client
 def test_positions_of_a_group(broker, edge):
     """What the group has committed; where it has not, the reset decides, or it is an error."""
     topic, group = broker.topic(2), uuid.uuid4().hex
@@ -468,6 +477,7 @@ def committed(broker: Broker, group: str, topic: str) -> int:
     return int(found.offset)
 
 
+@pytest.mark.every_client
 def test_a_commit_shows_in_the_group(broker, edge):
     """Kafka's own tools see what was committed; nothing to commit is no error."""
     topic, group = broker.topic(), uuid.uuid4().hex
@@ -523,6 +533,7 @@ def test_a_commit_to_a_group_with_members_is_a_warning(broker, edge, caplog):
     assert group in caplog.text
 
 
+@pytest.mark.alone("counts threads and descriptors")
 def test_connections_do_not_leak(broker, edge):
     """However many connections were opened and closed: no thread and no file is left of them."""
     topic = broker.topic()

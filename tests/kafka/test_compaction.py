@@ -63,6 +63,7 @@ def compact(broker: Broker, topic: str, snapshot: Snapshot) -> None:
     )
 
 
+@pytest.mark.long("waits for the cleaner of a broker of its own")
 @pytest.mark.parametrize("more", [{}, {"minPartitions": 7}])
 def test_what_compaction_takes_before_it_is_read_shows_its_newest_row(
     edge: Edge, stoppable_broker: Broker, more: dict[str, object]
@@ -109,6 +110,7 @@ def test_what_compaction_has_not_taken_is_as_of_the_planning(
     assert snapshot.table() == {0: 0, 1: 11, 3: 3, 4: 4, **dict.fromkeys(new_keys, 99)}
 
 
+@pytest.mark.long("waits for the cleaner of a broker of its own")
 def test_a_key_that_is_spelt_in_two_ways_shows_no_row_from_before_the_planning(
     edge: Edge, stoppable_broker: Broker
 ) -> None:
@@ -154,6 +156,7 @@ def test_an_end_that_is_the_latest_offset_is_warned_of(
     assert "'scan.bounded.mode' = 'specific-offsets') may lack rows" in caplog.text
 
 
+@pytest.mark.long("a loss is certain after ten seconds")
 def test_a_topic_that_is_gone_has_nothing_past_the_planned_end(edge: Edge, broker: Broker) -> None:
     """Where lost data is no error, reading on is none either."""
     topic = broker.topic(cleanup_policy="compact")
@@ -187,6 +190,7 @@ def test_an_open_transaction_past_the_planned_end_is_not_waited_for(
     assert eventually(lambda: snapshot.table() == {1: 1, 2: 2, 3: 3, 4: 4})
 
 
+@pytest.mark.long("histories take minutes")
 def test_no_history_loses_a_key_or_shows_an_old_row(own_kafka: Any) -> None:
     """`make histories`, in short: writers and the cleaner never pause while snapshots are read.
 
@@ -202,6 +206,7 @@ def test_no_history_loses_a_key_or_shows_an_old_row(own_kafka: Any) -> None:
     assert counts.found_late > 0, "compaction took nothing that a snapshot needed"
 
 
+@pytest.mark.long("histories take minutes")
 def test_no_history_leads_a_stream_that_begins_with_the_table_astray(own_kafka: Any) -> None:
     """Each first batch is the table as of its end, but for keys whose newer change follows, and the changes lead on from there.
 

@@ -92,12 +92,10 @@ def test_it_writes_nothing(doctor: Doctor, broker: Broker, healthy: str) -> None
     options = {
         "properties.group.id": group,
         "properties.allow.auto.create.topics": "true",
-        **HURRY,
     }
-    arguments = [*TABLE, *given(options)]
 
-    assert doctor(healthy, *arguments)[0] == 0
-    assert doctor(missing, *arguments)[0] == 2
+    assert doctor(healthy, *TABLE, *given(options))[0] == 0
+    assert doctor(missing, *TABLE, *given({**options, **HURRY}))[0] == 2
     assert broker.messages(healthy) == before
     assert missing not in broker.admin.list_topics(timeout=30).topics
     groups = broker.admin.list_consumer_groups().result().valid
@@ -384,7 +382,7 @@ def test_a_broker_that_does_not_answer(doctor: Doctor) -> None:
 
 def test_a_topic_that_does_not_exist(doctor: Doctor) -> None:
     """It is said how to create it."""
-    code, found = doctor("no-such-topic", *TABLE, *given(HURRY))
+    code, found = doctor("no-such-topic", *TABLE)
 
     assert (code, levels(found)) == (2, {"brokers": "ok", "topic": "error"})
     assert "--create --topic no-such-topic" in found["topic"]["text"]
@@ -650,6 +648,7 @@ def test_a_schema_that_does_not_fit_the_columns(
     assert (code, levels(found)["registry"]) == (1, "warning")
 
 
+@pytest.mark.long("a registry is asked again for half a minute")
 def test_a_registry_that_does_not_answer(doctor: Doctor, broker: Broker) -> None:
     """It is asked once, and messages that need it are not read."""
     topic = broker.topic(cleanup_policy="compact")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.raw_produce import produce_raw
 
 _BAD = [(b"good", b"1"), (b"\xff\xfe", b"2")]
 
 
+@pytest.mark.every_client
 def test_headers_that_cannot_be_read_are_told_of_their_message(broker, edge):
     """Of that message alone; the others have theirs, and all have keys and values."""
     topic = broker.topic()

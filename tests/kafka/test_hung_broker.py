@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, messages, numbered
+
+pytestmark = pytest.mark.long("waits while a broker hangs")
 
 
 def test_all_goes_on_when_the_broker_does(

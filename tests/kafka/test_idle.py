@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import psutil
+import pytest
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import broker_at
 from tests.kafka.conftest import Edge, eventually, messages, numbered
+
+pytestmark = pytest.mark.long("has a broker of its own, and waits until it ends connections")
 
 
 def test_idle_connections_may_be_ended_by_the_broker(

@@ -14,6 +14,15 @@ import pytest
 from tests.conftest import Broker
 from tests.kafka.conftest import eventually
 
+pytestmark = [
+    pytest.mark.long("runs a command again and again"),
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.skipif(
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+        reason="SIGINT is ignored here, as of a job in the background, and so by every command that is started",
+    ),
+]
+
 TABLE = ("--schema", "region STRING, pv BIGINT", "--option", "primary-key=region")
 MOMENTS = 12
 
@@ -27,7 +36,6 @@ def takes_signals(process: subprocess.Popen[str]) -> bool:
     return bool(int(caught, 16) >> (signal.SIGALRM - 1) & 1)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(
     ("more", "codes"),
     [(["--follow"], {0}), (["--follow", "--output", "json"], {0}), ([], {0, 130})],

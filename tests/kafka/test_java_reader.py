@@ -12,9 +12,12 @@ from confluent_kafka import Producer
 from tests.conftest import Broker
 from tools.proof.java_reader import HistoryError, JavaReader, Message
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("javac") is None, reason="Java compiles the reader: a JDK is needed"
-)
+pytestmark = [
+    pytest.mark.long("compiles and starts Java"),
+    pytest.mark.skipif(
+        shutil.which("javac") is None, reason="Java compiles the reader: a JDK is needed"
+    ),
+]
 
 
 def test_committed_messages_are_read_and_kept(

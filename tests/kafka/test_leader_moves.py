@@ -11,6 +11,8 @@ from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import Edge, messages, numbered
 from tests.kafka.two_brokers import TwoBrokers
 
+pytestmark = pytest.mark.long("stops brokers of a cluster of its own")
+
 COUNT = 40_000
 
 

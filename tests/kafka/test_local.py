@@ -76,6 +76,7 @@ def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes]:
     return values
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_it_is_a_kafka_that_takes_and_gives_messages(kafka):
     """What is produced to its address is consumed from there, by a consumer group."""
     produce(kafka, "greetings", b"hello", b"world")
@@ -83,6 +84,7 @@ def test_it_is_a_kafka_that_takes_and_gives_messages(kafka):
     assert consume(kafka, "greetings", 2) == [b"hello", b"world"]
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_start_of_a_broker_that_runs_changes_nothing(kafka):
     """Starting twice is starting once."""
     address = kafka.bootstrap_servers
@@ -92,6 +94,7 @@ def test_start_of_a_broker_that_runs_changes_nothing(kafka):
     assert kafka.bootstrap_servers == address
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_flags_of_the_jvm_are_taken_from_the_environment(monkeypatch):
     """They follow LocalKafka's own, as the flags of Kafka's scripts do; which these are is no matter here."""
     monkeypatch.setenv("LOCAL_KAFKA_OPTS", "-Xmx256m '-XX:NoSuchFlag=1 2'")
@@ -100,6 +103,7 @@ def test_flags_of_the_jvm_are_taken_from_the_environment(monkeypatch):
         pass
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_stop_and_start_keep_the_port_and_the_data():
     """After stop nobody answers; after start the same messages are at the same address."""
     with LocalKafka() as kafka:
@@ -116,6 +120,7 @@ def test_stop_and_start_keep_the_port_and_the_data():
         assert consume(kafka, "kept", 2) == [b"before", b"after"]
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_close_leaves_neither_process_nor_folder(folders):
     """The end of the with block is the end of the broker and its data; a second close is none."""
     with LocalKafka() as kafka:
@@ -127,6 +132,7 @@ def test_close_leaves_neither_process_nor_folder(folders):
     kafka.close()
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_an_explicit_port_and_settings_are_used(folders, monkeypatch):
     """The broker listens on the given port, with the given settings, whatever JVMs are told."""
     monkeypatch.setenv("KAFKA_OPTS", "-Dno=good -XX:NoSuchFlag")
@@ -140,6 +146,7 @@ def test_an_explicit_port_and_settings_are_used(folders, monkeypatch):
         assert len(admin.list_topics(timeout=60).topics["created"].partitions) == 3
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_more_listeners_can_be_added():
     """Listeners in the settings come on top of the plain one, for tests of TLS and SASL."""
     port = ports.free_port()
@@ -160,6 +167,7 @@ def test_more_listeners_can_be_added():
         assert list(AdminClient(client).list_topics(timeout=60).brokers) == [1]
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_a_busy_port_is_said(folders):
     """A port that someone else has is named, and nothing is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -172,6 +180,7 @@ def test_a_busy_port_is_said(folders):
     assert list(folders.iterdir()) == []
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_a_free_port_that_was_taken_meanwhile_is_replaced(monkeypatch):
     """Between choosing a port and listening on it someone may come first: another is tried."""
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -194,6 +203,7 @@ def test_a_port_is_from_1_to_65535(port):
         LocalKafka(port=port)
 
 
+@pytest.mark.long("starts a broker of its own")
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -237,6 +247,7 @@ def program(then: str = "") -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long("starts a broker of its own")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_broker_outlives_its_program(folders, how):
     """However the program ends, soon after there is neither a broker nor a folder."""
@@ -248,6 +259,7 @@ def test_no_broker_outlives_its_program(folders, how):
     assert eventually(lambda: not brokers_in(folders) and not list(folders.iterdir()))
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_no_data_outlives_its_program_while_the_broker_is_stopped(folders):
     """Data that is kept for the next start is kept for this program only."""
     with program(then="kafka.stop()") as running:
@@ -258,6 +270,7 @@ def test_no_data_outlives_its_program_while_the_broker_is_stopped(folders):
     assert eventually(lambda: not brokers_in(folders) and not list(folders.iterdir()))
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_no_broker_outlives_its_program_that_has_forked(folders):
     """A forked child holds all that its parent had open, and yet the broker ends."""
     fork = "child = os.fork()\nif not child: time.sleep(3600)\nprint(child)"
@@ -321,6 +334,7 @@ def test_java_17_and_newer_will_do(tmp_path, monkeypatch, version):
     assert find_java() == str(java)
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_the_start_is_logged(kafka, caplog):
     """The address of a broker that came up stands in the log of the package."""
     with caplog.at_level(logging.INFO, logger="pyspark_upsert_kafka"):

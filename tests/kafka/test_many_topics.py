@@ -62,6 +62,7 @@ def connections() -> int:
     return sum(each.status == psutil.CONN_ESTABLISHED for each in found)
 
 
+@pytest.mark.alone("counts the bytes, threads, descriptors and connections of this process")
 @pytest.mark.parametrize("details", [frozenset(), ALL_DETAILS], ids=["columns", "objects"])
 def test_a_topic_costs_the_same_however_many_were_read_before(
     broker: Broker, edge: Edge, details: frozenset[Detail]
@@ -89,6 +90,7 @@ def test_a_topic_costs_the_same_however_many_were_read_before(
     assert all(now <= then + 2 for now, then in zip(things_now, things_then, strict=True)), seen
 
 
+@pytest.mark.alone("measures how long ten lost partitions take")
 def test_a_topic_that_is_gone_is_waited_for_once(
     broker: Broker, edge: Edge, caplog: pytest.LogCaptureFixture
 ) -> None:

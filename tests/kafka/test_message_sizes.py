@@ -49,6 +49,7 @@ def test_batches_of_messages_of_several_sizes(edge: Edge, broker: Broker) -> Non
     assert len(found) <= 9
 
 
+@pytest.mark.long("waits for the cleaner of a broker of its own")
 def test_batches_behind_what_compaction_took(edge: Edge, stoppable_broker: Broker) -> None:
     """Offsets without messages cost no batch."""
     broker, edge = stoppable_broker, edge.at(stoppable_broker.servers)

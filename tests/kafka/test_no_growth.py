@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 
 import psutil
+import pytest
 
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, eventually, no_more_than, numbered, open_things
+
+pytestmark = pytest.mark.alone(
+    "measures memory, and counts threads and descriptors, over a thousand micro-batches"
+)
 
 BATCHES = 1_000
 WARM_UP = 200

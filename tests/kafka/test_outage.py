@@ -17,6 +17,8 @@ from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, numbered
 
+pytestmark = pytest.mark.long("waits out outages of brokers")
+
 SHORT = {"request.timeout.ms": 2_000, "default.api.timeout.ms": 4_000}
 
 

@@ -47,7 +47,7 @@ def test_a_port_that_is_no_broker() -> None:
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SSL"])
 def test_a_client_without_a_protocol(secured: Secured, client: str, protocol: str) -> None:
     """Who has forgotten the option is told its value."""
-    times = {"request.timeout.ms": 3_000, "default.api.timeout.ms": 6_000}
+    times = {"request.timeout.ms": 1_000, "default.api.timeout.ms": 3_000}
     edge = Edge(client, address(secured, protocol)).given(times)
     with (
         edge.cluster() as cluster,

@@ -119,10 +119,14 @@ def test_a_past_time(table: Table, broker: Broker, spelling: Callable[[datetime]
     assert rows(table(topic, at=spelling(tokyo))) == [(1, "b")]
 
 
-def test_topics_that_are_not_there(table: Table, users: str, broker: Broker) -> None:
-    """The call fails: neither needs a message to be known."""
+def test_a_topic_that_is_not_there(table: Table) -> None:
+    """The call fails, before anything is read."""
     with pytest.raises(BrokerError, match="Topic 'no-such-topic' does not exist"):
         table("no-such-topic")
+
+
+def test_a_topic_for_dead_letters_that_is_not_there(table: Table, users: str) -> None:
+    """The call fails, though no message is bad."""
     letters = {"error-handling.mode": "log", "error-handling.log.target": "no-such-letters"}
     with pytest.raises(BrokerError, match="no-such-letters"):
         table(users, **letters)
@@ -166,6 +170,7 @@ def test_a_table_that_does_not_fit(table: Table, broker: Broker) -> None:
     assert table(topic, minPartitions=pieces, **little).read_all().num_rows == 2_000
 
 
+@pytest.mark.long("waits for the cleaner of a broker of its own")
 def test_compaction_between_the_call_and_the_reading(stoppable_broker: Broker, edge: Edge) -> None:
     """No key is missing whose message was there at the call, as in a DataFrame that is used later."""
     broker = stoppable_broker

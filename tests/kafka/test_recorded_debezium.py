@@ -11,6 +11,8 @@ from tests.conftest import broker_at
 from tools.recorded_debezium import TOPIC, Recorded, record
 from tools.recorded_debezium.__main__ import main
 
+pytestmark = pytest.mark.long("has a broker of its own")
+
 
 def test_the_topics_are_written_to_a_broker(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -149,6 +149,7 @@ def test_an_unsecured_token_opens_the_door(secured: Secured, client: str) -> Non
     assert edge.offsets(Range(topic, 0, 0, 3), committed=False) == [0, 1, 2]
 
 
+@pytest.mark.long("waits until tokens expire")
 def test_tokens_are_renewed_while_a_query_runs(secured: Secured, client: str) -> None:
     """A broker ends connections whose token has expired: sending and reading go on with a new one."""
     topic = secured.broker.topic()
@@ -168,6 +169,7 @@ def test_tokens_are_renewed_while_a_query_runs(secured: Secured, client: str) ->
     assert len(endpoint.forms) > 3
 
 
+@pytest.mark.long("waits until a login is refused for good")
 def test_a_changed_secret_takes_effect_at_once(secured, client, tmp_path):
     """Clients that wait for the next task are not used with a reference that means something else now."""
     topic = secured.broker.topic()
@@ -191,6 +193,7 @@ def test_a_changed_secret_takes_effect_at_once(secured, client, tmp_path):
     assert edge.offsets(Range(topic, 0, 0, 3), committed=False) == [0, 1, 2]
 
 
+@pytest.mark.long("waits until a login is refused for good")
 def test_a_refused_login_is_told_soon(secured, client, caplog):
     """Nobody waits as for a broker that is away; what is refused is said, and no secret is shown."""
     caplog.set_level("DEBUG")
@@ -229,6 +232,7 @@ def test_a_refused_login_is_told_soon(secured, client, caplog):
     assert not [secret for secret in SECRETS if secret in caplog.text]
 
 
+@pytest.mark.long("restarts a broker")
 def test_the_trouble_of_one_client_is_not_that_of_another(secured, client):
     """A wrong password here does no harm to a write there, though its broker is away for a moment."""
     topic = secured.broker.topic()
@@ -306,6 +310,7 @@ def test_a_topic_that_may_be_seen_and_nothing_else(secured, client):
         assert re.search(r"(?i)authoriz.*no ACL for .*the topic", str(error)), error
 
 
+@pytest.mark.long("does it ten times")
 def test_a_fatal_error_is_told_each_time(secured):
     """Whatever else the client reports in the same moment."""
     topic = secured.broker.topic()

@@ -398,6 +398,7 @@ def test_sigterm_gives_the_cursor_back(broker: Broker, users: str) -> None:
         assert "Europe" not in terminal.text
 
 
+@pytest.mark.long("starts a broker of its own")
 def test_local_kafka_runs_until_it_is_told_to_stop() -> None:
     """``local-kafka`` prints its address, serves, and ends in good order on SIGTERM."""
     program = subprocess.Popen(

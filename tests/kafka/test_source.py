@@ -113,6 +113,7 @@ def test_timestamps_that_are_hardly_dates(
     assert second[-1].timestamp() == 1_700_000_000
 
 
+@pytest.mark.long("a loss is certain after ten seconds")
 def test_a_topic_that_comes_back_with_fewer_partitions(
     broker: Broker, edge: Edge, caplog: pytest.LogCaptureFixture
 ) -> None:

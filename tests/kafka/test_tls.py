@@ -27,6 +27,7 @@ def identity(secured: Secured) -> dict[str, str]:
     }
 
 
+@pytest.mark.long("waits until certificates are refused for good")
 def test_a_certificate_that_is_not_good_is_refused(secured, client):
     """Expired, of another host, of an authority that is not known, or none: the error says which."""
     me, good = identity(secured), secured.kafka.address("SSL")

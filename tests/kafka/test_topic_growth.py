@@ -13,6 +13,10 @@ from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from tests.conftest import Broker
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered
 
+pytestmark = pytest.mark.long(
+    "waits for what a producer asks once a second, and for a broker that restarts"
+)
+
 
 @pytest.fixture(params=[*CLIENTS, "librdkafka in batches"])
 def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:

@@ -277,6 +277,7 @@ def test_calls_of_a_sink_and_their_receipts(broker, transactions):
         assert plan.committed(topic) == call.receipt
 
 
+@pytest.mark.long("waits while a broker hangs")
 def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broker, with_metadata):
     """Librdkafka would wait for as long as the broker hangs; whether it is committed the next attempt finds out."""
     topic, id_ = stoppable_broker.topic(), f"sink-{uuid.uuid4()}"
@@ -298,6 +299,7 @@ def test_a_commit_ends_in_time_while_the_broker_hangs(stoppable, stoppable_broke
     assert len(stoppable_broker.pairs(topic)) == (0 if receipt is None else 1)
 
 
+@pytest.mark.long("waits while a broker hangs")
 def test_messages_that_no_broker_takes_in_time_are_told_so(
     stoppable, stoppable_broker, with_metadata
 ):
