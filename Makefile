@@ -232,7 +232,7 @@ test-kafka-python-3: .venv-kafka-python-3/.ready
 	.venv-kafka-python-3/bin/pip install --quiet --upgrade "pip>=25.1"
 	.venv-kafka-python-3/bin/pip install --quiet --editable . --group test
 	.venv-kafka-python-3/bin/pip uninstall --quiet --yes kafka-python-ng
-	.venv-kafka-python-3/bin/pip install --quiet "kafka-python[lz4,snappy,zstd]>=3"
+	.venv-kafka-python-3/bin/pip install --quiet "kafka-python[crc32c,lz4,snappy,zstd]>=3"
 	@touch .venv-kafka-python-3/.ready
 
 # The newest release of each dependency, pre-releases too; in an environment that is made anew each time.

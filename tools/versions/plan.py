@@ -34,7 +34,7 @@ PLATFORMS = {
 _WITHOUT_NG = "kafka-python-ng ; python_version < '3'"
 NEWEST = Environment("newest", "3.12")
 WITH_KAFKA_PYTHON_3 = Environment(
-    "kafka-python-3", "3.12", ("kafka-python[lz4,snappy,zstd]>=3",), (_WITHOUT_NG,)
+    "kafka-python-3", "3.12", ("kafka-python[crc32c,lz4,snappy,zstd]>=3",), (_WITHOUT_NG,)
 )
 OLDEST = Environment("oldest", "3.10", is_oldest=True)
 NEWEST_PANDAS = Environment("newest-pandas", "3.13", instead=("pandas>=3",))

@@ -120,6 +120,9 @@ class KafkaPythonFetcher:
 
     def _fetched_nothing(self, error: Exception, position: int) -> Fetched:
         fetched, kind = Fetched(self._batch([]), position), kind_of(error)
+        if isinstance(error, kafka_errors.CorruptRecordException):
+            fetched.damage = describe_error(error)
+            return fetched
         if kind is Kind.FATAL:
             fetched.fatal_error = describe_error(error)
             return fetched

@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
 )
 from pyspark_upsert_kafka.kafka.kafka_python.record_batches import (
     with_lenient_batches,
+    with_null_records,
     without_markers,
 )
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
@@ -66,6 +67,7 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
             with_lenient_batches(consumer)
         else:
             without_markers(consumer)
+        with_null_records(consumer)
         return consumer
 
     def _fetcher(self, client: KafkaConsumer, range_: Range) -> Fetcher:

@@ -1,7 +1,7 @@
 """What kafka-python's consumers are changed for: batches of records that they would not read as they should.
 
-A header whose key is not UTF-8 makes the whole batch corrupt for them, and kafka-python-ng gives transaction markers as if they
-were messages.
+A header whose key is not UTF-8 makes the whole batch corrupt for them, and they fail at an answer that has null for no records.
+kafka-python-ng gives transaction markers as if they were messages, and compares no checksum.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaConsumer
+from kafka.errors import CorruptRecordException
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 
@@ -25,6 +26,23 @@ def lenient(batch: Any) -> Any:
     if type(batch) is DefaultRecordBatch:  # older formats have no headers
         batch.__class__ = _LenientBatch
     return batch
+
+
+def with_null_records(consumer: Any) -> None:
+    """Has a consumer take null, which a broker may answer, for no records."""
+    fetcher = consumer._fetcher  # noqa: SLF001
+    parse = fetcher._parse_fetched_data  # noqa: SLF001
+
+    def parse_null(completed: Any) -> Any:
+        data = completed.partition_data
+        if isinstance(data, tuple):  # kafka-python-ng: the records come last
+            if data[-1] is None:
+                completed = completed._replace(partition_data=(*data[:-1], b""))
+        elif data.records is None:
+            data.records = b""
+        return parse(completed)
+
+    fetcher._parse_fetched_data = parse_null  # noqa: SLF001
 
 
 def with_lenient_batches(consumer: Any) -> None:
@@ -78,7 +96,7 @@ class _AnyText(bytearray):
 
 
 def without_markers(consumer: KafkaConsumer) -> None:
-    """Has this consumer pass over transaction markers, and its position with it.
+    """Has this consumer pass over transaction markers, and its position with it, and compare checksums.
 
     A batch's attributes say that it is a marker, and only the consumer's fetcher sees batches; the
     versions of which this is known are those that `installed` lets through.
@@ -86,9 +104,10 @@ def without_markers(consumer: KafkaConsumer) -> None:
     fetcher = consumer._fetcher  # noqa: SLF001
     unpack = fetcher._unpack_message_set  # noqa: SLF001
     assignment = consumer._subscription.assignment  # noqa: SLF001
+    checks = consumer.config["check_crcs"]
 
     def unpack_messages(tp: Any, records: Any) -> Iterator[Any]:
-        yield from unpack(tp, _Messages(records))
+        yield from unpack(tp, _Messages(records, is_checked=checks))
         if assignment[tp].last_offset_from_message_batch == 0:
             assignment[tp].last_offset_from_message_batch = _ZERO
 
@@ -107,14 +126,29 @@ class _Marker:
 
 
 class _Messages:
-    """Batches of records of which none is a transaction marker, or corrupt because of a header."""
+    """Batches of records of which none is a transaction marker, or corrupt because of a header.
 
-    def __init__(self, records: Any) -> None:
-        self._records = records
+    Args:
+        records: The batches of one answer.
+        is_checked: Whether checksums are compared.
+    """
+
+    def __init__(self, records: Any, *, is_checked: bool) -> None:
+        self._records, self._is_checked = records, is_checked
+        self._is_first = True
 
     def next_batch(self) -> Any:
-        """The next batch; None at the end."""
+        """The next batch; None at the end, and before one that is damaged: the next fetch begins there.
+
+        Raises:
+            CorruptRecordException: The first batch is damaged.
+        """
         batch = self._records.next_batch()
+        if batch is not None and self._is_checked and not batch.validate_crc():
+            if not self._is_first:
+                return None
+            raise CorruptRecordException("the checksum of a batch of messages is wrong")
+        self._is_first = False
         if getattr(batch, "is_control_batch", False):  # batches of before Kafka 0.11 do not have it
             return _Marker(batch.base_offset, batch.last_offset_delta)
         return lenient(batch)

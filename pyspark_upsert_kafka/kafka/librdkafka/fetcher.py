@@ -50,12 +50,19 @@ _LOOKUP_S = 1.0
 _BOUNDS_S = 5.0
 """For the bounds of a partition, which are asked for again while no message comes."""
 
-_GROUP_ERRORS = frozenset({
-    ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
-    ck.KafkaError.INVALID_GROUP_ID,
-    ck.KafkaError.GROUP_MAX_SIZE_REACHED,
+_DAMAGED = frozenset({
+    ck.KafkaError._BAD_MSG,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
+    ck.KafkaError._BAD_COMPRESSION,  # noqa: SLF001
+    ck.KafkaError.INVALID_MSG,  # CORRUPT_MESSAGE: the broker itself has found it
 })  # fmt: skip
-"""librdkafka looks for its group's coordinator; fetching assigned partitions needs none."""
+"""The messages that came are not those that were written: a checksum or compressed data are wrong."""
+
+_FETCHED_AGAIN = frozenset({
+    # Said of a fetch without a message, as of a segment that compaction has emptied: librdkafka goes on behind it.
+    ck.KafkaError.MSG_SIZE_TOO_LARGE,
+    ck.KafkaError.UNKNOWN,  # UNKNOWN_SERVER_ERROR, after which Java's consumer fetches again too
+})  # fmt: skip
+"""librdkafka fetches again by itself after these errors of a partition."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +135,15 @@ class LibrdkafkaFetcher:
         ):
             room = (BATCH_BYTES - fetched.size_bytes) // self._message_bytes
             part, events = self._take(min(left, end - fetched.position, 1 + room))
+            damage = next(filter(self._is_damage, events), None)
+            good_end = end if damage is None else min(end, max(damage.offset, fetched.position))
             if len(part):
-                parts.append(self._before(end, part, fetched))
+                parts.append(self._before(good_end, part, fetched))
+            if damage is not None:
+                # What follows begins anywhere: librdkafka has lost its place in the answer.
+                fetched.position = good_end
+                fetched.damage = damage.error.str() if good_end < end else None
+                break
             for event in events:
                 self._note_event(event, fetched)
         if parts:
@@ -195,20 +209,27 @@ class LibrdkafkaFetcher:
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
         return batch
 
+    def _is_of_range(self, event: Event) -> bool:
+        """Whether it is about this partition, and not about one that the consumer has read before."""
+        return (event.topic, event.partition) == (self._name, self._partition)
+
+    def _is_damage(self, event: Event) -> bool:
+        return event.error.code() in _DAMAGED and self._is_of_range(event)
+
     def _note_event(self, event: Event, fetched: Fetched) -> None:
         error = event.error
         code = error.code()
-        if code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
-            # The end of what the consumer read before would be taken for the end of this range.
-            if (event.topic, event.partition) == (self._name, self._partition):
-                self.errors.note_progress()
-                fetched.position = max(fetched.position, event.offset)
+        if event.topic is None:
+            # librdkafka looks for its group's coordinator; fetching assigned partitions needs none.
+            logger.info("Fetching continues without a group: %s", error.str())
+        elif not self._is_of_range(event):
+            logger.info("Of what was read before: %s", error.str())
+        elif code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
+            self.errors.note_progress()
+            fetched.position = max(fetched.position, event.offset)
         elif code == ck.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             fetched.is_out_of_range = True
-        elif code in _GROUP_ERRORS:
-            logger.info("Fetching continues without a group: %s", error.str())
-        elif code == ck.KafkaError.MSG_SIZE_TOO_LARGE:
-            # Said of a fetch without a message, as of a segment that compaction has emptied: librdkafka goes on behind it.
+        elif code in _FETCHED_AGAIN:
             self.errors.add(error.str())
         elif kind_of(error) is Kind.FATAL:
             fetched.fatal_error = explained(code, error.str())

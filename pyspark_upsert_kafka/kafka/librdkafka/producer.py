@@ -191,9 +191,10 @@ def transaction_config(
     """
     config = producer_config(properties, limits, DeliveryGuarantee.EXACTLY_ONCE)
     timeout_ms = str(config.setdefault("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
-    if timeout_ms.isdigit() and "delivery.timeout.ms" not in properties:
-        # librdkafka takes no message timeout that is longer than the transaction's.
-        config["delivery.timeout.ms"] = min(_CONFIG["delivery.timeout.ms"], int(timeout_ms))
+    # librdkafka takes no other timeout that is longer than the transaction's.
+    for name in ("delivery.timeout.ms", "socket.timeout.ms"):
+        if timeout_ms.isdigit() and name not in properties:
+            config[name] = min(config[name], int(timeout_ms))
     return {**config, "transactional.id": transactional_id}
 
 

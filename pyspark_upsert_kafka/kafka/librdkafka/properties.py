@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.core.secrets import key_stores
 from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
+from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.java_names import DROPPED, JVM_ONLY, RENAMED, SHARED
 
@@ -22,6 +23,15 @@ T = TypeVar("T")
 
 _Translation = Callable[[str, Mapping[str, str]], dict[str, str]]
 """Gives librdkafka's properties for a value, and for all properties that are given."""
+
+_ANSWER_TIMEOUT = "socket.timeout.ms"
+"""librdkafka's name for how long an answer is waited for."""
+
+_MOST_ANSWER_MS, _LONGER_THAN_FETCH_MS = 300_000, 1_000
+"""librdkafka's bounds: the longest, and how much longer an answer is waited for than a broker may wait for messages."""
+
+_FETCH_WAIT_MS = 500
+"""librdkafka's default for ``fetch.wait.max.ms``."""
 
 _TOKENS = (
     "sasl.oauthbearer.token.endpoint.url",
@@ -58,7 +68,19 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     if given.get("security.protocol", "").upper().endswith("SSL"):  # else nobody reads them
         key_stores.check_pem_files(PREFIX, given)
     config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given)}
-    return {**config, **_reconnecting(given), **ours, **given}
+    config = {**config, **_reconnecting(given), **ours, **given}
+    return {_ANSWER_TIMEOUT: _answer_timeout_ms(config), **config}
+
+
+def _answer_timeout_ms(config: Mapping[str, Any]) -> int:
+    """How long a broker's answer to any request is waited for, within what librdkafka takes.
+
+    In Java that is ``request.timeout.ms``, which librdkafka knows for a producer's messages alone.
+    """
+    request_ms = Timeouts.from_properties(config).request_s * 1000
+    fetch_ms = str(config.get("fetch.wait.max.ms", _FETCH_WAIT_MS))
+    longer_ms = int(fetch_ms) + _LONGER_THAN_FETCH_MS if fetch_ms.isdigit() else 0
+    return min(_MOST_ANSWER_MS, max(int(request_ms), longer_ms))
 
 
 def _reconnecting(given: Mapping[str, str]) -> dict[str, int]:

@@ -35,6 +35,7 @@ _CONFIG = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
+    "check.crcs": True,  # the Java client's default
     # Only the end-of-partition event tells that trailing transaction markers were passed.
     "enable.partition.eof": True,
     # Its default of a second stalls a reader that drains its queue.

@@ -29,6 +29,8 @@ class Fetched:
         size_bytes: About how many bytes the messages' keys and values have, and their headers if they are taken out.
         is_out_of_range: Whether the broker says that it does not have the offset at the position.
         fatal_error: Why the partition cannot be read, in the client's words; None = polling again may help.
+        damage: What is wrong with the messages at the position as they came, such as their checksum; None = nothing. They
+            may come well after another seek.
     """
 
     batch: RawBatch
@@ -36,11 +38,12 @@ class Fetched:
     size_bytes: int = 0
     is_out_of_range: bool = False
     fatal_error: str | None = None
+    damage: str | None = None
 
     @property
     def may_grow(self) -> bool:
         """Whether another poll could bring the next messages."""
-        return not self.is_out_of_range and self.fatal_error is None
+        return not self.is_out_of_range and self.damage is None and self.fatal_error is None
 
 
 class Fetcher(Protocol):

@@ -18,6 +18,9 @@ from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 _LONG_S = 1.0
 """A broker that is up says sooner than this (seconds) what a topic's id is."""
 
+_MOST_FETCHES = 3
+"""So often messages are fetched that come damaged: damage that comes on the way is not there the next time."""
+
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 
@@ -49,6 +52,7 @@ class RangeFetch:
         self._position = self._range.begin
         self._arrived_at = self._progress_at = self._checked_at = self._now()
         self._lookup_error = ""
+        self._damaged_at, self._damaged = -1, 0
         self.size_bytes = 0
 
     def batches(self) -> Iterator[RawBatch]:
@@ -72,6 +76,8 @@ class RangeFetch:
                 self._arrived_at = self._progress_at = self._now()
             if fetched.fatal_error is not None:
                 raise BrokerError(f"{self._place()} cannot be read: {fetched.fatal_error}.")
+            if fetched.damage is not None:
+                self._fetch_again(fetched.damage)
             if self._ends_with(self._loss_after(fetched)):
                 return
         if self._range.is_checked_after:
@@ -82,6 +88,25 @@ class RangeFetch:
         self.size_bytes += fetched.size_bytes
         self._move_to(fetched.position)
         return fetched
+
+    def _fetch_again(self, damage: str) -> None:
+        """Fetches messages again that came damaged.
+
+        Raises:
+            BrokerError: They come so each time.
+        """
+        self._damaged = self._damaged + 1 if self._damaged_at == self._position else 1
+        self._damaged_at = self._position
+        if self._damaged == _MOST_FETCHES:
+            raise BrokerError(
+                f"{self._place()} cannot be read: the broker's copy of the messages from this offset on is damaged, as it "
+                f"came so {_MOST_FETCHES} times ({damage.removesuffix('.')}). What helps: let a broker lead the partition "
+                "whose copy is good."
+            )
+        logger.warning(
+            "%s: messages came damaged, and are fetched again: %s", self._place(), damage
+        )
+        self._fetcher.seek(self._position)
 
     def _move_to(self, position: int) -> None:
         if position > self._position:

@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.kafka_python import fetcher
 from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.reading.rechecking import LOSS_CHECKS
 
 RANGE = Range("t", 0, 0, 10)
 
@@ -85,9 +86,10 @@ def test_an_error_after_messages_were_passed_loses_none():
 
     batches = RangeFetch(
         fetching(consumer),
-        PlannedTopic(RANGE, "here", lambda: None),
+        PlannedTopic(RANGE, "here", lambda: None, LOSS_CHECKS),
         fail_on_data_loss=True,
         waits=ReadWaits(60.0),
+        checks=LOSS_CHECKS,
     ).batches()
 
     assert [offset for batch in batches for offset in batch.offsets] == list(range(10))
@@ -163,3 +165,13 @@ def test_an_error_is_what_a_poll_has_brought(failure, is_out_of_range, fatal_err
     assert (fatal_error or "") in (found.fatal_error or "")
     assert seen in errors.describe()
     assert bool(errors.describe()) is bool(seen) is (consumer.at == 0)
+
+
+def test_damage_is_what_a_poll_has_brought():
+    """It may have come on the way."""
+    consumer = Consumer(failures={1: kafka_errors.CorruptRecordException("the checksum is wrong")})
+
+    found = fetching(consumer).poll(0, 10)
+
+    assert (found.batch.offsets, found.position, found.fatal_error) == ([], 0, None)
+    assert "the checksum is wrong" in str(found.damage)

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 import kafka
 import pytest
-from kafka.consumer.fetcher import Fetcher
+from kafka.consumer.fetcher import CompletedFetch, Fetcher
 
-from pyspark_upsert_kafka.kafka.kafka_python.record_batches import without_markers
+from pyspark_upsert_kafka.kafka.kafka_python.record_batches import (
+    with_null_records,
+    without_markers,
+)
 
 pytestmark = pytest.mark.skipif(
     kafka.__version__.startswith("3."), reason="kafka-python 3 hands out no markers"
@@ -35,20 +38,29 @@ class Batch(list):
 
     is_control_batch = False
 
-    def __init__(self, base_offset, last_offset_delta, offsets, *, is_marker=False):
+    def __init__(
+        self, base_offset, last_offset_delta, offsets, *, is_marker=False, is_damaged=False
+    ):
         super().__init__(map(Record, offsets))
         self.base_offset, self.last_offset_delta = base_offset, last_offset_delta
-        self.is_control_batch = is_marker
+        self.is_control_batch, self.is_damaged = is_marker, is_damaged
+
+    def validate_crc(self):
+        """Whether it is as it was sent."""
+        return not self.is_damaged
 
 
-def unpacked(*batches):
+def unpacked(*batches, checks=True):
     """Offsets of the messages, and the last offset that the consumer keeps."""
     state = SimpleNamespace(last_offset_from_message_batch=None)
     subscription = SimpleNamespace(assignment={TP: state})
     fetcher = Fetcher.__new__(Fetcher)
     fetcher.config = {"key_deserializer": None, "value_deserializer": None}
     fetcher._subscriptions = subscription
-    without_markers(SimpleNamespace(_fetcher=fetcher, _subscription=subscription))
+    consumer = SimpleNamespace(
+        _fetcher=fetcher, _subscription=subscription, config={"check_crcs": checks}
+    )
+    without_markers(consumer)
     left = iter(batches)
     records = SimpleNamespace(next_batch=lambda: next(left, None))
     found = [message.offset for message in fetcher._unpack_message_set(TP, records)]
@@ -69,3 +81,25 @@ def test_a_batch_that_compaction_emptied_is_passed_even_at_offset_0():
 
     assert (found, last) == ([], 0)
     assert last
+
+
+def test_a_damaged_batch_is_no_messages():
+    """Those before it are handed out: the next fetch begins with it, and has nothing that could be."""
+    good, bad = Batch(0, 1, [0, 1]), Batch(2, 0, [2], is_damaged=True)
+
+    assert unpacked(good, bad, Batch(3, 0, [3])) == ([0, 1], 1)
+    with pytest.raises(kafka.errors.CorruptRecordException):
+        unpacked(bad)
+    assert unpacked(good, bad, checks=False) == ([0, 1, 2], 2)
+
+
+def test_null_is_no_records():
+    """A broker may answer so, with an error and without."""
+    seen = []
+    fetcher = SimpleNamespace(_parse_fetched_data=seen.append)
+    with_null_records(SimpleNamespace(_fetcher=fetcher))
+    for records in (None, b"xy"):
+        data = 0, 7, records
+        fetcher._parse_fetched_data(CompletedFetch(TP, 7, 4, data, metric_aggregator=None))
+
+    assert [completed.partition_data for completed in seen] == [(0, 7, b""), (0, 7, b"xy")]

@@ -74,9 +74,9 @@ def message(offset: int) -> Message:
     return Message(topic="t", partition=0, offset=offset, key=b"k", value=b"abc")
 
 
-def event(code: int, offset: int = -1) -> Message:
-    """An event of the consumer."""
-    return Message(topic="t", partition=0, offset=offset, error=KafkaError(code, "the reason"))
+def event(code: int, offset: int = -1, topic: str | None = "t") -> Message:
+    """An event of the consumer; without a topic it is of its group."""
+    return Message(topic=topic, partition=0, offset=offset, error=KafkaError(code, "the reason"))
 
 
 def test_a_consumer_looks_up_each_topic_but_its_first():
@@ -183,7 +183,6 @@ def test_the_end_of_another_partition_is_not_this_ones(topic, partition):
     [
         (RESET, True, None),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, explained(29, "the reason")),
-        (KafkaError._BAD_MSG, False, "the reason"),
     ],
 )
 def test_a_poll_ends_where_the_partition_cannot_be_read(code, is_out_of_range, fatal_error):
@@ -202,8 +201,8 @@ def test_a_poll_ends_where_the_partition_cannot_be_read(code, is_out_of_range, f
         KafkaError._TRANSPORT,
         KafkaError._UNKNOWN_TOPIC,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.UNKNOWN,
     ],
 )
 def test_errors_that_pass_do_not_end_a_poll(code):
@@ -211,6 +210,42 @@ def test_errors_that_pass_do_not_end_a_poll(code):
     found = fetching(Consumer([event(code)], [message(0)])).poll(0, 1)
 
     assert [*found.batch.offsets] == [0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        event(KafkaError.GROUP_AUTHORIZATION_FAILED, topic=None),
+        event(KafkaError.INVALID_REQUEST, topic=None),
+        event(KafkaError.TOPIC_AUTHORIZATION_FAILED, topic="other"),
+        event(KafkaError._BAD_MSG, 0, topic="other"),
+    ],
+)
+def test_only_errors_of_the_partition_end_a_poll(error):
+    """Librdkafka looks for its group's coordinator, whom nobody needs here; what was read before is over."""
+    found = fetching(Consumer([error], [message(0)])).poll(0, 1)
+
+    assert ([*found.batch.offsets], found.fatal_error, found.damage) == ([0], None, None)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "offsets", "position", "damage"),
+    [
+        ([message(2), message(3), event(KafkaError._BAD_MSG, 4)], [2, 3], 4, "the reason"),
+        ([message(2), event(KafkaError.INVALID_MSG, 6)], [2], 6, "the reason"),
+        ([event(KafkaError._BAD_COMPRESSION, 0)], [], 2, "the reason"),
+        ([message(2), event(KafkaError._BAD_MSG, 10)], [2], 10, None),
+        (
+            [message(2), event(KafkaError._BAD_MSG, 4), event(KafkaError._BAD_MSG, 8), event(EOF, 9), message(5)],
+            [2], 4, "the reason",
+        ),
+    ],
+)  # fmt: skip
+def test_a_poll_ends_before_messages_that_came_damaged(chunk, offsets, position, damage):
+    """A batch may begin before the position. What came behind it is left out, and damage behind the end is nobody's."""
+    found = fetching(Consumer(chunk, [message(7)])).poll(2, 10)
+
+    assert ([*found.batch.offsets], found.position, found.damage) == (offsets, position, damage)
 
 
 def test_bounds_are_those_of_the_leader():

@@ -9,6 +9,7 @@ from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
+from pyspark_upsert_kafka.kafka.librdkafka.producer import transaction_config
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -24,6 +25,7 @@ def config(**ours):
     made = client_config(given, "reader", {})
     assert made.pop("client.id") == "pyspark-upsert-kafka-reader"
     assert isinstance(made.pop("logger"), WithoutSecrets)
+    made.pop("socket.timeout.ms")
     return {name: made[name] for name in made if made[name] != RECONNECTING.get(name)}
 
 
@@ -39,6 +41,40 @@ def test_reconnecting_is_as_the_user_says(given, made):
     """One of the two times bounds the other: none of ours stands beside one that is given."""
     found = client_config(Properties({k.replace("__", "."): v for k, v in given.items()}), "x", {})
     assert {name: found[name] for name in RECONNECTING if name in found} == made
+
+
+@pytest.mark.parametrize(
+    ("given", "waited_ms"),
+    [
+        ({}, 30_000),
+        ({"request.timeout.ms": "7000"}, 7_000),
+        ({"request.timeout.ms": "500"}, 1_500),
+        ({"request.timeout.ms": "500", "fetch.max.wait.ms": "20"}, 1_020),
+        ({"request.timeout.ms": "500", "fetch.max.wait.ms": "9000"}, 10_000),
+        ({"request.timeout.ms": "900000"}, 300_000),
+        ({"request.timeout.ms": "7000", "socket.timeout.ms": "4000"}, "4000"),
+    ],
+)
+def test_any_answer_is_waited_for_as_long_as_in_java(given, waited_ms):
+    """As `request.timeout.ms` says for every request, within the bounds that librdkafka has."""
+    found = client_config(Properties({"bootstrap.servers": "x:1", **given}), "reader", {})
+    assert found["socket.timeout.ms"] == waited_ms
+    ck.Consumer({**found, "group.id": "g"}).close()
+
+
+@pytest.mark.parametrize(
+    ("given", "waited_ms", "delivered_ms"),
+    [
+        ({}, 30_000, 120_000),
+        ({"transaction.timeout.ms": "10000"}, 10_000, 10_000),
+        ({"transaction.timeout.ms": "10000", "request.timeout.ms": "2000"}, 2_000, 10_000),
+    ],
+)
+def test_no_request_of_a_transaction_outlasts_it(given, waited_ms, delivered_ms):
+    """No timeout that is longer than that of the transaction is taken."""
+    found = transaction_config(Properties({"bootstrap.servers": "x:1", **given}), [], "id")
+    assert (found["socket.timeout.ms"], found["delivery.timeout.ms"]) == (waited_ms, delivered_ms)
+    ck.Producer(found)
 
 
 def test_tokens_come_from_somewhere():

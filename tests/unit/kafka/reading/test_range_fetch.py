@@ -53,6 +53,8 @@ class FakeFetcher:
         refused_at: The broker says that it does not have this offset.
         refusals: So many times.
         broken_at: A message that nobody can read.
+        damaged_at: A message that comes damaged.
+        damages: So many times.
     """
 
     clock: Clock
@@ -64,6 +66,8 @@ class FakeFetcher:
     refused_at: int | None = None
     refusals: int = 1
     broken_at: int | None = None
+    damaged_at: int | None = None
+    damages: int = 1
     errors: ClientErrors = field(default_factory=ClientErrors)
     topic_checks: int = 0
     bounds_checks: int = 0
@@ -83,6 +87,9 @@ class FakeFetcher:
         if position == self.refused_at and self.refusals:
             self.refusals -= 1
             return fetched([], position, is_out_of_range=True)
+        if position == self.damaged_at and self.damages:
+            self.damages -= 1
+            return Fetched(fetched([], position).batch, position, damage="bad CRC")
         if position == self.broken_at:
             return fetched([], position, fatal_error="it is corrupt")
         if position == self.silent_at and self.clock.now < self._began_at + self.silent_s:
@@ -490,6 +497,27 @@ def test_a_message_that_cannot_be_read_is_an_error_after_those_before_it(clock):
     assert str(error.value) == (
         "Topic 't', partition 0, offset 2 (reading 0 to 4) at 'nowhere:9092' cannot be read: it is corrupt."
     )
+
+
+def test_damaged_messages_are_fetched_again(clock, caplog):
+    """What was damaged on its way is read then; what lies so at the broker is an error that names the place."""
+    fetcher = FakeFetcher(clock, damaged_at=2, damages=2)
+
+    assert [offset for batch in fetch(fetcher).batches() for offset in batch.offsets] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert fetcher.seeks == [0, 2, 2]
+    assert caplog.text.count("partition 0, offset 2 (reading 0 to 4)") == 2
+
+    batches = fetch(FakeFetcher(clock, damaged_at=2, damages=3)).batches()
+    with pytest.raises(
+        BrokerError, match=r"'t', partition 0, offset 2 .* came so 3 times \(bad CRC\)\."
+    ) as error:
+        list(batches)
+    assert not why_it_ended(error.value).restart
 
 
 def test_the_id_is_asked_after_a_range_that_is_checked_after_it(clock):
