@@ -22,6 +22,30 @@ PROCESSES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
 test: $(READY) $(CLASS_ARCHIVES)
 	$(BIN)/python -m pytest -m "not long and not alone" $(PROCESSES) $(ARGS)
 
+.PHONY: test-all test-long test-alone repeat
+
+# Everything that needs nothing but Python and Java: each test with all its examples, those that run alone, and those of other
+# environments. An hour or more.
+test-all: test-long test-alone test-connect test-kafka-python-3 test-pyspark-4.0 test-iceberg test-delta test-notebooks test-wheel \
+	test-plain site
+
+# All tests of this environment but those that run alone.
+test-long: export FULL_LAWS := 1
+test-long: $(READY) $(CLASS_ARCHIVES)
+	$(BIN)/python -m pytest -m "not alone" $(PROCESSES) $(ARGS)
+
+# Tests that assert times, memory, or counts of threads: each in a process of its own, twice if it fails.
+test-alone: $(READY) $(CLASS_ARCHIVES)
+	$(BIN)/python -m tools.alone $(ARGS)
+
+# Whether a test of make test depends on chance: it runs while other programs keep the cores busy (BESIDE=busy), beside a second make test
+# (BESIDE=test), or beside nothing.
+TIMES ?= 20
+BESIDE ?= busy
+
+repeat: $(READY) $(CLASS_ARCHIVES)
+	$(BIN)/python -m tools.repeat $(TIMES) $(BESIDE)
+
 # Some tests without what makes them start faster (tests/fast_start.py), in one process.
 PLAIN ?= tests/spark/test_sink_batch.py
 
