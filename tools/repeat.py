@@ -66,7 +66,7 @@ def _start(name: str) -> subprocess.Popen[bytes]:
     """Each run writes a log and a report of its own."""
     report = FOLDER / f"{name}.xml"
     report.unlink(missing_ok=True)
-    arguments = f"ARGS=-q -p no:cacheprovider --junitxml={report}"
+    arguments = f"ARGS=-q -pno:cacheprovider --junitxml={report}"
     with (FOLDER / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
             ["make", "test", arguments], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT

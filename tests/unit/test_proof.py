@@ -22,7 +22,7 @@ from tools.proof.requirements import (
     together,
 )
 from tools.proof.results import Proof, StepResult
-from tools.proof.steps import Step, steps
+from tools.proof.steps import Step, is_alone, steps
 
 ROOT = Path(__file__).parents[2]
 REPORT = (
@@ -210,9 +210,23 @@ def test_a_release_runs_every_step_of_the_short_form_for_longer(tmp_path: Path) 
         "iceberg", "delta", "flink", "debezium", "kerberos", "operating", "bench",
     }  # fmt: skip
     assert short.keys() <= release.keys()
-    assert short["promises"] == release["promises"]
-    for name in short.keys() - {"promises"}:
+    for name in ("long", "alone"):
+        assert short[name] == release[name]
+    for name in short.keys() - {"long", "alone"}:
         assert short[name].size != release[name].size
+
+
+def test_a_test_that_runs_alone_is_told_by_its_mark(tmp_path: Path) -> None:
+    """Its own, or that of its whole file."""
+    own, file = tmp_path / "own.py", tmp_path / "file.py"
+    own.write_text(
+        "@pytest.mark.alone('why')\ndef test_x(): ...\n@pytest.mark.long('why')\ndef test_y(): ...\n"
+    )
+    file.write_text("pytestmark = [pytest.mark.alone('why')]\ndef test_x(): ...\n")
+
+    assert is_alone(f"{own}::test_x")
+    assert not is_alone(f"{own}::test_y")
+    assert is_alone(f"{file}::test_x")
 
 
 def test_a_release_runs_every_test_of_a_promise(tmp_path: Path) -> None:

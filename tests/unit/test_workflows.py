@@ -32,8 +32,10 @@ def called(job: dict[str, Any]) -> set[str]:
 
 
 def called_by(script: str) -> set[str]:
-    """The targets of the Makefile that a script of the shell runs."""
-    calls = re.findall(r"^\s*make (.*)$", script.replace("\\\n", ""), re.MULTILINE)
+    """The targets of the Makefile that a script of the shell runs, by the functions of .ci/run too."""
+    calls = re.findall(
+        r"^\s*(?:timed \w+ make|other|make) (.*)$", script.replace("\\\n", ""), re.MULTILINE
+    )
     words = {word for call in calls for word in shlex.split(call)}
     return {word for word in words if re.fullmatch(r"\w[\w.-]*", word)}
 

@@ -1,6 +1,6 @@
 """`make proof`: what is known of a release, in one folder: build/proof/<version>.
 
-It runs the tests of promises, the long tests with their faults, and the benchmarks, one after the other. The folder has the
+It runs all tests of this environment, what `make test` leaves out too, the long tests with their faults, and the benchmarks, one after the other. The folder has the
 versions, the log and the verdict of each step, the histories that Kafka's own Java client read, and the measured times. After each
 step proof.json and proof.md in the folder say what is known so far. When all steps were run, the page becomes docs/proof.md. The
 exit code is 0 only if every step passed.

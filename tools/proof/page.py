@@ -55,7 +55,7 @@ def _lines(proof: Proof) -> Iterator[str]:
     yield "<!-- Made by `make proof`. -->"
     yield ""
     yield from _text(
-        "This page says what was tried before a release, and how it ended: the tests of each promise; long tests in which "
+        "This page says what was tried before a release, and how it ended: all tests, those of each promise among them; mutations of the code, which the unit tests must notice; long tests in which "
         "workers and drivers are killed, and brokers restarted; and the speed. `make proof` repeats it on your machine, and "
         "keeps all logs, histories and numbers in `build/proof`."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from tools.proof.requirements import requirements
 from tools.proof.results import Form
 
 SPEED = "speed.json"
+
+_ROOT = Path(__file__).parents[2]
 
 _IN_ONE_ENVIRONMENT = ("unit", "kafka", "registry", "spark")
 _ENVIRONMENTS = {
@@ -56,9 +59,15 @@ def steps(form: Form, folder: Path) -> Iterator[Step]:
         folder: Where they write.
     """
     is_short = form == "short"
-    yield _promises(folder)
+    yield from _in_this_environment(folder)
     if not is_short:
         yield from (_environment(name, folder) for name in _ENVIRONMENTS)
+    yield _tool(
+        "mutants",
+        "The unit tests notice when the code that decides about positions, rows and changes is wrong",
+        ("150",) if is_short else ("600",),
+        "{} mutations",
+    )
     yield _tool(
         "soak",
         "A table that is copied, while its broker restarts every minute, is complete, and no resource grows",
@@ -108,14 +117,39 @@ def _measuring(name: str, shows: str, target: str, runs: str, *, raw: Path) -> S
     return Step(name, shows, size, _make(target, runs, f"--raw={raw}"), raw=raw)
 
 
-def _promises(folder: Path) -> Step:
-    """The tests that promises name and that run where `make test` does, as that runs them."""
-    named = _named()
-    chosen = [test for test in named if _folder(test) in _IN_ONE_ENVIRONMENT]
-    report = folder / "tests" / "promises.xml"
-    command = _make("test", *_reporting(report), *chosen)
-    size = f"{len(chosen)} of {len(named)} test functions"
-    return Step("promises", "The tests of promises pass", size, command, report, tuple(chosen))
+def _in_this_environment(folder: Path) -> Iterator[Step]:
+    """All tests that need no environment of their own; those that measure run in processes of their own."""
+    named = [test for test in _named() if _folder(test) in _IN_ONE_ENVIRONMENT]
+    alone = tuple(test for test in named if is_alone(test))
+    others = tuple(test for test in named if not is_alone(test))
+    for name, shows, tests in (
+        ("long", "All tests pass, with all examples", others),
+        ("alone", "The tests that assert times, memory or counts of threads pass", alone),
+    ):
+        report = folder / "tests" / f"{name}.xml"
+        command = _make(f"test-{name}", *_reporting(report))
+        yield Step(name, shows, f"`make test-{name}`", command, report, tests)
+
+
+def is_alone(test: str) -> bool:
+    """Whether a test function is marked ``alone``, by itself or with its whole file.
+
+    Args:
+        test: Its name, as pytest knows it.
+    """
+    file, _, name = test.partition("::")
+    for statement in ast.parse((_ROOT / file).read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            marks: list[ast.expr] = statement.decorator_list
+        elif (
+            isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "pytestmark"
+        ):
+            marks = [statement.value]
+        else:
+            continue
+        if any("pytest.mark.alone" in ast.unparse(mark) for mark in marks):
+            return True
+    return False
 
 
 def _environment(name: str, folder: Path) -> Step:
@@ -138,7 +172,7 @@ def _folder(test: str) -> str:
 
 
 def _reporting(report: Path) -> tuple[str, ...]:
-    return ("-q", "-p", "no:cacheprovider", f"--junitxml={report}")
+    return ("-q", "-pno:cacheprovider", f"--junitxml={report}")
 
 
 def _make(target: str, *arguments: str) -> tuple[str, ...]:
