@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_pyth
 from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from tests import fast_start
+from tests.laws import PROFILE
 from tests.local_registry import LocalRegistry, Registry
 from tests.processes import Processes, shared_address
 from tests.table_options import table_options
@@ -34,10 +35,7 @@ from tools.local_topics import producer
 
 os.environ.update(fast_start.settings(os.environ))
 
-# An example may take its time on a busy machine. Each run has the same examples; `make fuzz` and `make laws` look for others.
-random_examples = bool(os.environ.get("RANDOM_EXAMPLES"))
-hypothesis.settings.register_profile("busy machine", deadline=None, derandomize=not random_examples)
-hypothesis.settings.load_profile("busy machine")
+hypothesis.settings.load_profile(PROFILE)
 
 
 def pytest_configure(config: pytest.Config) -> None:

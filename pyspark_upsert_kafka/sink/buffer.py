@@ -20,13 +20,21 @@ class KeyedBuffer:
     It flushes at a number of distinct keys or of bytes, when the interval has passed (a thread of its
     own sees to that while no row arrives), and by `flush`. There is no order between keys; dropping
     an overwritten change is harmless, since it would be overwritten by key anyway.
+
+    Args:
+        sender: Sends what the buffer passes on.
+        when: The number of keys and the interval.
+        closed: Is set when the buffer ends. The thread of the interval waits for it, an interval at a time; so tests
+            give one whose time they move.
     """
 
-    def __init__(self, sender: Sender, when: BufferFlush) -> None:
+    def __init__(
+        self, sender: Sender, when: BufferFlush, closed: threading.Event | None = None
+    ) -> None:
         self._sender, self._interval_s = sender, when.interval_s
         self._changes = NewestChanges(when.max_rows)
         self._lock = threading.Lock()
-        self._closed = threading.Event()
+        self._closed = closed or threading.Event()
         self._failure: Exception | None = None
         self._clock = threading.Thread(target=self._flush_at_intervals, daemon=True)
         self._clock.start()

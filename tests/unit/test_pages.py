@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.unit.test_docs import anchors
 
 ROOT = Path(__file__).parents[2]
@@ -48,42 +46,48 @@ def test_every_page_is_listed_once() -> None:
     assert sorted(listed) == sorted(there)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_page_is_long(page: Path) -> None:
+def text_of(page: Path) -> str:
+    """What a page says."""
+    return page.read_text(encoding="utf-8")
+
+
+def test_no_page_is_long() -> None:
     """A page has at most 200 lines: a longer one has two subjects."""
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= 200
+    lengths = {page.name: len(text_of(page).splitlines()) for page in PAGES}
+
+    assert {name: length for name, length in lengths.items() if length > 200} == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_says_first_what_it_is_for(page: Path) -> None:
-    """A heading, then a sentence, before any list, table or code."""
-    lines = page.read_text(encoding="utf-8").splitlines()
+def says_first_what_it_is_for(page: Path) -> bool:
+    """Whether a page begins with a heading and a sentence."""
+    lines = text_of(page).splitlines()
     text = [line for line in lines[1:] if line and not line.startswith("<!--")]
-
-    assert re.fullmatch(r"# \S.*", lines[0])
-    assert re.match(r"[\w`\[]", text[0])
+    return bool(re.fullmatch(r"# \S.*", lines[0]) and re.match(r"[\w`\[]", text[0]))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_pages_for_users_name_no_tests(page: Path) -> None:
+def test_a_page_says_first_what_it_is_for() -> None:
+    """A heading, then a sentence, before any list, table or code."""
+    assert [page.name for page in PAGES if not says_first_what_it_is_for(page)] == []
+
+
+def test_pages_for_users_name_no_tests() -> None:
     """Where the tests are is for those who change the connector; a benchmark is named by the command that runs it."""
-    if page.name in groups()[THE_PROJECT]:
-        return
-    text = page.read_text(encoding="utf-8")
+    for_users = [page for page in PAGES if page.name not in groups()[THE_PROJECT]]
+    named = {
+        page.name: [*_TEST.findall(text_of(page)), *_BENCHMARK.findall(text_of(page))]
+        for page in for_users
+    }
 
-    assert _TEST.findall(text) == []
-    assert _BENCHMARK.findall(text) == []
+    assert len(for_users) > 30
+    assert {page: names for page, names in named.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, FIRST_PAGE, ROOT / "README.md"], ids=lambda page: page.stem
-)
-def test_a_page_makes_its_topics_itself(page: Path) -> None:
+def test_a_page_makes_its_topics_itself() -> None:
     """It begins with the lines that create them: no page sends its reader to another one for that."""
-    text = page.read_text(encoding="utf-8")
+    elsewhere = re.compile(r"#make-a-topic|#create-the-topics")
+    pages = [*PAGES, FIRST_PAGE, ROOT / "README.md"]
 
-    assert "#make-a-topic" not in text
-    assert "#create-the-topics" not in text
+    assert [page.name for page in pages if elsewhere.search(text_of(page))] == []
 
 
 def files_that_name_pages() -> Iterator[Path]:

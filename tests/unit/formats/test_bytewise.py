@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats.binary.byte_parts import (
@@ -19,11 +19,10 @@ from pyspark_upsert_kafka.formats.binary.byte_parts import (
 )
 from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
 from pyspark_upsert_kafka.formats.binary.numbers import unzigzag, varint, zigzag
+from tests.laws import law
 
 SIZES = st.integers(0, 63).flatmap(lambda bits: st.integers(0, 2 ** (bits + 1) - 1))
 """Unsigned numbers, as many of every size."""
-
-LAW = settings(max_examples=200, deadline=None)
 
 
 def buffer_of(*messages: bytes) -> tuple[MessageBuffer, np.ndarray, np.ndarray]:
@@ -41,7 +40,7 @@ def test_a_number_of_variable_length(value, data):
     assert varint(value) == data
 
 
-@LAW
+@law(200)
 @given(values=st.lists(SIZES))
 def test_many_numbers_are_written_as_each_is_alone(values):
     """Whichever numbers stand beside it."""
@@ -49,7 +48,7 @@ def test_many_numbers_are_written_as_each_is_alone(values):
     assert joined([part], len(values)).to_pylist() == [varint(value) for value in values]
 
 
-@LAW
+@law(200)
 @given(values=st.lists(SIZES))
 def test_numbers_that_are_written_are_read(values):
     """To their last byte, of which there may be ten."""
@@ -85,7 +84,7 @@ def test_zigzag_in_other_sizes(bits):
     assert signed.tolist() == [0, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1]
 
 
-@LAW
+@law(200)
 @given(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=5), st.binary(max_size=3))))
 def test_slices(parts):
     """Bytes come out as they stand in their messages, whatever is between them."""
@@ -135,7 +134,7 @@ def test_rows_that_are_not_present():
     assert joined(parts, 4).to_pylist() == [b"", b"\x02\x05a", b"\xac\x02\xd8\x04b", b""]
 
 
-@LAW
+@law(200)
 @given(texts=st.lists(st.binary(max_size=3)), start=st.integers(0, 3), data=st.data())
 def test_rows_grouped(texts, start, data):
     """Rows become one where they stand, in a part of an array too."""

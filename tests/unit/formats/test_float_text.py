@@ -8,10 +8,11 @@ from math import inf, nan
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats.float_text import float_texts
+from tests.laws import law
 
 # By Double.toString and Float.toString of Java 25.
 DOUBLES = [
@@ -43,7 +44,7 @@ def test_the_spelling_of_java(kind, table):
 LAYOUT = re.compile(r"-?(?:\d{1,7}\.\d+|[1-9]\.\d+E-?\d+)")
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_texts_are_the_numbers(numbers):
     """A text is the number and no longer than Python's, which has the fewest digits."""

@@ -7,17 +7,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats import number_text
+from tests.laws import law
 
 DIGITS = st.from_regex(
     r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", fullmatch=True
 )
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(text=DIGITS)
 def test_numbers_are_exact_or_refused(text):
     """An integer is the number that stands there, or an error; no digit is lost on the way."""
@@ -30,7 +31,7 @@ def test_numbers_are_exact_or_refused(text):
         assert value == exact
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(text=DIGITS, scale=st.integers(0, 38))
 def test_decimals_are_rounded_half_up(text, scale):
     """A decimal is the nearest one of its scale, ties away from zero, or an error."""
@@ -44,7 +45,7 @@ def test_decimals_are_rounded_half_up(text, scale):
         assert Fraction(value) * 10**scale == nearest
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(text=DIGITS)
 def test_floats_are_the_nearest(text):
     """A FLOAT is rounded once, from the text: no other 32-bit float is nearer."""

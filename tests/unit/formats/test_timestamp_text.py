@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats.timestamp_text import (
@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.formats.timestamp_text import (
     dates,
     days,
 )
+from tests.laws import law
 from tests.unit.formats.json.corpus import DAY, FIRST, LAST, TEXTS
 
 SPELLINGS = [TimestampText(s, zoned=z) for s in ("SQL", "ISO-8601") for z in (True, False)]
@@ -44,7 +45,7 @@ def test_columns_read_what_values_read(spelling, text):
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@settings(max_examples=100, deadline=None)
+@law(100)
 @given(micros=st.integers(FIRST, LAST))
 def test_what_is_written_is_read(spelling, micros):
     """Writing and reading, by column and by value, are inverse in every spelling."""
@@ -55,7 +56,7 @@ def test_what_is_written_is_read(spelling, micros):
     assert by_column(spelling, text) == micros
 
 
-@settings(max_examples=200, deadline=None)
+@law(200)
 @given(day=st.integers(FIRST // DAY, LAST // DAY))
 def test_dates_are_inverse_too(day):
     """A date's text reads back, by value and by column."""

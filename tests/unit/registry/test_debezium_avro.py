@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
+from tests.laws import law
 from tests.unit.formats.cdc import decoding
 from tests.unit.formats.cdc.decoding import checked, rows_of
 from tests.unit.formats.cdc.test_laws import copies, one_by_one, said
@@ -259,13 +260,13 @@ def test_a_batch_is_its_messages(url: str, key: tuple[str, ...]) -> None:
     """Whatever is wrong with messages, both paths say and read the same of each."""
     compiled = decoder(url, *key)
 
-    @settings(max_examples=60, deadline=None)
+    @law(60)
     @given(st.lists(GOOD | GOOD | CUT | DAMAGED, min_size=1, max_size=30))
-    def law(messages: list[bytes]) -> None:
+    def holds(messages: list[bytes]) -> None:
         many = copies(messages)
         assert said(checked(compiled.decode(many))) == one_by_one(compiled, many)
 
-    law()
+    holds()
 
 
 def nested(kind: Any) -> Any:

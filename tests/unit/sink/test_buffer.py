@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
+from queue import Queue
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
@@ -62,12 +62,34 @@ def short(sent: list[list[tuple]]) -> list[list[tuple[str, str | None]]]:
     return [[(m[1].decode(), m[2] and m[2].decode()) for m in call] for call in sent]
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Waits, with patience: cores are shared."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+class MovedTime(threading.Event):
+    """The event that ends a buffer; who waits for it is told by the test that an interval has passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.intervals: Queue[float | None] = Queue()
+        """What is waited for, an item for each time that the thread begins to wait."""
+        self._answers: Queue[bool] = Queue()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits for the test."""
+        self.intervals.put(timeout)
+        return self._answers.get(timeout=60)
+
+    def set(self) -> None:
+        """Ends the buffer."""
+        super().set()
+        self._answers.put(True)
+
+    def pass_interval(self) -> None:
+        """Lets an interval pass; it may be noticed later."""
+        self._answers.put(False)
+
+    def pass_and_flush(self) -> None:
+        """Lets an interval pass, and returns when the thread of the buffer waits for the next one."""
+        self.intervals.get(timeout=60)
+        self.pass_interval()
+        self.intervals.put(self.intervals.get(timeout=60))
 
 
 @pytest.fixture
@@ -81,8 +103,10 @@ def buffer(sender: FakeSender) -> Iterator[Callable[..., KeyedBuffer]]:
     """Makes buffers and closes them after the test."""
     made: list[KeyedBuffer] = []
 
-    def make(max_rows: int, interval_s: float = NEVER) -> KeyedBuffer:
-        made.append(KeyedBuffer(sender, BufferFlush(max_rows, interval_s)))
+    def make(
+        max_rows: int, interval_s: float = NEVER, closed: threading.Event | None = None
+    ) -> KeyedBuffer:
+        made.append(KeyedBuffer(sender, BufferFlush(max_rows, interval_s), closed))
         return made[-1]
 
     yield make
@@ -130,7 +154,6 @@ def test_it_flushes_at_exactly_so_many_distinct_keys(
     assert short(sender.sent)[2] == [("f", "1")]
 
 
-@settings(deadline=None)
 @given(
     keys=st.lists(st.sampled_from("abcdef"), max_size=40),
     max_rows=st.integers(1, 7),
@@ -181,12 +204,16 @@ def test_the_interval_flushes_while_no_row_arrives(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer]
 ) -> None:
     """When the interval has passed, what is there is sent, though no row comes to notice it."""
-    kept = buffer(10, 0.02)
+    time = MovedTime()
+    kept = buffer(10, 20.0, time)
     kept.send(upserts(("a", "1")))
-    wait_for(lambda: short(sender.sent) == [[("a", "1")]])
+    assert sender.sent == []
+    time.pass_and_flush()
+    assert short(sender.sent) == [[("a", "1")]]
     kept.send(upserts(("a", "2"), ("a", "3")))
-    wait_for(lambda: len(sender.sent) >= 2)
-    assert short(sender.sent)[-1][-1] == ("a", "3")
+    time.pass_and_flush()
+    assert short(sender.sent) == [[("a", "1")], [("a", "3")]]
+    assert time.intervals.get() == 20.0
     assert sender.flushed == 0, "only the end of the batch waits for the broker"
 
 
@@ -194,10 +221,13 @@ def test_a_refused_message_in_the_clock_thread_fails_the_task(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer]
 ) -> None:
     """What fails while the clock flushes is raised where the task will see it, each time it asks."""
-    kept = buffer(10, 0.02)
+    time = MovedTime()
+    kept = buffer(10, NEVER, time)
     sender.failure = DeliveryError("t", 0, b"a", "refused")
     kept.send(upserts(("a", "1")))
-    wait_for(lambda: kept._failure is not None)
+    time.pass_interval()
+    kept._clock.join(60)
+    assert not kept._clock.is_alive()
     sender.failure = None
     with pytest.raises(DeliveryError, match="refused"):
         kept.send(upserts(("b", "1")))
@@ -210,10 +240,13 @@ def test_any_failure_in_the_clock_thread_fails_the_task(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer]
 ) -> None:
     """A row that was taken from the buffer is never lost in silence, whatever went wrong."""
-    kept = buffer(10, 0.02)
+    time = MovedTime()
+    kept = buffer(10, NEVER, time)
     sender.failure = RuntimeError("a fault of ours")
     kept.send(upserts(("a", "1")))
-    wait_for(lambda: kept._failure is not None)
+    time.pass_interval()
+    kept._clock.join(60)
+    assert not kept._clock.is_alive()
     sender.failure = None
     with pytest.raises(RuntimeError, match="a fault of ours"):
         kept.flush()
@@ -221,13 +254,12 @@ def test_any_failure_in_the_clock_thread_fails_the_task(
 
 def test_closing_ends_the_clock_and_sends_nothing(sender: FakeSender) -> None:
     """A task that failed closes its buffer: what is in it is not sent, and no thread stays behind."""
-    before = threading.active_count()
-    kept = KeyedBuffer(sender, BufferFlush(10, 0.5))
+    kept = KeyedBuffer(sender, BufferFlush(10, NEVER))
     kept.send(upserts(("a", "1")))
     kept.close()
     assert sender.sent == []
     assert sender.closed == 1
-    assert threading.active_count() == before
+    assert not kept._clock.is_alive()
 
 
 def test_rows_and_the_clock_do_not_get_in_each_others_way(
@@ -300,10 +332,10 @@ def test_an_interval_of_a_thousand_years_is_an_interval(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer]
 ) -> None:
     """An interval longer than the machine can wait leaves the clock alive."""
-    kept = buffer(10, 300_000 * 86_400.0)
+    time = MovedTime()
+    kept = buffer(10, 300_000 * 86_400.0, time)
     kept.send(upserts(("a", "1")))
-    wait_for(lambda: kept._closed._cond._waiters)
-    assert kept._clock.is_alive()
+    assert time.intervals.get(timeout=60) == threading.TIMEOUT_MAX
     kept.flush()
     assert short(sender.sent) == [[("a", "1")]]
 
@@ -330,9 +362,10 @@ class StuckSender(FakeSender):
 
 def test_closing_cancels_a_clock_that_is_stuck() -> None:
     """A broker that hangs holds back no error that a task has, and nothing is sent once the sender is closed."""
-    sender = StuckSender()
-    kept = KeyedBuffer(sender, BufferFlush(10, 0.01))
+    sender, time = StuckSender(), MovedTime()
+    kept = KeyedBuffer(sender, BufferFlush(10, NEVER), time)
     kept.send(upserts(("a", "1")))
+    time.pass_interval()
     assert sender.is_stuck.wait(60)
     kept.close()
     assert sender.closed == 1
@@ -340,12 +373,13 @@ def test_closing_cancels_a_clock_that_is_stuck() -> None:
 
 
 def test_a_clock_that_comes_late_sends_nothing(sender: FakeSender) -> None:
-    """It may be due while the buffer is closed already."""
-    kept = KeyedBuffer(sender, BufferFlush(10, 0.01))
+    """Its interval may be over at the moment at which the buffer is closed."""
+    time = MovedTime()
+    kept = KeyedBuffer(sender, BufferFlush(10, NEVER), time)
+    kept.send(upserts(("a", "1")))
     with kept._lock:
-        kept._changes.add(upserts(("a", "1")))
-        kept._closed.set()
-        time.sleep(0.1)  # the clock wants the lock, if it has not ended
+        time.pass_interval()
+        time.set()
     kept._clock.join(60)
     assert not kept._clock.is_alive()
     assert sender.sent == []

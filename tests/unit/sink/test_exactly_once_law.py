@@ -6,7 +6,6 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -19,6 +18,7 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
+from tests.laws import runs
 from tests.unit.sink.fake_transactions import FakeKafka
 
 KEYS = 12
@@ -162,4 +162,4 @@ class ExactlyOnce(RuleBasedStateMachine):
 
 TestExactlyOnce = ExactlyOnce.TestCase
 TestExactlyOnce.__doc__ = "Each row is committed once, whatever fails in between."
-TestExactlyOnce.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestExactlyOnce.settings = runs(40, steps=30)

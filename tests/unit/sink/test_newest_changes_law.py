@@ -7,12 +7,13 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, Row, octets
 from pyspark_upsert_kafka.sink import newest_changes
 from pyspark_upsert_kafka.sink.newest_changes import NewestChanges
+from tests.laws import law
 
 ROWS = st.tuples(
     st.sampled_from(["t", "u", "v"]),
@@ -56,9 +57,9 @@ def test_what_is_given_is_what_a_dict_would_give(
     monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", held)
     monkeypatch.setattr(newest_changes, "_FIRST_LOOK", first_look)
 
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @law(60)
     @given(st.lists(st.tuples(batches(), st.booleans()), max_size=8), st.integers(1, 6))
-    def law(given_: list[tuple[Messages, bool]], most: int) -> None:
+    def holds(given_: list[tuple[Messages, bool]], most: int) -> None:
         buffer, sent, flushed = NewestChanges(most), [], []
         for messages, is_interval_over in given_:
             sent += rows_of(messages)
@@ -74,7 +75,7 @@ def test_what_is_given_is_what_a_dict_would_give(
             assert len(rows) == len(last_of_each(rows)) <= (most if held == 1 << 40 else len(rows))
         assert is_in_order([*chain(*flushed)], sent)
 
-    law()
+    holds()
 
 
 def is_in_order(given_: list[Row], sent: list[Row]) -> bool:

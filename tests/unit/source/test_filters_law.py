@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyspark.sql import datasource
 from pyspark.sql.types import (
@@ -31,6 +31,7 @@ from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.filters import conditions
 from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
 from pyspark_upsert_kafka.source.reading import task
+from tests.laws import law
 from tests.table_options import table_options
 from tests.unit.source.memory_topics import NO_TIME, MemoryTopics, Message
 from tests.unit.source.sql_filters import COMPARISONS, TEXTS, is_wanted
@@ -183,8 +184,6 @@ def same_rows(topics: Topics, how: ReadOptions, chosen: list[Any]) -> bool:
 
 partitions = st.lists(st.lists(messages(), max_size=8), min_size=1, max_size=3)
 
-law = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
-
 
 @pytest.mark.parametrize("mode", ["snapshot", "changelog", "append"])
 @given(
@@ -193,7 +192,7 @@ law = settings(max_examples=250, deadline=None, suppress_health_check=list(Healt
     chosen=filters([*CONSTANTS, *OF_PLACES * 4]),
     pieces=st.sampled_from([None, 5]),
 )
-@law
+@law(250)
 def test_rows_are_the_same(mode, topics, t, u, chosen, pieces):
     """Over tables whose keys are in any partition, in several at once, and spelt in several ways."""
     there = Topics()
@@ -225,7 +224,7 @@ def tables_of_one_writer(draw: st.DrawFn) -> list[list[Message]]:
     u=tables_of_one_writer(),
     chosen=filters(["id", "name", "id", "name", "part"]),
 )
-@law
+@law(250)
 def test_rows_of_keys_are_the_same(mode, topics, t, u, chosen):
     """With ``murmur2``, over tables of which it is true."""
     there = Topics()

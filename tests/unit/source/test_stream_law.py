@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from tests.laws import runs
 from tests.unit.source.fake_cluster import stream_options, world
 from tests.unit.source.fake_spark import KNOWS_LIMITS, PROTOCOLS, Query
 
@@ -186,9 +186,4 @@ class ExactlyOnce(RuleBasedStateMachine):
 
 TestExactlyOnce = ExactlyOnce.TestCase
 TestExactlyOnce.__doc__ = "Each offset is planned exactly once, whatever fails in between."
-TestExactlyOnce.settings = settings(
-    max_examples=200,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+TestExactlyOnce.settings = runs(200, steps=30)

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
@@ -18,6 +17,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, s
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading import task
+from tests.laws import runs
 from tests.unit.source.fake_cluster import stream_options, world
 from tests.unit.source.fake_spark import KNOWS_LIMITS, PROTOCOLS, Query
 from tests.unit.source.memory_log import Log, nothing
@@ -294,9 +294,4 @@ class TableFirst(RuleBasedStateMachine):
 
 TestTableFirst = TableFirst.TestCase
 TestTableFirst.__doc__ = "After each batch a sink has the table as of the batch's end."
-TestTableFirst.settings = settings(
-    max_examples=150,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+TestTableFirst.settings = runs(150, steps=30)

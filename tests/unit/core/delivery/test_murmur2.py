@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.partitioner.default import DefaultPartitioner
 from kafka.partitioner.default import murmur2 as another
 
 from pyspark_upsert_kafka.core.delivery.murmur2 import murmur2, partition_of
@@ -30,6 +31,19 @@ def test_hashes_of_kafkas_own_test(key: bytes, hash_: int) -> None:
 def test_hashes_of_another_implementation(key: bytes) -> None:
     """kafka-python has the same for any key."""
     assert murmur2(key) == another(key) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 5, 7, 500])
+def test_partitions_of_another_implementation(partitions: int) -> None:
+    """kafka-python sends a key to the same partition, also where the hash is negative in Java."""
+    keys = [b"%d" % at * (1 + at % 4) for at in range(1000)]
+
+    assert sum(murmur2(key) >= 2**31 for key in keys) > 400
+    theirs = DefaultPartitioner()
+    there = [*range(partitions)]
+    assert [partition_of(key, partitions) for key in keys] == [
+        theirs(key, there, there) for key in keys
+    ]
 
 
 @given(st.binary(max_size=64), st.integers(1, 500))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
@@ -18,9 +18,6 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     ranges_between,
     stream_offset,
 )
-
-law = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""A busy machine breaks no law."""
 
 
 def at(**positions):
@@ -146,14 +143,12 @@ def offsets(draw):
     )
 
 
-@law
 @given(offsets())
 def test_an_offset_survives_the_checkpoint(offset):
     """Written as JSON text and read again, it is the same offset."""
     assert stream_offset(json.loads(json.dumps(offset.to_json()))) == offset
 
 
-@law
 @given(offsets(), st.randoms())
 def test_equal_offsets_have_equal_text(offset, random):
     """Whatever order the parts were put together in, the text is the same."""
@@ -351,7 +346,6 @@ JSON = st.recursive(
 )
 
 
-@law
 @given(st.data())
 def test_any_changed_offset_is_read_or_refused(data):
     """Whatever stands in a checkpoint: it is an offset, or a CheckpointError, and never another error."""
@@ -372,7 +366,6 @@ def test_any_changed_offset_is_read_or_refused(data):
             pass
 
 
-@law
 @given(positions, st.data())
 def test_batches_read_everything_once(end, data):
     """Over any number of batches each offset from the first begin to the last end is in one range."""

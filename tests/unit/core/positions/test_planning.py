@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
@@ -28,9 +28,6 @@ from pyspark_upsert_kafka.core.positions.planning import (
     view_lifetime_s,
     with_new_partitions,
 )
-
-law = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""A busy machine breaks no law."""
 
 T0, T1, T2 = (TopicPartition("t", partition) for partition in range(3))
 U0 = TopicPartition("u", 0)
@@ -209,7 +206,6 @@ backlogs = st.dictionaries(
 )
 
 
-@law
 @given(backlogs, st.integers(1, 2**41) | st.integers(1, 100))
 def test_laws_of_a_limit(partitions, limit):
     """Nobody starves, nobody gets what is not there, and the sum is the limit, but for rounding."""
@@ -231,7 +227,6 @@ def test_laws_of_a_limit(partitions, limit):
     )
 
 
-@law
 @given(backlogs, st.integers(1, 1000))
 def test_limited_batches_come_to_an_end(partitions, limit):
     """Batch after batch, everything is read, each offset once."""
@@ -298,7 +293,6 @@ def test_sharing_the_keys_of_ranges(sizes, tasks, shares):
     assert all(r.share.offsets == sum(sizes) for r in found)
 
 
-@law
 @given(
     st.lists(st.integers(1, 1_000), min_size=1, max_size=5), st.integers(1, 30), st.integers(2, 50)
 )
@@ -340,7 +334,6 @@ def test_spreading_ranges(sizes, tasks, shares):
     assert found == shares
 
 
-@law
 @given(st.lists(st.integers(1, 2**40) | st.integers(1, 9), max_size=40), st.integers(1, 9))
 def test_laws_of_spreading(sizes, tasks):
     """Each range is in one share; no task without one, none has a whole range more than another needs."""
@@ -356,7 +349,6 @@ def test_laws_of_spreading(sizes, tasks):
         assert load - min(r.size for r in share) <= min(loads)
 
 
-@law
 @given(
     st.lists(
         st.tuples(st.integers(0, 2**40), st.integers(1, 2**40) | st.integers(1, 9)), max_size=8

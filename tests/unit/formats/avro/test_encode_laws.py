@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.formats.avro.leaf_types.numbers import longs
 from pyspark_upsert_kafka.formats.binary.byte_parts import joined
+from tests.laws import law
 from tests.unit.formats.avro.codecs import datum_decoder, datum_encoder
 from tests.unit.formats.avro.peers import known_to_apache, read_by_apache
 from tests.unit.formats.avro.writing import by_fastavro, read_by_fastavro
@@ -24,13 +25,7 @@ from tests.unit.formats.json.codecs import batch
 from tests.unit.formats.json.codecs import values as shown
 from tests.unit.formats.json.corpus import NATIVE, structs, values
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001
-
-
-def law(examples: int) -> Any:
-    """How long to try."""
-    return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -13,17 +13,12 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
 from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from tests.laws import law
 from tests.unit.formats.avro.codecs import datum_decoder
 from tests.unit.formats.avro.corpus import ANYTHING, records, spoilt, written
 from tests.unit.formats.avro.peers import written_by_apache
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 ENOUGH = 64  # messages that make a batch take the vectorised path
-
-
-def law(examples: int) -> Any:
-    """How long to try; no deadline, since the first call of a vectorised reader is slow."""
-    return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
 
 
 @law(100)

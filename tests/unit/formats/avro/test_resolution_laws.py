@@ -7,7 +7,7 @@ from typing import Any
 
 import fastavro
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     BinaryType,
@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from tests.laws import law
 from tests.unit.formats.avro.codecs import datum_decoder
 from tests.unit.formats.avro.corpus import FLOATS, written
 from tests.unit.formats.avro.peers import read_by_apache
@@ -92,7 +93,7 @@ def resolutions(draw: st.DrawFn) -> tuple[dict[str, str], dict[str, str], Any, A
     return writer, {n: kind for n, (kind, _) in added.items()} | reader, wrote, reads, value
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@law(150)
 @given(case=resolutions())
 def test_data_are_resolved_as_by_both_peers(case):
     """Fields dropped, added, reordered and promoted: both paths read what fastavro and Apache's package read."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.formats.cdc import connect_keys
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
+from tests.laws import law
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.debezium_types import avro_converter
 from tests.unit.formats.registry_codecs import PREFIX, Codecs, rows_of
@@ -170,7 +171,7 @@ KEYS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@law(60)
 @given(st.lists(KEYS, min_size=1, max_size=20))
 def test_a_batch_is_its_keys(keys: list[bytes]) -> None:
     """How keys are put together in batches makes no difference."""

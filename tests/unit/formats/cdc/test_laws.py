@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.table.changes import Kind
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
+from tests.laws import law
 from tests.unit.formats.cdc.decoding import change_decoder, checked, rows_of
 
 COLUMNS = "id BIGINT, name STRING, n INT"
@@ -99,13 +100,13 @@ def test_a_batch_is_its_messages(name: str, key: list[str] | None, lenient: str)
     """What the vectorised path makes of many messages is what the row path makes of each."""
     decoder = change_decoder(name, COLUMNS, key=key, ignore_parse_errors=lenient)
 
-    @settings(max_examples=30)
+    @law(30)
     @given(st.lists(MESSAGES[name], min_size=1, max_size=30))
-    def law(messages: list[bytes]) -> None:
+    def holds(messages: list[bytes]) -> None:
         many = copies(messages)
         assert said(checked(decoder.decode(many), COLUMNS)) == one_by_one(decoder, many)
 
-    law()
+    holds()
 
 
 def schema_of(*columns: tuple[str, str]) -> bytes:
@@ -145,13 +146,13 @@ def test_a_batch_of_messages_with_schemas_is_its_messages(
     decoder = change_decoder("debezium-json", COLUMNS, key=key, **given_options)
     with_schemas = st.builds(lambda *parts: parts[0] % parts[1:], PLACES, SCHEMAS, MESSAGES["debezium-json"])  # fmt: skip
 
-    @settings(max_examples=30)
+    @law(30)
     @given(st.lists(with_schemas | RUBBISH, min_size=1, max_size=30))
-    def law(messages: list[bytes]) -> None:
+    def holds(messages: list[bytes]) -> None:
         many = copies(messages)
         assert said(checked(decoder.decode(many), COLUMNS)) == one_by_one(decoder, many)
 
-    law()
+    holds()
 
 
 def applied(rows: list[tuple[Any, ...]], removes: Callable[[Kind], bool]) -> dict[Any, Any]:
@@ -170,9 +171,9 @@ def test_images_and_upserts_are_the_same_table(name: str) -> None:
     """Rows before and after each change leave the table that upserts and deletes of its key leave."""
     images, upserts = (change_decoder(name, COLUMNS, key=key) for key in (None, ["id"]))
 
-    @settings(max_examples=50)
+    @law(50)
     @given(st.lists(MESSAGES[name], max_size=20))
-    def law(messages: list[bytes]) -> None:
+    def holds(messages: list[bytes]) -> None:
         # A message that is bad only without a key says nothing of rows before; one with a NULL key is bad where rows are used.
         bad = {*images.decode(messages).errors, *upserts.decode(messages).errors}
         good = [message for at, message in enumerate(messages) if at not in bad]
@@ -184,7 +185,7 @@ def test_images_and_upserts_are_the_same_table(name: str) -> None:
             rows_of(upserts.decode(good)), removed.__contains__
         )
 
-    law()
+    holds()
 
 
 @FORMATS
@@ -192,10 +193,10 @@ def test_a_message_has_one_change_of_a_key(name: str) -> None:
     """The offset of a message orders the changes of a key, so it has one of each."""
     decoder = change_decoder(name, COLUMNS, key=["id"])
 
-    @settings(max_examples=50)
+    @law(50)
     @given(st.lists(MESSAGES[name], max_size=20))
-    def law(messages: list[bytes]) -> None:
+    def holds(messages: list[bytes]) -> None:
         changes = [(row[0], row[2]) for row in rows_of(decoder.decode(messages))]
         assert len({*changes}) == len(changes)
 
-    law()
+    holds()

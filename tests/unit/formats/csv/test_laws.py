@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType
 
@@ -15,18 +15,12 @@ from pyspark_upsert_kafka.formats.csv.column_path import (
     compile_vectorised_path,
 )
 from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
+from tests.laws import law
 from tests.unit.formats.csv.codecs import decoder, encoder, exactly, spec
 from tests.unit.formats.csv.corpus import FIELDS, dialects, messages, schemas
 from tests.unit.formats.json.codecs import batch, columns, seen
 from tests.unit.formats.json.codecs import values as shown
 from tests.unit.formats.json.corpus import values
-
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
-def law(examples: int) -> Any:
-    """How long to try; no deadline, since the first call of a vectorised parser is slow."""
-    return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
 
 
 @st.composite

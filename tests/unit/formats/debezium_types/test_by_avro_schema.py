@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -20,6 +19,7 @@ from pyspark_upsert_kafka.formats.cdc.debezium_avro import FORMAT
 from pyspark_upsert_kafka.formats.codec import Decoded
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import SEMANTIC_TYPES
+from tests.laws import law
 from tests.unit.formats.debezium_types.avro_converter import avro_schema, message
 from tests.unit.formats.debezium_types.columns import arrow_type, spark_type
 from tests.unit.formats.debezium_types.examples import BAD, EXAMPLES, INFINITIES, Example
@@ -331,7 +331,7 @@ TYPES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @drawn(KINDS, TYPES)
 def test_whatever_a_schema_says_is_read_or_refused(kind: Any, column: str) -> None:
     """Both paths give the same row, or the same error."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import DataType, LongType, StringType, StructType, VariantType
 
@@ -13,17 +11,12 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
+from tests.laws import law
 from tests.unit.formats.json.codecs import batch, columns, decoder, encoder, exactly, seen, spec
 from tests.unit.formats.json.codecs import values as shown
 from tests.unit.formats.json.corpus import TOKENS, messages, schemas, texts, values
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 GOOD = b'{"c":7}'
-
-
-def law(examples: int) -> Any:
-    """How long to try; no deadline, since the first call of a vectorised parser is slow."""
-    return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
 
 
 OPTIONS = st.fixed_dictionaries(

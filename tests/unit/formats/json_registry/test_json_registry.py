@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
@@ -38,6 +38,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.json_registry import FORMAT
 from pyspark_upsert_kafka.formats.json_registry.json_schema import columns_of, derived_schema
+from tests.laws import law
 from tests.unit.formats.json.codecs import batch, columns, encoder, required, seen
 from tests.unit.formats.json.codecs import decoder as plain_decoder
 from tests.unit.formats.json.corpus import messages, schemas, values
@@ -132,7 +133,7 @@ def test_messages_fit_the_schema_that_is_registered(row, options):
     jsonschema.validate(json.loads(message[5:]), json.loads(writing.schema))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@law(60)
 @given(data=st.data(), schema=schemas())
 def test_it_is_json_behind_a_prefix(data, schema):
     """What the format ``json`` writes and reads, of any schema and any message, good or bad."""
@@ -148,11 +149,7 @@ def test_it_is_json_behind_a_prefix(data, schema):
 _WITHOUT_A_WAY_BACK = ("date", "timestamp", "interval", "variant")
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@law(60)
 @given(schema=schemas())
 def test_a_derived_schema_gives_its_columns(schema):
     """What columns mean means those columns, where a type of JSON is that of one column alone."""

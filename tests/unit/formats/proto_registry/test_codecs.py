@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.formats.proto_registry import FORMAT
 from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
 from pyspark_upsert_kafka.formats.proto_registry.message_indexes import encoded
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
+from tests.laws import law
 from tests.unit.formats.protobuf.codecs import batch, columns, required, seen
 from tests.unit.formats.protobuf.corpus import EVERYTHING, PROTO2, PROTO3, messages, schemas
 from tests.unit.formats.registry_codecs import PREFIX, Codecs, rows_of
@@ -92,7 +93,7 @@ def test_messages_of_several_kinds_in_one_batch():
     assert sorted(decoded.errors) == [2, 3, 4, 5]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@law(30)
 @given(
     data=st.data(),
     syntax=st.sampled_from(["proto2", "proto3"]),

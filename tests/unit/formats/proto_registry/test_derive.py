@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
@@ -36,6 +36,7 @@ from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
 from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema
 from pyspark_upsert_kafka.formats.proto_registry.proto_schema import text_of
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema
+from tests.laws import law
 from tests.unit.formats.protobuf.codecs import columns, required
 from tests.unit.formats.registry_codecs import Codecs
 
@@ -119,7 +120,7 @@ def plain(file: FileDescriptorProto) -> FileDescriptorProto:
     return copy
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@law(60)
 @given(schemas(SIMPLE + SMALL))
 def test_the_text_says_what_is_written_with(schema):
     """What is registered is for protoc: it makes of it the very descriptors that messages are written with."""
@@ -130,7 +131,7 @@ def test_the_text_says_what_is_written_with(schema):
     assert plain(file) == plain(derived.file)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@law(60)
 @given(schemas(SIMPLE))
 def test_a_derived_schema_gives_its_columns(schema):
     """What columns mean means those columns; arrays and maps may be NULL, and messages, whatever they were."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from tests.laws import law
 from tests.unit.formats.protobuf.codecs import Proto, batch, columns, descriptor_file, seen
 
 TEXT = """
@@ -125,7 +126,7 @@ ALL = columns(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@law(150)
 @given(st.lists(st.lists(FIELDS, max_size=6).map(b"".join), min_size=1, max_size=6), st.data())
 def test_both_paths_read_the_same(messages, data):
     """Whichever columns are read, and whatever stands in the others."""

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.formats import protobuf
 from pyspark_upsert_kafka.formats.protobuf import scanning
 from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
+from tests.laws import law
 from tests.unit.children import run
 from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
 from tests.unit.formats.protobuf.corpus import EVERYTHING, WHOLE, varint
@@ -182,21 +183,16 @@ def check_every_way(proto: Proto, schema: StructType, many: Sequence[bytes]) -> 
 def law_of_every_way(examples: int = 250) -> None:
     """`check_every_way` for messages with their fields repeated, spoiled and moved."""
 
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @law(examples)
     @given(
         data=st.data(),
         proto=st.sampled_from(FEW_FIELDS),
         schema=st.sampled_from(_SCHEMAS),
     )
-    def law(data: Any, proto: Proto, schema: StructType) -> None:
+    def holds(data: Any, proto: Proto, schema: StructType) -> None:
         check_every_way(proto, schema, data.draw(st.lists(mutated(proto), min_size=1, max_size=6)))
 
-    law()
+    holds()
 
 
 def law_of_walks(examples: int = 250) -> None:

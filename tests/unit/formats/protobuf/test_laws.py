@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
+from tests.laws import law
 from tests.unit.formats.protobuf.codecs import columns, seen, shown
 from tests.unit.formats.protobuf.corpus import (
     EVERYTHING,
@@ -18,7 +17,6 @@ from tests.unit.formats.protobuf.corpus import (
     spoiled,
 )
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 SYNTAXES = st.sampled_from(sorted(EVERYTHING))
 MANY = 130
 """So many messages take the vectorised path."""
@@ -38,11 +36,6 @@ CODECS = {
     syntax: (proto.decoder(LOSSLESS).decode, proto.encoder(LOSSLESS).encode)
     for syntax, proto in EVERYTHING.items()
 }
-
-
-def law(examples: int) -> Any:
-    """How long to try; no deadline, since the first call of a vectorised function is slow."""
-    return settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
 
 
 @law(200)

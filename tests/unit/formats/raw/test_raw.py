@@ -6,7 +6,7 @@ import struct
 from math import isnan
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
@@ -29,6 +29,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaErr
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.raw import FORMAT, OPTIONS
+from tests.laws import law
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.json.codecs import batch, columns, required, seen
 from tests.unit.formats.json.corpus import values
@@ -254,7 +255,7 @@ GIVEN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@law(150)
 @given(data=st.data(), kind=KINDS, given_=GIVEN, copies=st.sampled_from([1, 64]))
 def test_what_is_written_reads_back(data, kind, given_, copies):
     """decode(encode(rows)) is rows, bit by bit."""
@@ -269,7 +270,7 @@ def test_what_is_written_reads_back(data, kind, given_, copies):
     assert written(kind, *decoded.rows.column(0).to_pylist(), **given_) == messages
 
 
-@settings(max_examples=150, deadline=None)
+@law(150)
 @given(bad=st.lists(st.binary(max_size=9), max_size=3), kind=KINDS, at=st.integers(0, 90))
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, kind, at):
     """A message reads the same alone and among others."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.source.planning.message_sizes import MessageSizes
+from tests.laws import law
 from tests.unit.source.fake_cluster import FakeCluster, World, stream_options, world
 from tests.unit.source.fake_spark import Query, needs_limits
 
@@ -170,7 +171,7 @@ def test_a_topic_that_is_gone_is_for_the_tasks_to_tell():
 messages = st.lists(st.none() | st.integers(0, 200) | st.integers(0, 3000), max_size=60)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@law(200)
 @given(st.lists(messages, min_size=1, max_size=12), st.lists(st.integers(1, 5000), min_size=1))
 def test_batches_come_to_an_end(partitions, limits):
     """Whatever sizes and gaps there are and however the limit changes, every partition goes forward, to its end and no further."""
@@ -187,7 +188,7 @@ def test_batches_come_to_an_end(partitions, limits):
     assert batches.now == latest
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@law(200)
 @given(
     st.lists(st.tuples(st.integers(1, 500), st.integers(0, 1500)), min_size=1, max_size=9),
     st.integers(1, 50_000),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.options import read_options
@@ -72,7 +72,6 @@ changes_of_few_keys = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     changes=changes_of_few_keys.map(lambda all_: [(k, v % 1000, d) for k, v, d in all_]),
     borders=st.lists(st.integers(0, 60), max_size=12),

@@ -1,0 +1,56 @@
+"""How many examples a law has: a few in `make test`, all with FULL_LAWS=1 (`make test-all`, `make laws`).
+
+A few examples that are made find a guard only by luck. So each guard in the code under a law has an example that is pinned
+beside it: by `@example`, or as a row of a table that goes through the same law.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+FULL = bool(os.environ.get("FULL_LAWS"))
+RANDOM = bool(os.environ.get("RANDOM_EXAMPLES"))
+
+FEW_EXAMPLES = 50
+FEW_RUNS = 12
+
+PROFILE = "laws"
+
+settings.register_profile(
+    PROFILE,
+    max_examples=100 if FULL else FEW_EXAMPLES,
+    # An example may take its time on a busy machine.
+    deadline=None,
+    # Each run has the same examples; `make fuzz` and `make laws` look for others.
+    derandomize=not RANDOM,
+    # Those that measure time would fail by chance, and the others say nothing of the code under a law.
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def law(examples: int) -> settings:
+    """The settings of a law.
+
+    Args:
+        examples: How many examples it has with FULL_LAWS=1.
+    """
+    return settings(
+        settings.get_profile(PROFILE),
+        max_examples=examples if FULL else min(examples, FEW_EXAMPLES),
+    )
+
+
+def runs(count: int, *, steps: int) -> settings:
+    """The settings of a state machine.
+
+    Args:
+        count: How many runs it has with FULL_LAWS=1.
+        steps: The most steps of a run.
+    """
+    return settings(
+        settings.get_profile(PROFILE),
+        max_examples=count if FULL else FEW_RUNS,
+        stateful_step_count=steps,
+    )
