@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,11 +20,14 @@ class ReadProgress:
     Args:
         offsets: How many there are.
         prints: Whether rows are printed meanwhile; if they go to a terminal, there is no bar.
+        clock: Says how many seconds have passed, since any moment.
     """
 
-    def __init__(self, offsets: int, *, prints: bool = False) -> None:
-        self._offsets, self._prints = offsets, prints
-        self._began = time.monotonic()
+    def __init__(
+        self, offsets: int, *, prints: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._offsets, self._prints, self._clock = offsets, prints, clock
+        self._began = clock()
         self._read = 0
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -46,7 +50,7 @@ class ReadProgress:
     def _is_wanted(self) -> bool:
         if not sys.stderr.isatty() or (self._prints and sys.stdout.isatty()):
             return False
-        return time.monotonic() - self._began > _BEGINS_AFTER_S
+        return self._clock() - self._began > _BEGINS_AFTER_S
 
 
 def _bar() -> Progress:

@@ -1,4 +1,4 @@
-"""`make fuzz`: a minute of it, and whether it would find what is wrong."""
+"""`make fuzz`: a few seconds of it, and whether it would find what is wrong."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from tests.laws import FULL
 from tools.fuzz.__main__ import run
 from tools.fuzz.case import Case, NoRow, Table, written
 from tools.fuzz.codecs import decoder_of, encoder_of
@@ -22,10 +23,10 @@ from tools.fuzz.reading import BrokenLawError
 from tools.fuzz.rounds import SUBJECTS, Find, case_of, compiled
 from tools.fuzz.shrink import bisected, smallest
 
-MESSAGES = 30_000
-"""Of each format: a few seconds."""
+MESSAGES = 30_000 if FULL else 3_000
+"""Of each format."""
 
-CDC_MESSAGES = 5_000
+CDC_MESSAGES = 5_000 if FULL else 500
 """Of each CDC format: their messages are made of several rows, and take longer."""
 
 

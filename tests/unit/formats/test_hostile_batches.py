@@ -122,6 +122,8 @@ TEXTS = StructType([StructField("a", StringType()), StructField("b", StringType(
 ESCAPE = {"escape_character": "\\"}
 PAIRS = SIZE // 2
 
+NEIGHBOURS = {"csv": [b"1,2"] * MESSAGES, "json": [b'{"a":"1","b":"2"}'] * MESSAGES}
+
 GIANTS: dict[str, tuple[str, bytes, dict[str, str]]] = {
     "quotes": ("csv", b'"' * SIZE, {}),
     "doubled quotes": ("csv", b'"' + b'""' * PAIRS + b'",b', {}),
@@ -145,20 +147,28 @@ GIANTS: dict[str, tuple[str, bytes, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("giant", GIANTS)
-def test_a_giant_text_takes_few_times_its_size(giant):
-    """Whatever characters it consists of, alone and among others, which it leaves as they are."""
+def test_a_giant_text_leaves_its_neighbours_as_they_are(giant):
+    """Whatever characters it consists of; it is read among others as it is alone."""
     form, text, options = GIANTS[giant]
-    good = {"csv": b"1,2", "json": b'{"a":"1","b":"2"}'}[form]
     decode = CODECS[form].decoder(TEXTS, **options).decode
     alone = decode([text])
-    decode([good] * MESSAGES)
-    for neighbours in (0, MESSAGES):
+    decoded = decode([*NEIGHBOURS[form], text, *NEIGHBOURS[form]])
+    assert [*decoded.errors.values()] == [*alone.errors.values()]
+    first = decoded.rows.column(0).to_pylist()
+    assert first[:MESSAGES] == first[len(first) - MESSAGES :] == ["1"] * MESSAGES
+    assert first[MESSAGES : len(first) - MESSAGES] == alone.rows.column(0).to_pylist()
+
+
+@pytest.mark.alone("asserts how much memory is taken")
+@pytest.mark.parametrize("giant", GIANTS)
+def test_a_giant_text_takes_few_times_its_size(giant):
+    """Whatever characters it consists of, alone and among others."""
+    form, text, options = GIANTS[giant]
+    decode = CODECS[form].decoder(TEXTS, **options).decode
+    for messages in ([text], [*NEIGHBOURS[form], text, *NEIGHBOURS[form]]):
+        decode(messages)
         tracemalloc.start()
-        decoded = decode([good] * neighbours + [text] + [good] * neighbours)
+        decode(messages)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 25 * len(text)
-        assert [*decoded.errors.values()] == [*alone.errors.values()]
-        first = decoded.rows.column(0).to_pylist()
-        assert first[:neighbours] == first[len(first) - neighbours :] == ["1"] * neighbours
-        assert first[neighbours : len(first) - neighbours] == alone.rows.column(0).to_pylist()

@@ -224,17 +224,17 @@ def test_a_query_without_receipts_is_told_of(caplog, monkeypatch):
 def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
     """One warning, when it runs again and the brokers may have forgotten what some tasks have written."""
     monkeypatch.setattr(warning, "_warned", set())
-    kafka = FakeKafka(retention_s=3600.0)
+    kafka = FakeKafka(retention_s=100 * 3600.0)
     prepare(CALL, kafka.open)
     prepare(CALL, kafka.open)
     assert not [record for record in caplog.records if "runs again" in record.getMessage()]
-    kafka.receipts[CALL.driver_id] = CALL.driver_receipt(time.time() - 3500)
+    kafka.receipts[CALL.driver_id] = CALL.driver_receipt(time.time() - 97.1 * 3600)
 
     prepare(CALL, kafka.open)
 
     told = [record.getMessage() for record in caplog.records]
-    assert "was begun 0:58:" in told[-1]
-    assert "for 1:00:00" in told[-1]
+    assert "was begun 4 days, 1:" in told[-1]
+    assert "for 4 days, 4:00:00" in told[-1]
 
 
 def test_a_new_query_with_the_prefix_of_another_one_is_told_of(caplog, monkeypatch):

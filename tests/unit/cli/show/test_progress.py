@@ -9,11 +9,11 @@ import pytest
 from tools.terminal import Terminal
 
 PROGRAM = """
-import time
 from pyspark_upsert_kafka.cli.show import progress
-bar = progress.ReadProgress(100, prints={prints})
+now = 5.0
+bar = progress.ReadProgress(100, prints={prints}, clock=lambda: now)
 bar.advance(10)
-time.sleep({seconds})
+now += {seconds}
 bar.advance(40)
 print("half")
 input()
@@ -24,7 +24,7 @@ input()
 
 
 @pytest.mark.parametrize(
-    ("seconds", "prints", "is_there"), [(0.6, False, True), (0, False, False), (0.6, True, False)]
+    ("seconds", "prints", "is_there"), [(0.6, False, True), (0.4, False, False), (0.6, True, False)]
 )
 def test_a_bar_on_a_terminal(seconds: float, prints: bool, is_there: bool) -> None:
     """It is there when reading takes long and nothing is printed meanwhile, and leaves nothing behind."""

@@ -55,7 +55,7 @@ def test_an_old_token_is_renewed():
 
     def fetch() -> Token:
         asked.append(now)
-        return Token(f"token {len(asked)}", now + (4 if len(asked) == 1 else 400))
+        return Token(f"token {len(asked)}", now + (4_000 if len(asked) == 1 else 8_000))
 
     provider = TokenProvider(fetch, {}, ClientErrors())
     assert (provider.token(), provider.token()) == ("token 1", "token 1")
