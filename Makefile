@@ -132,8 +132,9 @@ reruns: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tools.fuzz $(ARGS)
 
-# The tests with examples that are made (hypothesis), with others than those of make test.
+# The tests with examples that are made (hypothesis), with others than those of make test, and many more.
 laws: export RANDOM_EXAMPLES := 1
+laws: export FULL_LAWS := 1
 laws: $(READY)
 	$(BIN)/python -m pytest tests/unit $(ARGS)
 

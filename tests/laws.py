@@ -7,8 +7,12 @@ beside it: by `@example`, or as a row of a table that goes through the same law.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, example, settings
+
+Test = TypeVar("Test", bound=Callable[..., None])
 
 FULL = bool(os.environ.get("FULL_LAWS"))
 RANDOM = bool(os.environ.get("RANDOM_EXAMPLES"))
@@ -28,6 +32,23 @@ settings.register_profile(
     # Those that measure time would fail by chance, and the others say nothing of the code under a law.
     suppress_health_check=list(HealthCheck),
 )
+
+
+def each_of(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test], Test]:
+    """Pins an example of a list with each of these values.
+
+    Args:
+        name: The argument that is the list.
+        values: The values.
+        others: The other arguments.
+    """
+
+    def pinned(test: Test) -> Test:
+        for value in values:
+            test = example(**{name: [value]}, **others)(test)
+        return test
+
+    return pinned
 
 
 def law(examples: int) -> settings:

@@ -202,6 +202,97 @@ SIMPLE: dict[type[DataType], Callable[[], st.SearchStrategy[Any]]] = {
 }
 
 
+_ODD_TEXTS = [
+    "",
+    "a",
+    "é",
+    "😀",
+    '"',
+    "\\",
+    "\n",
+    "\x00",
+    "\x1f",
+    "\x7f",
+    "/",
+    "\U00010000",
+    "\U0010ffff",
+    "\uffff",
+    "NaN",
+    "null",
+]
+_FLOATS_OF_BOTH = [
+    0.0,
+    -0.0,
+    1.0,
+    0.1,
+    1e10,
+    1e-5,
+    1e7,
+    1e-3,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+]
+
+_EXTREMES: dict[type[DataType], list[Any]] = {
+    BooleanType: [True, False],
+    FloatType: [*_FLOATS_OF_BOTH, 3.4028234663852886e38, 1.401298464324817e-45],
+    DoubleType: [*_FLOATS_OF_BOTH, 1.7976931348623157e308, 5e-324, 2.0**53],
+    StringType: _ODD_TEXTS,
+    BinaryType: [b"", b"\0", b"a", b"ab", b"abc", b"\xff\xfe", b"\xfb\xef\xbe"],
+    DateType: [FIRST // DAY, LAST // DAY, -1, 0, 1],
+    TimestampType: [FIRST, LAST, -1, 0, 1, 999, 1_000, 1_000_000, -1_000_000],
+    TimestampNTZType: [FIRST, LAST, -1, 0, 1, 999, 1_000, 1_000_000, -1_000_000],
+    DayTimeIntervalType: [0, 1_000, -1_000, 2**53 * 1000, -(2**53) * 1000],
+}
+
+
+def extremes(kind: DataType) -> list[Any]:
+    """The values of a type that are most likely to be written or read wrongly."""
+    if isinstance(kind, StructType):
+        columns = [[None, *extremes(f.dataType)] for f in kind.fields]
+        most = max(map(len, columns), default=1)
+        names = kind.names
+        return [
+            {name: c[at % len(c)] for name, c in zip(names, columns, strict=True)}
+            for at in range(most)
+        ]
+    if isinstance(kind, ArrayType):
+        inner = extremes(kind.elementType)
+        return [[], [None], [None, inner[0], None], inner]
+    if isinstance(kind, MapType):
+        inner = extremes(kind.valueType)
+        return [
+            {},
+            {"": None},
+            {text: inner[at % len(inner)] for at, text in enumerate(_ODD_TEXTS)},
+        ]
+    if type(kind) in INTEGERS:
+        half = 1 << (INTEGERS[type(kind)] - 1)
+        return [-half, half - 1, -1, 0, 1]
+    if isinstance(kind, DecimalType):
+        most = 10**kind.precision - 1
+        digits = [
+            0,
+            1,
+            -1,
+            most,
+            -most,
+            10 ** (kind.precision - 1),
+            *{10**kind.scale, 100 * 10**kind.scale} - {0},
+        ]
+        return [Decimal(f"{n}e-{kind.scale}") for n in digits if abs(n) <= most]
+    if isinstance(kind, VariantType):
+        return [_variant(value) for value in (1, -0.5, "é", [], {}, [1, {"a": None}])]
+    return _EXTREMES[type(kind)]
+
+
+def nested(kind: DataType) -> list[DataType]:
+    """A type by itself, and inside of each type that has parts."""
+    struct = StructType([StructField("x", kind), StructField("y", kind)])
+    return [kind, ArrayType(kind), struct, ArrayType(struct), MapType(StringType(), kind)]
+
+
 @st.composite
 def messages(draw: st.DrawFn, schema: StructType) -> bytes:
     """Messages that nearly fit a schema: odd values, names twice, names missing, bytes changed."""
