@@ -26,6 +26,9 @@ class TokenEndpoint:
 
     def __init__(self, user: str, client: tuple[str, str], life_s: float = 3600) -> None:
         self.user, self.client, self.life_s = user, client, life_s
+        self.refusal: bytes | None = None
+        """What it sends to a client that it does not know, in place of a code and the form."""
+        self.reason = "Unauthorized"
         self.forms: list[dict[str, list[str]]] = []
         """What it was asked, refused or not."""
         outer = self
@@ -41,11 +44,15 @@ class TokenEndpoint:
                     }  # fmt: skip
                     self._answer(200, answer)
                 else:
-                    self._answer(401, {"error": "invalid_client", "error_description": form})
+                    self._answer(
+                        401, {"error": "invalid_client", "error_description": form}, outer.refusal
+                    )
 
-            def _answer(self, code: int, answer: dict[str, object]) -> None:
-                body = json.dumps(answer).encode()
-                self.send_response(code)
+            def _answer(
+                self, code: int, answer: dict[str, object], instead: bytes | None = None
+            ) -> None:
+                body = json.dumps(answer).encode() if instead is None else instead
+                self.send_response(code, None if code == 200 else outer.reason)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

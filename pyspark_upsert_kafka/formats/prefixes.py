@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoded_size import Budget
+from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
 
 _BYTES = pa.large_binary()
 _LONGEST = 1 << 40
@@ -69,7 +70,7 @@ class DecoderByPrefix:
         prefix_of: The prefix of a message, a few bytes. No prefix is the beginning of another one; a message that is
             too short to have a prefix is its own.
         compile_decoder: Compiles the decoder of all messages with a prefix; it is given them with their prefix. Where
-            it raises a SchemaError, each of these messages is bad.
+            it raises a SchemaError, each of these messages is bad; with an UnknownSchemaError the next ones need not be.
         target: The columns.
     """
 
@@ -80,9 +81,9 @@ class DecoderByPrefix:
         target: pa.Schema,
     ) -> None:
         self._prefix_of, self._no_rows = prefix_of, _no_rows(target)
-        # Refusals are kept too: one may cost a request. They do not push out the decoders.
+        # Refusals are kept too: one may cost a compilation. They do not push out the decoders.
         self._compile = lru_cache(maxsize=_KEPT)(compile_decoder)
-        self._decoder = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
+        self._kept = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """The rows of all messages; those of one prefix are decoded together.
@@ -103,9 +104,17 @@ class DecoderByPrefix:
             parts.append((np.array(places), decoded))
         return merge_by_position(parts)
 
+    def _decoder(self, prefix: bytes) -> Decoder:
+        try:
+            return self._kept(prefix)
+        except UnknownSchemaError as error:
+            return _Refusal(str(error), self._no_rows)
+
     def _decoder_or_refusal(self, prefix: bytes) -> Decoder:
         try:
             return self._compile(prefix)
+        except UnknownSchemaError:
+            raise
         except SchemaError as error:
             return _Refusal(str(error), self._no_rows)
 

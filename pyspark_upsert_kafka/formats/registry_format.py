@@ -20,6 +20,10 @@ class NoSchemaError(Exception):
     """A registry has no schema under a subject."""
 
 
+class UnknownSchemaError(SchemaError):
+    """A registry does not know the schema of a message now; it may be there later."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """A schema that another one refers to.

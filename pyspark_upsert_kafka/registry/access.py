@@ -101,6 +101,22 @@ class Access:
             return {"Authorization": f"Bearer {token}"}
         return {}
 
+    def secrets(self) -> dict[str, str]:
+        """What must not be shown, by the names of options, references replaced.
+
+        Raises:
+            OptionError: A reference leads nowhere.
+        """
+        given = {
+            "basic-auth.user-info": self.user_info,
+            "bearer-auth.token": self.token,
+            "ssl.keystore.password": self.keystore_password,
+            "ssl.truststore.password": self.truststore_password,
+        }
+        return {
+            name: self.resolved(name, value) for name, value in given.items() if value is not None
+        }
+
     def resolved(self, name: str, value: str) -> str:
         """The value of one of the options, a reference replaced.
 

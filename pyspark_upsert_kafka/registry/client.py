@@ -1,45 +1,107 @@
 """What a schema registry is asked for: the schema of an id, the id of a schema, the newest schema.
 
-Answers that never change are kept as long as the process lives.
+Answers that never change are kept as long as the process lives. That it does not know an id is kept for a short time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
+from pyspark_upsert_kafka.core.secrets.outside_text import outside_text
 from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     Reference,
     RegisteredSchema,
+    UnknownSchemaError,
 )
+from pyspark_upsert_kafka.http_request import MOST_BYTES
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.rest import request
 
 _DEFAULT_TYPE = "AVRO"
 """A registry leaves the type of such a schema out, and some know no other."""
 
+_MOST_ID = 2**31 - 1
 
-@lru_cache(maxsize=10_000)
-def schema_of_id(access: Access, schema_id: int, type_: str) -> RegisteredSchema:
+_UNKNOWN_S = 30.0
+"""For how long an id that the registry does not know is not asked for again, in seconds."""
+
+_MOST_UNKNOWN = 100_000
+"""So many of them are remembered: messages that do not belong there may begin with anything."""
+
+_MOST_REFERRED = 1_000
+"""A schema may refer to so many others, all together."""
+
+_VERSION = re.compile("-?[0-9]{1,10}")
+_SHOWN = 100
+
+
+class UnknownIds:
+    """Remembers for a short time which ids a registry does not know: many messages may name each.
+
+    Args:
+        clock: Gives the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: OrderedDict[tuple[Access, int], tuple[float, str]] = OrderedDict()
+
+    def raise_if_remembered(self, access: Access, schema_id: int) -> None:
+        """Raises an UnknownSchemaError if the registry was asked for the id a moment ago, and did not know it."""
+        asked_at, said = self._known.get((access, schema_id), (float("-inf"), ""))
+        if self._clock() - asked_at < _UNKNOWN_S:
+            raise UnknownSchemaError(said)
+
+    def add(self, access: Access, schema_id: int, said: str) -> None:
+        """Remembers an id that the registry does not know, and what is said of that."""
+        self._known[access, schema_id] = self._clock(), said
+        self._known.move_to_end((access, schema_id))
+        if len(self._known) > _MOST_UNKNOWN:
+            self._known.popitem(last=False)
+
+
+_UNKNOWN = UnknownIds()
+
+
+def schema_of_id(
+    access: Access, schema_id: int, type_: str, unknown: UnknownIds = _UNKNOWN
+) -> RegisteredSchema:
     """The schema that has this id.
 
     Args:
         access: The registry.
         schema_id: The id.
         type_: The type of schema that the format reads: of another the references are not looked up.
+        unknown: The ids that the registry did not know a moment ago.
 
     Raises:
-        SchemaError: There is none, or one that it refers to is not there.
+        UnknownSchemaError: There is none.
+        SchemaError: It is malformed, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
+    unknown.raise_if_remembered(access, schema_id)
+    try:
+        return _schema_of_id(access, schema_id, type_)
+    except UnknownSchemaError as error:
+        unknown.add(access, schema_id, str(error))
+        raise
+
+
+@lru_cache(maxsize=10_000)
+def _schema_of_id(access: Access, schema_id: int, type_: str) -> RegisteredSchema:
     origin = f"Schema id {schema_id}"
     missing = f"{origin} is not in the schema registry"
-    answer = request(access, f"/schemas/ids/{schema_id}", {404: missing})
+    path = f"/schemas/ids/{schema_id}"
+    answer = request(access, path, {404: missing}, refused=UnknownSchemaError)
     return _registered(access, answer, origin, type_)
 
 
@@ -69,13 +131,24 @@ def id_of_schema(access: Access, subject: str, type_: str, text: str, *, registe
         body["schemaType"] = type_
     if register:
         try:
-            return int(request(access, f"{path}/versions", refusals, body)["id"])
+            return _id(access, f"{path}/versions", refusals, body)
         except SchemaError:
             # Of two tasks that register a schema at the same time, some registries refuse one.
             with suppress(SchemaError):
-                return int(request(access, path, refusals, body)["id"])
+                return _id(access, path, refusals, body)
             raise
-    return int(request(access, path, refusals, body)["id"])
+    return _id(access, path, refusals, body)
+
+
+def _id(access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any]) -> int:
+    found = request(access, path, refusals, body).get("id")
+    if type(found) is not int or not 0 <= found <= _MOST_ID:
+        seen = outside_text(repr(found), _SHOWN)
+        raise BrokerError(
+            f"The schema registry at {', '.join(access.urls)} answers with the schema id {seen}, which is no number of 31 bits. "
+            f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"
+        )
+    return found
 
 
 def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
@@ -107,22 +180,70 @@ def _path(subject: str) -> str:
 def _registered(
     access: Access, answer: Mapping[str, Any], origin: str, wanted: str
 ) -> RegisteredSchema:
-    found: dict[str, Reference] = {}
     type_ = answer.get("schemaType", _DEFAULT_TYPE)
-    if type_ == wanted:
-        _collect(access, answer, origin, found)
-    return RegisteredSchema(origin, type_, answer["schema"], tuple(found.values()))
+    text = _text(answer, "schema", origin)
+    found = _referred(access, answer, origin) if type_ == wanted else []
+    return RegisteredSchema(origin, type_, text, tuple(found))
 
 
-def _collect(
-    access: Access, answer: Mapping[str, Any], origin: str, found: dict[str, Reference]
-) -> None:
-    """The schemas that a schema refers to, and those that they refer to, by where they are."""
-    for reference in answer.get("references") or ():
-        subject, version = reference["subject"], reference["version"]
+def _referred(access: Access, answer: Mapping[str, Any], origin: str) -> list[Reference]:
+    """The schemas that a schema refers to, and those that they refer to, each once."""
+    found: dict[str, Reference] = {}
+    left, size = [_references(answer, origin)], 0
+    while left:
+        reference = next(left[-1], None)
+        if reference is None:
+            left.pop()
+            continue
+        name, subject, version = reference
         path = f"{_path(subject)}/versions/{version}"
-        if path not in found:
-            missing = f"{origin} refers to version {version} of the subject {subject!r}, which is not there"
-            referred = request(access, path, {404: missing})
-            found[path] = Reference(reference["name"], referred["schema"])
-            _collect(access, referred, origin, found)
+        if path in found:
+            continue
+        of = f"version {version} of the subject {subject!r}"
+        missing = f"{origin} refers to {of}, which is not there"
+        referred = request(access, path, {404: missing})
+        found[path] = Reference(name, _text(referred, "schema", f"{origin}, which refers to {of}"))
+        size += len(found[path].text)
+        if len(found) > _MOST_REFERRED or size > MOST_BYTES:
+            raise SchemaError(
+                f"{origin} refers to more than {_MOST_REFERRED:,} schemas, or to more than "
+                f"{MOST_BYTES // 1024 // 1024} MB of them; those count to which they refer. Have its references no end?"
+            )
+        left.append(_references(referred, origin))
+    return list(found.values())
+
+
+def _references(answer: Mapping[str, Any], origin: str) -> Iterator[tuple[str, str, str]]:
+    """Name, subject and version of each schema that an answer refers to."""
+    references = answer.get("references") or ()
+    if not isinstance(references, (list, tuple)):
+        raise _malformed(origin, "'references' is no list")
+    for reference in references:
+        if not isinstance(reference, dict):
+            raise _malformed(origin, "one of its 'references' is no object")
+        name, subject = (_text(reference, key, f"{origin}, a reference") for key in ("name", "subject"))  # fmt: skip
+        version = str(reference.get("version"))
+        if not _VERSION.fullmatch(version):
+            seen = outside_text(version, _SHOWN)
+            raise _malformed(origin, f"'version' of a reference is {seen!r}, and no number")
+        yield name, subject, version
+
+
+def _text(answer: Mapping[str, Any], key: str, origin: str) -> str:
+    found = answer.get(key)
+    if not isinstance(found, str) or not _is_unicode(found):
+        raise _malformed(origin, f"{key!r} is no text")
+    return found
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, which JSON can spell and nobody can send."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _malformed(origin: str, what: str) -> SchemaError:
+    return SchemaError(f"{origin} is malformed in the answer of the schema registry: {what}.")

@@ -16,22 +16,17 @@ from functools import lru_cache
 from http.client import HTTPException
 from itertools import count
 from typing import Any, TypeVar
-from urllib.error import HTTPError
-from urllib.request import (
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    Request,
-    build_opener,
-)
+from urllib.request import Request
 
 from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.core.secrets import key_stores
+from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.registry.access import Access
 
 _REQUEST_TIMEOUT_S, _API_TIMEOUT_S = 10.0, 30.0
-"""For one attempt of a request and for all of them."""
+"""How long a registry may be silent, and the time for all attempts of a request."""
 
 _BACKOFF = Backoff(first_s=0.25, most_s=4.0)
 _RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
@@ -66,26 +61,29 @@ def request(
         BrokerError: The registry does not answer, or refuses for another reason.
         OptionError: Credentials or certificates cannot be used.
     """
-    opener = _opener(access)
+    tls, outside = tls_context(access), OutsideText(access.secrets())
     headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **access.headers()}
     data = None if body is None else json.dumps(body).encode()
     deadline = time.monotonic() + _API_TIMEOUT_S
     for attempt in count():
         url = access.urls[attempt % len(access.urls)]
+        asked = Request(url + path, data, headers)  # noqa: S310 - http(s) only
+        until = Deadline(max(deadline, time.monotonic() + _REQUEST_TIMEOUT_S), _REQUEST_TIMEOUT_S)
         try:
-            return _answer(opener, Request(url + path, data, headers))  # noqa: S310 - http(s) only
+            return _found(answer_to(asked, tls, until))
         except (_RefusalError, OSError, HTTPException) as error:
             seen = getattr(error, "reason", error)
+            said = outside.shown(str(seen) or type(seen).__name__).rstrip(".")
             if isinstance(seen, _RefusalError) and seen.by_a_registry and seen.status in refusals:
-                raise refused(f"{refusals[seen.status]} ({url}: {seen}).") from None
-            _raise_if_fatal(access, url, seen)
+                raise refused(f"{refusals[seen.status]} ({url}: {said}).") from None
+            _raise_if_fatal(access, url, seen, said)
         pause_s = _BACKOFF.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
             break
         time.sleep(pause_s)
     raise BrokerError(
         f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
-        f"in {_API_TIMEOUT_S:.0f} s, at last {url}: {str(seen) or type(seen).__name__}. Is it up, and "
+        f"in {_API_TIMEOUT_S:.0f} s, at last {url}: {said}. Is it up, and "
         "can it be reached from here?"
     )
 
@@ -102,70 +100,56 @@ class _RefusalError(Exception):
         return f"HTTP {self.status}, {self.message}"
 
 
-def _raise_if_fatal(access: Access, url: str, seen: object) -> None:
+def _raise_if_fatal(access: Access, url: str, seen: object, said: str) -> None:
     """Raises what another attempt cannot change."""
     if isinstance(seen, ssl.SSLCertVerificationError):
         raise BrokerError(
-            f"The schema registry at {url} is not trusted: {seen}. Name its certificate, or "
+            f"The schema registry at {url} is not trusted: {said}. Name its certificate, or "
             f"that of its authority, in '{access.option_prefix}ssl.truststore.location'."
         ) from None
-    if isinstance(seen, _RefusalError) and seen.status not in _RETRIABLE:
-        raise _refused(access, url, seen) from None
+    is_final = isinstance(seen, _RefusalError) and seen.status not in _RETRIABLE
+    if is_final or isinstance(seen, AnswerTooLargeError):
+        raise _refused(access, url, seen, said) from None
 
 
-def _answer(opener: OpenerDirector, http_request: Request) -> dict[str, Any]:
-    try:
-        with opener.open(http_request, timeout=_REQUEST_TIMEOUT_S) as response:
-            status, content = response.status, response.read()
-    except HTTPError as error:
-        with error:
-            raise _refusal(error.code, error.reason, error.read()) from None
-    answer = _object(content)
-    if answer.keys().isdisjoint({"id", "schema"}):
-        raise _RefusalError(status, "without a schema or its id")
-    return answer
+def _found(answer: Answer) -> dict[str, Any]:
+    if not 200 <= answer.status < 300:
+        raise _refusal(answer)
+    found = _object(answer.content)
+    if found.keys().isdisjoint({"id", "schema"}):
+        raise _RefusalError(answer.status, "without a schema or its id")
+    return found
 
 
-def _refusal(status: int, reason: str, content: bytes) -> _RefusalError:
+def _refusal(answer: Answer) -> _RefusalError:
     """An answer with an error. A registry's own 404 has a code from 40401 on; one without comes from another server."""
-    said = _object(content)
+    said = _object(answer.content)
     code = str(said.get("error_code"))
-    if "message" not in said or (status == 404 and not re.fullmatch("404[0-9]{2}", code)):
-        return _RefusalError(status, str(reason))
-    return _RefusalError(status, str(said["message"]).rstrip("."), by_a_registry=True)
+    if "message" not in said or (answer.status == 404 and not re.fullmatch("404[0-9]{2}", code)):
+        return _RefusalError(answer.status, answer.reason)
+    return _RefusalError(answer.status, str(said["message"]), by_a_registry=True)
 
 
 def _object(content: bytes) -> dict[str, Any]:
     try:
         parsed = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _refused(access: Access, url: str, refusal: _RefusalError) -> BrokerError:
-    if refusal.status in _NOT_ALLOWED:
+def _refused(access: Access, url: str, seen: object, said: str) -> BrokerError:
+    if isinstance(seen, _RefusalError) and seen.status in _NOT_ALLOWED:
         advice = (
             f"See '{access.option_prefix}basic-auth.user-info' and '{access.option_prefix}bearer-auth.token': "
             + ("these credentials are refused." if access.headers() else "none is given.")
         )
     else:
         advice = f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"
-    return BrokerError(f"The schema registry at {url} refuses: {refusal}. {advice}")
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would take the credentials to another server."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """None: the redirect is the answer."""
+    return BrokerError(f"The schema registry at {url} refuses: {said}. {advice}")
 
 
 @lru_cache(maxsize=100)
-def _opener(access: Access) -> OpenerDirector:
-    return build_opener(HTTPSHandler(context=tls_context(access)), _NoRedirects)
-
-
 def tls_context(access: Access) -> ssl.SSLContext:
     """The certificates that are trusted, and the client's own certificate and key.
 

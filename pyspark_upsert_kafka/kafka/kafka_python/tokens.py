@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import threading
 import time
@@ -11,14 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import Request
 
 from kafka.errors import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
+from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 
@@ -36,6 +38,9 @@ NAMES = frozenset({
 """The properties that `token_provider` follows."""
 
 _TIMEOUT_S = 10.0
+"""For a whole answer of the provider."""
+_ERROR_CODE = re.compile("[a-z_]{1,50}")
+"""An error's code (RFC 6749, section 5.2): words for which the provider may put in nothing else."""
 _USED_SHARE = 0.8
 """A token is renewed after this share of its life: Java's ``sasl.login.refresh.window.factor``."""
 
@@ -166,13 +171,6 @@ def _encoded(part: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """To follow a redirect would show the client's secret to another server."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
 def requested(given: Mapping[str, str]) -> Token:
     """A token of the OpenID Connect provider, by the client's credentials (RFC 6749, section 4.4).
 
@@ -190,24 +188,22 @@ def requested(given: Mapping[str, str]) -> Token:
     }
     request = Request(url, urlencode(form).encode(), headers)  # noqa: S310 - the scheme is checked
     context = ssl.create_default_context(cafile=given.get("https.ca.location"))
-    began = time.time()
+    began, deadline = time.time(), Deadline(time.monotonic() + _TIMEOUT_S, _TIMEOUT_S)
+    shown = OutsideText(given).shown
     try:
-        with build_opener(_NoRedirect, HTTPSHandler(context=context)).open(
-            request, timeout=_TIMEOUT_S
-        ) as answer:
-            return _token_in(url, answer.read(), began)
-    except HTTPError as error:
-        may_pass = error.code >= 500 or error.code == 429
-        raise TokenError(
-            f"The token endpoint {_shown(url)} answered {error.code} {error.reason}{_reason_in(error)}",
-            retriable=may_pass,
-        ) from None
+        answer = answer_to(request, context, deadline)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise TokenError(
-            f"The token endpoint {_shown(url)} cannot be asked: {reason}",
-            retriable=not isinstance(reason, ssl.SSLError),
+            f"The token endpoint {_shown(url)} cannot be asked: {shown(str(reason))}",
+            retriable=not isinstance(reason, (ssl.SSLError, AnswerTooLargeError)),
         ) from None
+    if 200 <= answer.status < 300:
+        return _token_in(url, answer.content, began)
+    raise TokenError(
+        f"The token endpoint {_shown(url)} answered {answer.status} {shown(answer.reason + _code_in(answer))}",
+        retriable=answer.status >= 500 or answer.status == 429,
+    )
 
 
 def _shown(url: str) -> str:
@@ -221,7 +217,7 @@ def _token_in(url: str, answer: bytes, began: float) -> Token:
         found = json.loads(answer)
         token = found["access_token"]
         return Token(str(token), _expiry(str(token)) or began + float(found["expires_in"]))
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         raise TokenError(
             f"The token endpoint {_shown(url)} answered without an access_token that says when it expires",
             retriable=False,
@@ -234,14 +230,14 @@ def _expiry(token: str) -> float | None:
     body = rest.partition(".")[0]
     try:
         return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         return None
 
 
-def _reason_in(error: HTTPError) -> str:
-    """The error's code in the answer (RFC 6749, section 5.2), and no more of it."""
+def _code_in(answer: Answer) -> str:
+    """The error's code in the answer, and no more of it."""
     try:
-        code = json.loads(error.read())["error"]
-    except (ValueError, LookupError, TypeError, OSError):
+        code = json.loads(answer.content)["error"]
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         return ""
-    return f" ({code})" if isinstance(code, str) and code.isascii() and len(code) < 50 else ""
+    return f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""

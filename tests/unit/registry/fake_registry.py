@@ -16,6 +16,19 @@ SILENCE = None
 
 
 @dataclass(frozen=True)
+class Endless:
+    """In place of what is sent: the same again and again, until the other side has enough.
+
+    Args:
+        piece: What is sent each time.
+        pause_s: The time between two, in seconds.
+    """
+
+    piece: bytes
+    pause_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Asked:
     """A request that came."""
 
@@ -72,7 +85,9 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
+            sent = self.rfile.read(length)
+            is_json = length and "json" in str(self.headers["Content-Type"])
+            body = json.loads(sent) if is_json else sent or None
             registry.asked.append(Asked(self.command, self.path, dict(self.headers), body))
             answer = registry.next(self.path)
             if answer is SILENCE:
@@ -83,6 +98,11 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
             if 300 <= status < 400:
                 self.send_header("Location", content)
             self.end_headers()
+            while isinstance(content, Endless) and not over.wait(content.pause_s):
+                self.wfile.write(content.piece)
+                self.wfile.flush()
+            if isinstance(content, Endless):
+                return
             self.wfile.write(
                 content if isinstance(content, bytes) else json.dumps(content).encode()
             )

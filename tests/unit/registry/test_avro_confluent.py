@@ -255,6 +255,17 @@ def test_a_schema_that_cannot_be_had_or_used(registry, schema, said):
         raise SchemaError(decoded.errors[1])
 
 
+def test_messages_of_ids_that_the_registry_does_not_know(registry):
+    """Each id is asked for once, whatever the number of messages, batches and decoders."""
+    messages = [prefix_of(10_000 + number) + b"\2" for number in range(1_500)] * 2
+
+    for _ in range(2):
+        decoded = decoder(registry.url, ROW).decode(messages)
+        assert len(decoded.errors) == len(messages)
+
+    assert len(registry.asked) == 1_500
+
+
 def test_a_registry_that_does_not_answer_is_no_fault_of_a_message(registry):
     """The query fails; the next one finds the registry up again."""
     schema = record(id="long")

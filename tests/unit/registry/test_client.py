@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
+from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
+from pyspark_upsert_kafka.formats.registry_format import (
+    Reference,
+    RegisteredSchema,
+    UnknownSchemaError,
+)
 from pyspark_upsert_kafka.registry.access import Access
-from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
+from pyspark_upsert_kafka.registry.client import (
+    UnknownIds,
+    id_of_schema,
+    latest_schema,
+    schema_of_id,
+)
 from tests.unit.registry.fake_registry import FakeRegistry
 
 
@@ -72,3 +84,141 @@ def test_references_of_a_schema_of_another_type_are_not_looked_up(registry):
 
     assert found == RegisteredSchema("Schema id 7", "PROTOBUF", "top")
     assert len(registry.asked) == 1
+
+
+def test_references_in_a_circle(registry):
+    """Each is fetched once."""
+    first = {"name": "first", "subject": "first", "version": 1}
+    second = {"name": "second", "subject": "second", "version": "2"}
+    registry.schema(7, "top", references=[first])
+    registry.version("first", 1, "one", references=[second, first])
+    registry.version("second", 2, "two", references=[first])
+
+    found = schema_of_id(access(registry), 7, "AVRO")
+
+    assert found.references == (Reference("first", "one"), Reference("second", "two"))
+    assert len(registry.asked) == 3
+
+
+class Chain(dict[str, Any]):
+    """Answers in which each schema refers to a new one."""
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The answer for a path, whichever it is."""
+        at = int(path.rpartition("/")[2]) + 1
+        reference = {"name": f"n{at}", "subject": "s", "version": at}
+        return [(200, {"schema": self["text"], "references": [reference]})]
+
+
+@pytest.mark.parametrize("text", ["x", "x" * 6_000_000], ids=["many", "large"])
+def test_references_without_an_end(registry, text):
+    """A registry that always has one more is not followed for ever, and all of them are not held."""
+    registry.answers = Chain(text=text)
+
+    with pytest.raises(
+        SchemaError, match=r"Schema id 7 refers to more than 1,000 schemas, or .*16 MB"
+    ):
+        schema_of_id(access(registry), 7, "AVRO")
+
+    assert len(registry.asked) <= 1_002
+
+
+GOOD = {"name": "n", "subject": "s", "version": 1}
+
+
+@pytest.mark.parametrize(
+    ("references", "said"),
+    [
+        ("abc", "'references' is no list"),
+        ({"name": "n"}, "'references' is no list"),
+        ([1], "one of its 'references' is no object"),
+        ([None], "one of its 'references' is no object"),
+        ([{"subject": "s", "version": 1}], "a reference is malformed.*'name' is no text"),
+        ([{**GOOD, "subject": 5}], "'subject' is no text"),
+        ([{**GOOD, "subject": "\ud83d"}], "'subject' is no text"),
+        ([{"name": "n", "subject": "s"}], "'version' of a reference is 'None', and no number"),
+        ([{**GOOD, "version": "1/../../config"}], "is '1/../../config', and no number"),
+        ([{**GOOD, "version": "1?deleted=true"}], "and no number"),
+        ([{**GOOD, "version": True}], "is 'True', and no number"),
+        ([{**GOOD, "version": 1.5}], "and no number"),
+        ([{**GOOD, "version": "\u0661"}], "and no number"),
+        ([{**GOOD, "version": "x" * 999}], "is 'x{100}…', and no number"),
+        ([{**GOOD, "version": [1]}], "and no number"),
+    ],
+)
+def test_references_that_are_malformed(registry, references, said):
+    """They are the fault of the schema, and nothing but numbers gets into a path."""
+    registry.schema(7, "top", references=references)
+    registry.version("s", 1, "one")
+
+    with pytest.raises(
+        SchemaError, match=rf"^Schema id 7.* answer of the schema registry.*{said}|{said}"
+    ):
+        schema_of_id(access(registry), 7, "AVRO")
+
+    assert registry.paths() == ["/schemas/ids/7"]
+
+
+@pytest.mark.parametrize(
+    "answer", [{"id": 7}, {"schema": None}, {"schema": {}}, {"schema": "\udc00"}]
+)
+def test_a_schema_that_is_no_text(registry, answer):
+    """It is the fault of the schema, by itself or where another refers to it."""
+    registry.answers["/schemas/ids/7"] = [(200, answer)]
+    registry.schema(8, "top", references=[GOOD])
+    registry.answers["/subjects/s/versions/1"] = [(200, answer)]
+
+    for schema_id in (7, 8):
+        with pytest.raises(
+            SchemaError, match=rf"^Schema id {schema_id}.*malformed.*'schema' is no text"
+        ):
+            schema_of_id(access(registry), schema_id, "AVRO")
+
+
+@pytest.mark.parametrize(
+    "answer", [{"schema": "s"}, {"id": "5"}, {"id": -1}, {"id": 2**31}, {"id": True}]
+)
+@pytest.mark.parametrize("register", [True, False])
+def test_an_id_that_is_none(registry, answer, register):
+    """It does not get into messages."""
+    registry.answers["/subjects/s/versions" if register else "/subjects/s"] = [(200, answer)]
+
+    with pytest.raises(BrokerError, match="which is no number of 31 bits"):
+        id_of_schema(access(registry), "s", "AVRO", "a schema", register=register)
+
+
+def test_an_id_that_the_registry_does_not_know(registry):
+    """It is asked for once in half a minute, and not by each message that names it; then it may be there."""
+    now = [1_000.0]
+    unknown = UnknownIds(clock=lambda: now[0])
+
+    def ask(schema_id: int) -> str:
+        return schema_of_id(access(registry), schema_id, "AVRO", unknown).text
+
+    for _ in range(3):
+        for schema_id in (5, 6):
+            with pytest.raises(
+                UnknownSchemaError, match=f"Schema id {schema_id} is not in the schema"
+            ):
+                ask(schema_id)
+    assert registry.paths() == ["/schemas/ids/5", "/schemas/ids/6"]
+
+    registry.schema(5, "there")
+    now[0] += 29.0
+    with pytest.raises(UnknownSchemaError):
+        ask(5)
+    now[0] += 2.0
+    assert ask(5) == "there"
+    with pytest.raises(UnknownSchemaError):
+        ask(6)
+    assert registry.paths()[2:] == ["/schemas/ids/5", "/schemas/ids/6"]
+
+
+def test_a_registry_that_is_away_is_not_remembered(registry):
+    """It has said nothing about the id."""
+    registry.answers["/schemas/ids/5"] = [(401, {"message": "no"}), (200, {"schema": "there"})]
+    unknown = UnknownIds()
+
+    with pytest.raises(BrokerError):
+        schema_of_id(access(registry), 5, "AVRO", unknown)
+    assert schema_of_id(access(registry), 5, "AVRO", unknown).text == "there"

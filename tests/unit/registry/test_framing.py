@@ -18,8 +18,9 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    UnknownSchemaError,
 )
-from pyspark_upsert_kafka.registry.framing import framed
+from pyspark_upsert_kafka.registry.framing import decoder_by_id, framed, prefix_of
 from tests.unit.formats.json.codecs import batch
 from tests.unit.formats.listed import Listed
 from tests.unit.registry.fake_registry import FakeRegistry
@@ -132,3 +133,27 @@ def test_options_have_the_name_of_the_format():
     """Errors name them with it."""
     with pytest.raises(OptionError, match=r"value\.text-registry\.url"):
         FORMAT.decoder(CodecSpec(NAME, "value", {option.name: None for option in FORMAT.options}))
+
+
+def test_a_schema_that_is_registered_after_a_message_named_it():
+    """It is asked for again by the same decoder; what is wrong with a schema stays wrong, and is not compiled again."""
+    asked: list[int] = []
+
+    def of_id(schema_id: int) -> Decoder:
+        asked.append(schema_id)
+        if schema_id == 2:
+            raise SchemaError("no column x")
+        if asked.count(schema_id) < 3:
+            raise UnknownSchemaError("not there")
+        return RowPath(lambda message: (message[5:].decode(),), arrow_schema(NAME))
+
+    decoder = decoder_by_id(of_id, arrow_schema(NAME))
+    messages = [prefix_of(1) + b"one", prefix_of(2) + b"two"]
+
+    for _ in range(2):
+        assert decoder.decode(messages).errors == {0: "not there", 1: "no column x"}
+    found = decoder.decode(messages)
+
+    assert found.rows.to_pylist() == [{"name": "one"}]
+    assert found.errors == {1: "no column x"}
+    assert asked.count(2) == 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaErr
 from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access, addresses
 from pyspark_upsert_kafka.registry.rest import request
-from tests.unit.registry.fake_registry import SILENCE, FakeRegistry, serving
+from tests.unit.registry.fake_registry import SILENCE, Endless, FakeRegistry, serving
 
 HERE = "/schemas/ids/7"
 GOOD = (200, {"schema": '"long"'})
@@ -86,6 +88,8 @@ def test_pauses_differ_from_task_to_task(registry, monkeypatch):
         ((500, {"error_code": 50001, "message": "Error in the backend."}), 60.0, "HTTP 500, Error in the backend"),
         ((503, b"<html>"), 60.0, "HTTP 503, Service Unavailable"),
         (SILENCE, 0.1, "timed out"),
+        ((200, Endless(b"{", pause_s=0.02)), 0.1, "timed out"),
+        ((500, Endless(b"{", pause_s=0.02)), 0.1, "timed out"),
     ],
 )  # fmt: skip
 def test_retries_end(registry, answer, timeout_s, said, monkeypatch):
@@ -178,6 +182,74 @@ def test_who_may_not_ask_is_told_at_once(registry, status, credentials, advice):
     assert SECRET not in str(error.value)
     assert encoded not in str(error.value)
     assert len(registry.asked) == 1
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_an_answer_without_an_end(registry, status):
+    """It is not held in memory, and not asked for again."""
+    registry.answers[HERE] = [(status, Endless(b"x" * 65_536))]
+
+    with pytest.raises(BrokerError, match=r"refuses: the answer has more than 16 MB\. Is 'value"):
+        request(access(registry), HERE, {404: "not there"})
+
+    assert len(registry.asked) == 1
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(registry, monkeypatch):
+    """The connection was lost on the way: half of a schema is none."""
+    whole = json.dumps(GOOD[1]).encode()
+    answers = iter([whole[:-4], whole])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_answer_each, args=(server, answers, len(whole)))
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert request(access(url), HERE, {}) == GOOD[1]
+        thread.join()
+
+
+def _answer_each(server: socket.socket, answers: Iterator[bytes], length: int) -> None:
+    for answer in answers:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (length, answer)
+            )
+
+
+def test_an_answer_that_is_nested_without_an_end(registry):
+    """It is no schema, and no error of Python's."""
+    registry.answers[HERE] = [(200, b"[" * 1_000_000)]
+
+    with pytest.raises(BrokerError, match="without a schema or its id"):
+        request(access(registry), HERE, {})
+
+
+USER = f"me:{SECRET}"
+ENCODED = base64.b64encode(USER.encode()).decode()
+
+
+@pytest.mark.usefixtures("_short_timeouts")
+@pytest.mark.parametrize("status", [200, 401, 404, 422, 500])
+@pytest.mark.parametrize(
+    "credentials", [{"user_info": USER}, {"token": SECRET}], ids=lambda each: next(iter(each))
+)
+def test_what_a_registry_says_is_shown_without_secrets_and_controls(registry, status, credentials):
+    """Whatever the error becomes: it may repeat the request, and a terminal may show it."""
+    said = (
+        f"\x1b[2J\u202e {USER} Basic {ENCODED} Bearer {SECRET}\r\nERROR all is lost " + "x" * 9_999
+    )
+    registry.answers[HERE] = [(status, {"error_code": status * 100 + 1, "message": said})]
+
+    with pytest.raises((BrokerError, SchemaError)) as error:
+        request(access(registry, **credentials), HERE, {404: "not there", 422: "not taken"})
+
+    text = str(error.value)
+    assert SECRET not in text
+    assert ENCODED not in text
+    assert text.isprintable()
+    assert len(text) < 2_000
+    assert status == 200 or r"*** Basic *** Bearer ***\r\nERROR all" in text
 
 
 def test_a_redirect_is_not_followed(registry):

@@ -17,9 +17,11 @@ from pyspark_upsert_kafka.kafka.kafka_python.tokens import (
     token_provider,
 )
 from tests.token_endpoint import TokenEndpoint
+from tests.unit.registry.fake_registry import Endless, serving
 
 OIDC = "sasl.oauthbearer."
 CLIENT = ("an id", "geheim:%ü")
+PROPERTIES = {f"{OIDC}client.id": CLIENT[0], f"{OIDC}client.secret": CLIENT[1]}
 
 
 def given(endpoint: TokenEndpoint, **more: str) -> dict[str, str]:
@@ -85,6 +87,67 @@ def test_what_the_provider_refuses_is_told_without_the_secret():
         text = f"The token endpoint {endpoint.url} answered 401 Unauthorized (invalid_client)"
         assert str(error.value).endswith(text)
         assert not error.value.retriable
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Invalid_Client", "Basic YW4gaWQ=", "invalid\x1b[2J", "invalid client", "x" * 51, "", 5, None, ["x"],
+        "invalid_client\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_code_of_an_error_is_not_shown(error):
+    """A provider may write anything in its place."""
+    with TokenEndpoint("ana", CLIENT) as endpoint:
+        endpoint.refusal = json.dumps({"error": error}).encode()
+        endpoint.reason = "\x1b[2J geheim:%ü"
+        wrong = {**given(endpoint), f"{OIDC}client.id": "unknown"}
+        with pytest.raises(TokenError) as raised:
+            token_provider(wrong, ClientErrors()).token()
+
+    assert str(raised.value).endswith(r"answered 401 \x1b[2J ***")
+
+
+@pytest.mark.parametrize("content", [b"[" * 1_000_000, b"\xff", b'{"error": {}}', b"[]", b"7"])
+def test_a_refusal_that_is_no_answer_of_a_provider(content):
+    """Of a proxy, perhaps: its status says enough."""
+    with TokenEndpoint("ana", CLIENT) as endpoint:
+        endpoint.refusal = content
+        wrong = {**given(endpoint), f"{OIDC}client.id": "unknown"}
+        with pytest.raises(TokenError, match=r"answered 401 Unauthorized$"):
+            token_provider(wrong, ClientErrors()).token()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"access_token": "x", "expires_in": 10**400},
+        {"access_token": "x", "expires_in": None},
+        {"access_token": "x"},
+        [],
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_an_answer_that_says_no_time(answer):
+    """Such a token would be used for ever, or never."""
+    with serving() as server:
+        server.answers["/token"] = [(200, answer)]
+        properties = {**PROPERTIES, f"{OIDC}token.endpoint.url": f"{server.url}/token"}
+        with pytest.raises(TokenError, match="without an access_token that says when it expires"):
+            token_provider(properties, ClientErrors()).token()
+
+
+def test_a_token_without_an_end():
+    """It is not held in memory, and asking again would not help."""
+    with serving() as server:
+        server.answers["/token"] = [(200, Endless(b"x" * 65_536))]
+        properties = {**PROPERTIES, f"{OIDC}token.endpoint.url": f"{server.url}/token"}
+        with pytest.raises(
+            TokenError, match="cannot be asked: the answer has more than 16 MB"
+        ) as error:
+            token_provider(properties, ClientErrors()).token()
+
+    assert not error.value.retriable
 
 
 def test_a_provider_that_is_away_may_come_back():
