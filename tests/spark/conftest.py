@@ -120,7 +120,7 @@ def eventually(condition: Callable[[], bool], what: str, seconds: float = 600) -
 
 def run_to_end(query: StreamingQuery) -> None:
     """Waits for an ``availableNow`` query and raises what it raised."""
-    assert query.awaitTermination(300), "the query did not end"
+    assert query.awaitTermination(900), "the query did not end"
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:

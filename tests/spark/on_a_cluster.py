@@ -16,7 +16,7 @@ from contextlib import contextmanager
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import psutil
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import DataStreamWriter
@@ -98,7 +98,10 @@ def main(servers: str, source: str, copied: str, counted: str, checkpoints: str)
 
     def written(topic: str) -> bool:
         both = (TopicPartition(topic, partition) for partition in (0, 1))
-        return sum(consumer.get_watermark_offsets(each, timeout=60)[1] for each in both) > 0
+        try:
+            return sum(consumer.get_watermark_offsets(each, timeout=60)[1] for each in both) > 0
+        except KafkaException:  # the topic is so new that its leader is not known
+            return False
 
     def run(writer: DataStreamWriter, name: str) -> None:
         writer = writer.option("checkpointLocation", f"{checkpoints}/{name}")

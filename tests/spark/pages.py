@@ -9,13 +9,15 @@ the command ``doctor``.
 
 from __future__ import annotations
 
+import ast
 import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.conftest import Broker
+from tests.conftest import Broker, broker_at
+from tests.spark.conftest import eventually
 from tools.recorded_debezium import TOPIC as RECORDED
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,7 @@ _RUN_AND_PRINT = (
 _OF_THE_MACHINE = re.compile(r"(?<=confluent-kafka )[0-9.]+|[0-9,]+(?= MB, half)")
 """What ``doctor`` prints of the machine where it runs."""
 
+_NEW_TOPIC = re.compile(r"""NewTopic\("([^"]+)\"""")
 _HEADING = re.compile(r"^##+ (.*)$", re.MULTILINE)
 _TOPIC = re.compile(
     r"""["'](?:topic|error-handling\.log\.target)["']\s*[,:=]\s*["']([^"']+)["']|NewTopic\("([^"]+)\""""
@@ -105,9 +108,15 @@ class World:
         return re.sub("/tmp/(?=checkpoints|lake)", f"{self.folder}/", code)
 
     def run(self, snippet: Snippet, page: Path, namespace: dict[str, object]) -> None:
-        """Runs a snippet; errors show its place on the page."""
+        """Runs a snippet, and waits for the topics that it creates; errors show its place on the page."""
         lines = "\n" * (snippet.line - 1) + self.translated(snippet.code)
-        exec(compile(lines, str(page), "exec"), namespace)
+        created = set(_NEW_TOPIC.findall(lines))
+        for statement in ast.parse(lines).body:
+            exec(compile(ast.Module([statement], []), str(page), "exec"), namespace)
+            if "create_topics" in ast.unparse(statement):
+                # Whoever asks the broker is to find them; on a busy machine it hears of them later.
+                admin = broker_at(self.servers).admin
+                eventually(lambda: created <= admin.list_topics(timeout=30).topics.keys(), "topics")  # noqa: B023
 
     def as_on_the_page(self, output: str) -> str:
         """What was printed, in the page's names."""

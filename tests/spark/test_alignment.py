@@ -13,6 +13,10 @@ from tests.conftest import Broker
 from tests.spark.conftest import run_to_end
 from tests.spark.streams import needs_limits, read
 
+pytestmark = pytest.mark.long(
+    "two queries over a backlog of hours; tests/unit holds what they plan"
+)
+
 NOON_MS = 1_767_268_800_000
 HOUR_MS = 3_600_000
 

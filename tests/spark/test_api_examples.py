@@ -25,7 +25,18 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+WITH_A_BROKER = {"LocalAcl", "LocalCertificates", "LocalKafka", "LocalSecurity"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long("starts a broker of its own"))
+        if name in WITH_A_BROKER
+        else name
+        for name in PROGRAMS
+    ],
+)
 def test_the_example_of_a_public_name_runs(
     name: str,
     spark: SparkSession,

@@ -14,6 +14,8 @@ from tests.conftest import Broker, broker_at, options
 from tests.spark.batches import load
 from tests.spark.conftest import eventually
 
+pytestmark = pytest.mark.long("waits for compaction, on a broker of its own")
+
 COLUMNS = "id BIGINT, n BIGINT"
 
 

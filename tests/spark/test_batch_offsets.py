@@ -144,7 +144,9 @@ def test_offsets_that_are_gone(spark: SparkSession, broker: Broker) -> None:
 @contextmanager
 def transaction(broker: Broker, name: str) -> Iterator[Producer]:
     """A transactional producer; the transaction is left as the test leaves it."""
-    producer = broker.producer(**{"transactional.id": name})
+    # The broker ends a transaction after a minute, unless it is told to wait for longer.
+    settings = {"transactional.id": name, "transaction.timeout.ms": 900_000}
+    producer = broker.producer(**settings)
     producer.init_transactions(60)
     producer.begin_transaction()
     yield producer

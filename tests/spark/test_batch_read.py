@@ -121,6 +121,7 @@ def test_metadata_of_a_log_append_topic(spark: SparkSession, broker: Broker) -> 
     assert (row[:3], row["now"]) == ((1, 1, "LogAppendTime"), True)
 
 
+@pytest.mark.long("many reads of 40,000 messages")
 @pytest.mark.classic("counts the partitions of RDDs")
 def test_a_large_table(spark: SparkSession, broker: Broker) -> None:
     """Many changes of few keys in several partitions give what a dict of them would hold."""

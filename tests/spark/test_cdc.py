@@ -146,6 +146,7 @@ def test_a_stream_and_whole_rows(
     )  # fmt: skip
 
 
+@pytest.mark.long("tests/spark/test_table_first.py has such a stream")
 def test_a_stream_that_begins_with_the_table(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -52,7 +52,13 @@ def run_once(spark: SparkSession, script: str) -> None:
     ("key", "where", "first", "second"),
     [
         ("", "WHERE 100 / age < 6", {1: None}, {1: "ADA L."}),
-        (KEY, "", {1: "ADA", 4: "YOUNG"}, {1: "ADA L.", 4: "YOUNG"}),
+        pytest.param(
+            KEY,
+            "",
+            {1: "ADA", 4: "YOUNG"},
+            {1: "ADA L.", 4: "YOUNG"},
+            marks=pytest.mark.long("tests/spark/test_cdc.py copies a table with a key"),
+        ),
     ],
     ids=["filtered", "with a key"],
 )
@@ -90,6 +96,7 @@ def test_a_copy(
     assert names_in(broker, copied) == {2: None, 3: None, 7: "ALAN", **second}
 
 
+@pytest.mark.long("a script of streams, as others that make test runs")
 def test_a_key_that_is_computed(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Without a key the rows before changes say what is deleted, whatever the target's key is made of."""
     people, copied = broker.topic(2), broker.topic(1)
@@ -109,6 +116,7 @@ def test_a_key_that_is_computed(spark: SparkSession, broker: Broker, tmp_path: P
     assert names_in(broker, copied) == {10: None, 20: None, 30: "Ada"}
 
 
+@pytest.mark.long("a script of streams, as others that make test runs")
 def test_a_script_with_metadata_and_options(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -191,6 +199,7 @@ def test_operation_codes_become_changes(spark: SparkSession, broker: Broker) -> 
     assert names_in(broker, copied) == {1: "Ada L.", 2: None}
 
 
+@pytest.mark.long("a script of streams, as others that make test runs")
 def test_codes_of_rows_before_and_after(spark: SparkSession, broker: Broker) -> None:
     """Flink's own codes: the row before an update of the key is a delete, wherever its messages are."""
     events, copied = broker.topic(3), broker.topic(2)
@@ -209,6 +218,7 @@ def test_codes_of_rows_before_and_after(spark: SparkSession, broker: Broker) -> 
     assert names_in(broker, copied) == {1: "Ada L.", 2: None, 3: "Alan", 4: "Kid II"}
 
 
+@pytest.mark.long("a script of streams, as others that make test runs")
 def test_changes_become_operation_codes(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

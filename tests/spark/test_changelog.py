@@ -104,6 +104,7 @@ def test_a_batch_that_fails_and_a_restart_change_nothing(files: Files, tmp_path:
     }
 
 
+@pytest.mark.long("several runs of a query with state")
 @keeps_state
 def test_small_changes_of_many_rows(files: Files, tmp_path: Path) -> None:
     """They are kept beside the other rows: through failures, restarts, and when all is written as a whole again."""
@@ -135,6 +136,7 @@ def test_small_changes_of_many_rows(files: Files, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long("several runs of a query with state")
 @keeps_state
 def test_the_state_of_an_earlier_version(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -179,6 +181,7 @@ def test_the_state_of_an_earlier_version(
     ]
 
 
+@pytest.mark.long("several runs of a query with state")
 @keeps_state
 def test_columns_of_the_checkpoint(files: Files, tmp_path: Path) -> None:
     """A column may be added; one that is gone, or other buckets, are refused in the first micro-batch with any rows."""
@@ -201,6 +204,7 @@ def test_columns_of_the_checkpoint(files: Files, tmp_path: Path) -> None:
             run_to_end(sink.start(normalize_changelog(frame, ["id"], buckets)))
 
 
+@pytest.mark.long("several runs of a query with state")
 @keeps_state
 def test_null_structs_of_not_null_fields(files: Files, tmp_path: Path) -> None:
     """Spark's own columns have NULL under them; the rows are kept from micro-batch to micro-batch, nested ones too."""
@@ -235,6 +239,7 @@ def test_null_structs_of_not_null_fields(files: Files, tmp_path: Path) -> None:
     assert twice[3, ("c",)] == (None, [{"k": ("c",)}])
 
 
+@pytest.mark.long("several runs of a query with state")
 @pytest.mark.connect
 @keeps_state
 def test_a_topic_in_micro_batches(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
@@ -439,6 +444,7 @@ def test_a_change_that_is_neither_upsert_nor_delete(spark: SparkSession) -> None
         last_changes(changes, ["id"]).collect()
 
 
+@pytest.mark.long("several runs of a query with state")
 @keeps_state
 def test_sums_go_down_and_survive_a_restart(
     spark: SparkSession, files: Files, tmp_path: Path

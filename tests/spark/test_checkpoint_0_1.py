@@ -41,7 +41,13 @@ def checkpoint(name: str, topic: str, id_: str, folder: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    "client",
+    [
+        "librdkafka",
+        pytest.param("kafka-python", marks=pytest.mark.long("the same by the other client")),
+    ],
+)
 def test_a_query_goes_on_where_version_0_1_stopped(
     spark: SparkSession, broker: Broker, tmp_path: Path, client: str
 ) -> None:
@@ -59,6 +65,7 @@ def test_a_query_goes_on_where_version_0_1_stopped(
     }
 
 
+@pytest.mark.long("as the first test, of another checkpoint")
 def test_a_bounded_query_of_version_0_1_ends_where_it_was_to_end(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -75,6 +82,7 @@ def test_a_bounded_query_of_version_0_1_ends_where_it_was_to_end(
     assert sorted(sink.rows) == [0]
 
 
+@pytest.mark.long("as the first test, of another checkpoint")
 def test_another_topic_of_that_name_is_not_taken_for_it(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -21,7 +21,10 @@ from tests.spark.on_a_cluster import workers
 from tests.spark.streams import message, read, running
 from tests.spark.test_recovery_kill import ROOT, last_values
 
-pytestmark = pytest.mark.classic("starts a driver of its own, and looks for its workers")
+pytestmark = [
+    pytest.mark.classic("starts a driver of its own, and looks for its workers"),
+    pytest.mark.long("a cluster of processes, some of which are killed"),
+]
 
 IdleQuery = tuple[StreamingQuery, str, str, list[psutil.Process]]
 """A query, its source, its target, and the Python workers of its first batch."""

@@ -1,4 +1,4 @@
-"""Spark Connect: `make test-connect` runs all tests of this folder over it, and `make test` those marked so."""
+"""Spark Connect: `make test-connect` runs all tests of this folder over it, `make test-all` those marked so, `make test` three."""
 
 from __future__ import annotations
 
@@ -19,30 +19,38 @@ from tests.spark.test_sink_stream import put, stream
 ROOT = Path(__file__).parents[2]
 
 
+THREE = [
+    "tests/spark/test_batch_read.py::test_snapshot_changelog_and_append",
+    "tests/spark/test_connect.py::test_exactly_once_is_refused",
+    "tests/spark/test_sink_stream.py::test_append",
+]
+
+
 @pytest.mark.classic("starts a client that runs the others")
+@pytest.mark.parametrize(
+    "tests",
+    [
+        THREE,
+        pytest.param(["-m", "connect", "tests/spark"], marks=pytest.mark.long("some twenty tests")),
+    ],
+    ids=["three", "all that are marked"],
+)
 def test_the_chosen_tests_pass_over_spark_connect(
-    connect_server: str, broker: Broker, tmp_path: Path
+    connect_server: str, broker: Broker, tmp_path: Path, tests: list[str]
 ) -> None:
     """Reading, writing, streaming, SQL, update mode, whole rows, and what is refused there."""
     # Other runs in this folder, beside it, have failed tests of their own.
     own_cache = f"cache_dir={tmp_path}"
-    chosen = [sys.executable, "-m", "pytest", "-o", own_cache, "-m", "connect", "tests/spark"]
+    chosen = [sys.executable, "-m", "pytest", "-o", own_cache, *tests]
     environment = {
         **os.environ,
         "SPARK_REMOTE": connect_server,
         "KAFKA_BOOTSTRAP_SERVERS": broker.servers,
     }
 
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*chosen, *options],
-            cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=1200,
-        )  # fmt: skip
-
-    done = run()
-    # Spark gives a stream's process ten seconds to start, which is not much on a busy machine.
-    while "worker to connect back" in done.stdout:
-        done = run("--last-failed")
+    done = subprocess.run(
+        chosen, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=1200
+    )
 
     assert done.returncode == 0, done.stdout[-5000:]
     assert "skipped" not in done.stdout.splitlines()[-1]

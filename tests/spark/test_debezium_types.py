@@ -14,7 +14,9 @@ from tests.spark.batches import load
 from tools.recorded_debezium import TOPIC, Recorded, record
 
 
-@pytest.mark.parametrize("key_format", [None, "json"])
+@pytest.mark.parametrize(
+    "key_format", [None, pytest.param("json", marks=pytest.mark.long("the same with keys"))]
+)
 def test_the_table_of_a_recorded_topic(
     spark: SparkSession, broker: Broker, key_format: str | None
 ) -> None:

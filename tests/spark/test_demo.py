@@ -16,7 +16,10 @@ from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS
 from pyspark_upsert_kafka.cli.demo.scenario import demo_topics
 from tests.conftest import Broker, broker_at
 
-pytestmark = pytest.mark.classic("starts a program of its own")
+pytestmark = [
+    pytest.mark.classic("starts a program of its own"),
+    pytest.mark.long("starts programs with a JVM, and a broker"),
+]
 
 PROGRAM = (sys.executable, "-m", "pyspark_upsert_kafka", "demo")
 

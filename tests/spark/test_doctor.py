@@ -15,6 +15,8 @@ from tests.kafka.conftest import delete_before
 from tests.spark.conftest import run_to_end
 from tests.spark.streams import Batches, message, named, read
 
+pytestmark = pytest.mark.long("three queries; tests/kafka/test_doctor.py holds the rest")
+
 
 def test_a_checkpoint_of_spark(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -155,6 +155,7 @@ def test_a_task_that_fails_leaves_nothing_and_the_others_write_once(
     assert messages(broker, topic) == batches.written()
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_several_sinks_in_one_batch(broker: Broker, batches: Batches) -> None:
     """Two calls with one prefix, to two topics and to one, do not stand for one another."""
     one, other = broker.topic(1), broker.topic(2)
@@ -173,6 +174,7 @@ def test_several_sinks_in_one_batch(broker: Broker, batches: Batches) -> None:
     assert messages(broker, other) == batches.written(copies=2)
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """A new query's first batch is not taken for that of another query."""
     topic = broker.topic(1)
@@ -185,6 +187,7 @@ def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_pa
     assert messages(broker, topic) == batches.written(copies=2)
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_a_checkpoint_begun_anew_is_told_of(
     broker: Broker, batches: Batches, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,6 +204,7 @@ def test_a_checkpoint_begun_anew_is_told_of(
     assert messages(broker, topic) == batches.written(copies=2)
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_what_is_refused_in_a_batch(broker: Broker, batches: Batches) -> None:
     """Another topic for a call, another number of the batch, a second call after one that failed."""
     topic, other = broker.topic(1), broker.topic(1)
@@ -229,6 +233,7 @@ def in_a_thread(rows: DataFrame, call: Callable[[], object]) -> None:
         pool.submit(target(call)).result()
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_a_call_from_a_thread_of_the_users_own_is_refused(broker: Broker, batches: Batches) -> None:
     """The first one too, before anything is written; called in turns, both are written once."""
     topic = broker.topic(2)
@@ -253,9 +258,18 @@ def test_a_call_from_a_thread_of_the_users_own_is_refused(broker: Broker, batche
 OTHER = {"value.json.encode.ignore-null-fields": "true"}
 """What makes a sink another one."""
 
+ANOTHER_CASE = pytest.mark.long("four runs of a query, as in the first case")
 
-@pytest.mark.parametrize("other", ["options", "columns"])
-@pytest.mark.parametrize("again", ["the other way round", "without the first"])
+
+@pytest.mark.parametrize(
+    ("other", "again"),
+    [
+        ("options", "the other way round"),
+        pytest.param("options", "without the first", marks=ANOTHER_CASE),
+        pytest.param("columns", "the other way round", marks=ANOTHER_CASE),
+        pytest.param("columns", "without the first", marks=ANOTHER_CASE),
+    ],
+)
 def test_sinks_of_one_prefix_that_change_places_are_refused(
     broker: Broker, batches: Batches, other: str, again: str
 ) -> None:
@@ -299,6 +313,7 @@ def test_sinks_of_one_prefix_that_change_places_are_refused(
     ]
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_calls_that_only_their_order_tells_apart_are_refused(
     broker: Broker, batches: Batches
 ) -> None:
@@ -319,6 +334,7 @@ def test_calls_that_only_their_order_tells_apart_are_refused(
     assert messages(broker, topic) == batches.written()
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_keys_of_another_type_are_refused_in_a_batch_that_runs_again(
     broker: Broker, batches: Batches
 ) -> None:
@@ -340,6 +356,7 @@ def test_keys_of_another_type_are_refused_in_a_batch_that_runs_again(
         batches.run(call)
 
     assert "'no kind' is not a kind of change" in refused(lambda: run("INT", bad))
+    batches.wait_for_tasks()  # a task beside the one that failed may still commit
     before = messages(broker, topic)
     assert "was begun before as another one" in refused(lambda: run("BIGINT"))
     assert before == messages(broker, topic)
@@ -365,6 +382,7 @@ def test_what_is_refused_without_a_query(
         write(spark.range(3), 0)
 
 
+@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
 def test_order_within_a_key(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """With a sequence, a buffer and preimages each key's changes come as without transactions."""
     topic, files = broker.topic(2), tmp_path / "in"

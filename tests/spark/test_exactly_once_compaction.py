@@ -15,7 +15,10 @@ from tests.conftest import Broker, broker_at, options
 from tests.spark.batches import refused
 from tests.spark.conftest import eventually, run_to_end
 
-pytestmark = pytest.mark.classic("exactly once is refused over Spark Connect")
+pytestmark = [
+    pytest.mark.classic("exactly once is refused over Spark Connect"),
+    pytest.mark.long("waits for compaction, on a broker of its own"),
+]
 
 KEYS = range(30)
 

@@ -13,9 +13,10 @@ from tests.conftest import Broker
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = pytest.mark.classic(
-    "a function of its foreachBatch prints, over Connect on the server"
-)
+pytestmark = [
+    pytest.mark.classic("a function of its foreachBatch prints, over Connect on the server"),
+    pytest.mark.long("notebooks, which make test-notebooks runs too"),
+]
 
 
 @pytest.fixture

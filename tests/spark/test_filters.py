@@ -24,6 +24,11 @@ T0 = 1_700_000_000_000
 SCHEMA = "id BIGINT, name STRING, score DOUBLE, _partition INT, _offset BIGINT, _timestamp TIMESTAMP, _topic STRING"
 
 
+OF_ANOTHER_MODE = pytest.mark.long(
+    "26 filters; tests/unit/source/test_filters_law.py has all modes"
+)
+
+
 @pytest.fixture
 def pushes(spark: SparkSession) -> Iterator[SparkSession]:
     """The session with Spark's setting on."""
@@ -79,7 +84,12 @@ WHERE = [
 
 
 @pytest.mark.parametrize(
-    "mode", [pytest.param("snapshot", marks=pytest.mark.connect), "changelog", "append"]
+    "mode",
+    [
+        pytest.param("snapshot", marks=pytest.mark.connect),
+        pytest.param("changelog", marks=OF_ANOTHER_MODE),
+        pytest.param("append", marks=OF_ANOTHER_MODE),
+    ],
 )
 def test_rows_are_the_same(spark: SparkSession, broker: Broker, topic: str, mode: str) -> None:
     """For filters that Spark passes on, and for those that it keeps to itself."""
@@ -193,6 +203,7 @@ def test_spark_keeps_the_filter_of_a_query_for_the_next_one(
     assert frame.count() == part, "Spark reads the whole table again: filters need no promise"
 
 
+@pytest.mark.long("what Spark does not do")
 def test_streams_read_everything(
     pushes: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -131,7 +131,13 @@ PAIRS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("formats", "key", "value"), PAIRS)
+OTHER_PAIR = pytest.mark.long("tests/unit/formats holds what the others are read and written as")
+
+
+@pytest.mark.parametrize(
+    ("formats", "key", "value"),
+    [*PAIRS[:1], *(pytest.param(*pair, marks=OTHER_PAIR) for pair in PAIRS[1:])],
+)
 def test_tables_through_a_broker(
     spark: SparkSession, broker: Broker, formats: dict[str, str], key: bytes, value: bytes
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_table_needs_no_schema_where_a_registry_has_it(
     assert len({each["schema"] for each in kept}) == 1
 
 
+@pytest.mark.long("two runs of a query")
 def test_a_stream_of_a_table_that_changes(
     spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
 ) -> None:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.classic("a session of Spark Connect has its Python on the server")
+pytestmark = [
+    pytest.mark.classic("a session of Spark Connect has its Python on the server"),
+    pytest.mark.long("starts programs with a JVM"),
+]
 
 PROGRAM = """
 from pyspark.sql import SparkSession

@@ -18,8 +18,13 @@ from tests.spark.conftest import eventually
 from tests.spark.test_sql_command import PAGE_VIEWS, processes_of, views
 
 pytestmark = [
+    pytest.mark.long("starts programs with a JVM, and interrupts them by chance"),
     pytest.mark.classic("starts a program of its own"),
     pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.skipif(
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+        reason="SIGINT is ignored here, as in a background job of a shell",
+    ),
 ]
 
 MOMENTS = 3

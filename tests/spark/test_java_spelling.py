@@ -57,6 +57,7 @@ def test_floats_are_spelled_as_by_java(spark: SparkSession, kind: Any, java: str
     assert [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]] == []
 
 
+@pytest.mark.long("a hundred thousand numbers, once more")
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_floats_as_this_java_spells_them(spark: SparkSession, kind: Any) -> None:
     """This JVM's own toString differs only before Java 19: then it has more digits."""

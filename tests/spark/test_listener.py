@@ -73,7 +73,10 @@ def test_what_a_listener_knows_of_a_query(
 
 
 @pytest.mark.connect
-@pytest.mark.parametrize("way", ["format", "upsert_sink"])
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param("format", marks=pytest.mark.long("the same by the other way")), "upsert_sink"],
+)
 def test_what_a_query_has_written(
     spark: SparkSession, broker: Broker, tmp_path: Path, way: str
 ) -> None:
@@ -119,6 +122,7 @@ def test_what_a_query_has_written(
     assert ("wrote" in first) == is_known
 
 
+@pytest.mark.long("the page on what is not known")
 @pytest.mark.classic("over Spark Connect nothing is known of what upsert_sink writes")
 def test_what_is_written_where_spark_does_not_tell_which_query_runs(
     spark: SparkSession, broker: Broker, tmp_path: Path

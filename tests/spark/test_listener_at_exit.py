@@ -11,7 +11,10 @@ import pytest
 from tests.conftest import Broker
 from tests.spark.streams import message
 
-pytestmark = pytest.mark.classic("over Spark Connect nobody calls the listener from outside")
+pytestmark = [
+    pytest.mark.classic("over Spark Connect nobody calls the listener from outside"),
+    pytest.mark.long("starts programs with a JVM"),
+]
 
 PROGRAM = """
 import sys
@@ -33,8 +36,9 @@ exec(last)
 
 INTERRUPTED = """
 import os, signal, threading
-threading.Timer(2, os.kill, [os.getpid(), signal.SIGINT]).start()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 try:
+    threading.Timer(2, os.kill, [os.getpid(), signal.SIGINT]).start()
     query.awaitTermination()
 except KeyboardInterrupt:
     pass

@@ -24,6 +24,8 @@ from tests.spark.conftest import eventually, run_to_end
 from tests.spark.streams import Batches, message, read
 from tests.spark.supervised import supervised_end
 
+pytestmark = pytest.mark.long("restarts a broker, and waits until logins fail")
+
 SCRAM = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
 
 

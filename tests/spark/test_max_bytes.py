@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.conftest import Broker
 from tests.spark.conftest import run_to_end
 from tests.spark.streams import Batches, message, needs_limits, read
+
+pytestmark = pytest.mark.long(
+    "many batches; tests/unit/source/planning/test_message_sizes.py holds the rule"
+)
 
 SIZE = len("".join(map(str, message(1000, "x" * 900))))
 """Bytes of a message."""

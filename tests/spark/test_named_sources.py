@@ -82,6 +82,7 @@ def read_by(sink: Batches, frame: DataFrame) -> list[tuple[str, int]]:
     return sorted((letter, id_) for letter, id_, _ in rows[max(rows)])
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @needs_names
 @pytest.mark.connect
 @pytest.mark.usefixtures("names")
@@ -106,6 +107,7 @@ def test_named_sources_come_and_go(topics: Topics, tmp_path: Path) -> None:
     assert renamed == [*(("a", n) for n in range(1, 6)), ("b", 5), ("c", 5)]
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @needs_names
 @pytest.mark.usefixtures("names")
 def test_a_name_that_is_left_out_for_too_long(
@@ -126,6 +128,7 @@ def test_a_name_that_is_left_out_for_too_long(
     assert again == [("a", n) for n in range(1, 5)]
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @needs_names
 @pytest.mark.usefixtures("names")
 def test_a_source_that_is_taken_out_of_a_batch_that_has_failed(
@@ -143,6 +146,7 @@ def test_a_source_that_is_taken_out_of_a_batch_that_has_failed(
     assert read_by(sink, topics.union(one="a", two="b")) == [("a", 3), ("b", 3)]
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @needs_names
 @pytest.mark.usefixtures("names")
 def test_a_name_of_another_topic(topics: Topics, tmp_path: Path) -> None:
@@ -157,6 +161,7 @@ def test_a_name_of_another_topic(topics: Topics, tmp_path: Path) -> None:
     assert "a checkpoint of another query, perhaps" in end.text
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @needs_names
 def test_what_spark_refuses(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     """A name without the setting; a source without a name under it; names for a checkpoint that was begun without."""
@@ -175,6 +180,7 @@ def test_what_spark_refuses(spark: SparkSession, topics: Topics, tmp_path: Path)
     assert why_it_ended(raised.value).error is None
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @pytest.mark.parametrize("letters", ["a", "abc"], ids=["taken out", "added"])
 def test_another_number_of_sources_without_names(
     topics: Topics, tmp_path: Path, letters: str
@@ -190,6 +196,7 @@ def test_another_number_of_sources_without_names(
     assert len(sink.rows) == 1
 
 
+@pytest.mark.long("several runs of a query with several sources")
 def test_sources_without_names_that_change_places(topics: Topics, tmp_path: Path) -> None:
     """Spark gives each the offsets of the other: their topics do not fit, and nothing is read."""
     sink = Batches(tmp_path)
@@ -204,6 +211,7 @@ def test_sources_without_names_that_change_places(topics: Topics, tmp_path: Path
     assert len(sink.rows) == 1
 
 
+@pytest.mark.long("several runs of a query with several sources")
 @needs_names
 @pytest.mark.classic("exactly once is refused over Spark Connect")
 @pytest.mark.usefixtures("names")

@@ -17,7 +17,10 @@ from tests.spark.conftest import rows
 
 pipelines = pytest.importorskip("pyspark.pipelines", reason="pipelines need PySpark 4.1")
 
-pytestmark = pytest.mark.classic("runs pipelines as a client of the driver that it has")
+pytestmark = [
+    pytest.mark.classic("runs pipelines as a client of the driver that it has"),
+    pytest.mark.long("runs pipelines in programs of their own"),
+]
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
 SCHEMA = "user_id BIGINT, region STRING, _change_type STRING"

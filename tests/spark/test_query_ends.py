@@ -20,7 +20,7 @@ from pyspark_upsert_kafka import upsert_sink, why_it_ended
 from tests.conftest import Broker, options
 from tests.local_registry import Registry
 from tests.spark.batches import save
-from tests.spark.conftest import eventually
+from tests.spark.conftest import eventually, run_to_end
 from tests.spark.streams import Batches, message, read
 from tests.spark.supervised import supervised_end
 from tests.spark.test_sink_stream import put, stream
@@ -38,7 +38,12 @@ def copied(frame: DataFrame, to: dict[str, str], checkpoint: Path) -> StreamingQ
 @pytest.mark.connect
 @pytest.mark.parametrize(
     ("message_", "stage"),
-    [(("k", '{"id":1,"name":"x"}'), "key"), (('{"id":1}', "no JSON"), "value")],
+    [
+        pytest.param(
+            ("k", '{"id":1,"name":"x"}'), "key", marks=pytest.mark.long("the same with a bad key")
+        ),
+        (('{"id":1}', "no JSON"), "value"),
+    ],
     ids=["another key format", "a bad message"],
 )
 def test_a_message_that_cannot_be_read(
@@ -71,6 +76,9 @@ def registered(broker: Broker, topic: str, registry: Registry) -> dict[str, str]
     )
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 def test_a_writer_whose_schema_does_not_fit_the_columns(
     spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
 ) -> None:
@@ -96,6 +104,9 @@ def test_a_writer_whose_schema_does_not_fit_the_columns(
     assert "'n'" in end.text
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The text names it."""
     end = supervised_end(lambda: Batches(tmp_path).start(read(spark, broker, "no-such-topic")))
@@ -104,6 +115,9 @@ def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path
     assert "'no-such-topic'" in end.text
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 def test_a_registry_that_is_away(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """It passes by itself: this is a reason to start the query again."""
     topic = broker.topic()
@@ -112,7 +126,7 @@ def test_a_registry_that_is_away(spark: SparkSession, broker: Broker, tmp_path: 
     query = Batches(tmp_path).start(read(spark, broker, topic, **away))
 
     with pytest.raises(StreamingQueryException) as raised:
-        query.awaitTermination(300)
+        run_to_end(query)
     end = why_it_ended(raised.value)
     assert (end.error, end.restart) == ("BrokerError", True)
     assert "The schema registry at http://127.0.0.1:1 gives no answer" in end.text
@@ -134,6 +148,9 @@ def test_an_error_of_the_users_own_function(
 # What is written
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 def test_a_schema_that_the_registry_refuses(
     spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
 ) -> None:
@@ -150,6 +167,9 @@ def test_a_schema_that_the_registry_refuses(
     assert f"not compatible with those under the subject '{target}-value'" in end.text
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 @pytest.mark.parametrize(
     ("columns", "error", "text"),
     [
@@ -172,6 +192,9 @@ def test_a_row_that_cannot_be_written(
     assert text in end.text
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 def test_an_option_of_the_sink(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Spark shows it no earlier than in the first batch."""
     source = broker.topic()
@@ -186,6 +209,9 @@ def test_an_option_of_the_sink(spark: SparkSession, broker: Broker, tmp_path: Pa
     assert "sink.bufer-flush.max-rows" in end.text
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 def test_a_topic_of_the_sink_that_was_deleted(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -212,6 +238,9 @@ def test_a_topic_of_the_sink_that_was_deleted(
     assert f"'{target}'" in end.text
 
 
+@pytest.mark.long(
+    "another query that ends; tests/unit/core/test_query_end.py has the table of them"
+)
 @pytest.mark.classic("exactly once is refused over Spark Connect")
 def test_a_writer_that_is_fenced_off(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Another program writes under its transactional ids: started again, each would fence off the other."""

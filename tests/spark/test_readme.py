@@ -19,8 +19,24 @@ PAGES = [
 ]
 
 
+MANY_QUERIES = {
+    "aggregating", "cluster", "coming-from-flink", "doctor", "filters", "index", "joining", "joining-streams",
+    "joining-with-state", "testing", "whole-rows",
+}  # fmt: skip
+"""Pages that take long; one also starts a broker."""
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.long("many queries"))
+        if page.stem in MANY_QUERIES
+        else page
+        for page in PAGES
+    ],
+    ids=[page.stem for page in PAGES],
+)
 def test_snippets_run_and_print_what_the_page_says(
     page: Path,
     namespace: dict[str, object],

@@ -34,6 +34,14 @@ def created(broker: Broker, topic: str) -> bool:
     return True
 
 
+def is_another(broker: Broker, topic: str, before: str) -> bool:
+    """Whether the broker has another topic of that name than the one that had this id."""
+    try:
+        return topic_id(broker, topic) != before
+    except KafkaException:
+        return False
+
+
 def test_a_first_batch_that_failed_is_done_again_as_it_was(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -102,6 +110,7 @@ def test_no_secret_reaches_the_checkpoint(
     assert len(broker.messages(target)) == 1
 
 
+@pytest.mark.long("several queries; waits until a topic is gone")
 def test_lost_data_fails_a_restarted_query(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -125,8 +134,10 @@ def test_lost_data_fails_a_restarted_query(
     broker.admin.delete_records([until])[until].result()
     with pytest.raises(StreamingQueryException, match="DataLossError: ") as deleted:
         run_to_end(sink.start(frame()))
+    before = topic_id(broker, again)
     broker.delete(again)
     eventually(lambda: created(broker, again), "the topic is there again")
+    eventually(lambda: is_another(broker, again, before), "the broker has the new one")
     broker.produce(again, *(message(n) for n in range(10, 13)))
     with pytest.raises(StreamingQueryException, match="DataLossError: ") as recreated:
         run_to_end(sink.start(frame()))
@@ -144,6 +155,7 @@ def test_lost_data_fails_a_restarted_query(
     ]  # fmt: skip
 
 
+@pytest.mark.long("several queries; waits until a topic is gone")
 def test_a_topic_deleted_while_it_is_read(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -163,7 +175,7 @@ def test_a_topic_deleted_while_it_is_read(
         eventually(lambda: len(failing.all()) == len(going_on.all()) == 1, "the first message")
         broker.delete(gone)
         with pytest.raises(StreamingQueryException) as raised:
-            strict.awaitTermination(180)
+            run_to_end(strict)
         broker.produce(stays, message(2))
         eventually(lambda: len(going_on.all()) == 2, "a message of the other topic")
         eventually(lambda: created(broker, gone), "the topic is there again")

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -15,6 +16,8 @@ from tests.conftest import Broker, options
 from tests.spark.conftest import run_to_end
 from tests.spark.streams import message, read
 from tests.spark.test_recovery_kill import last_values
+
+pytestmark = pytest.mark.long("six queries of one table")
 
 STEPS = {
     "nothing of it": ("first", None),

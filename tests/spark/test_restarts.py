@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka import LocalKafka
@@ -17,6 +18,8 @@ from tests.conftest import broker_at, options
 from tests.kafka.conftest import CLIENTS, Edge
 from tests.spark.conftest import eventually
 from tests.spark.streams import message, read, running
+
+pytestmark = pytest.mark.long("ten restarts of a broker on a machine that is kept busy")
 
 RESTARTS = 10
 
@@ -43,8 +46,11 @@ def test_everything_outlives_ten_restarts_in_a_row(
     broker = broker_at(kafka.bootstrap_servers)
     source, target = broker.topic(2), broker.topic(2)
     writer = read(spark, broker, source).writeStream.format("upsert-kafka")
-    given = {**options(broker, target), "checkpointLocation": str(tmp_path)}
-    edges = [Edge(client, broker.servers) for client in CLIENTS]
+    given = options(broker, target, **{"properties.delivery.timeout.ms": 900_000})
+    given["checkpointLocation"] = str(tmp_path)
+    # Ten restarts may take longer than messages have to be delivered.
+    patient = {"delivery.timeout.ms": 900_000}
+    edges = [Edge(client, broker.servers).given(patient) for client in CLIENTS]
     done = threading.Event()
     with (
         busy_machine(),

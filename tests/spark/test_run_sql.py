@@ -114,6 +114,7 @@ def test_streams_of_a_script(
     assert spark.catalog.listTables() == tables_before
 
 
+@pytest.mark.long("a script of streams, as others that make test runs")
 @pytest.mark.classic("it looks at the writer of a classic session")
 def test_the_first_query_has_its_source_before_the_next_starts(
     spark: SparkSession, tables: str, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +169,7 @@ def test_a_batch_reads_what_the_one_before_wrote(
     assert "|3  |7   |5   |" in capsys.readouterr().out
 
 
+@pytest.mark.long("a script of streams, as others that make test runs")
 def test_a_stream_writes_deletes(spark: SparkSession, broker: Broker, tables: str) -> None:
     """A column METADATA FROM 'change-type' says of each row whether it deletes its key."""
     copied = tables[tables.index("CREATE TABLE copied") :]
@@ -215,6 +217,7 @@ def test_nothing_has_happened_after_an_error(
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
+@pytest.mark.long("waits whether the topic appears")
 @pytest.mark.classic("a client of Spark Connect may see no broker, and asks none")
 def test_nothing_has_happened_without_a_topic(
     spark: SparkSession, broker: Broker, tables: str

@@ -37,7 +37,13 @@ def send_all(broker: Broker, topic: str) -> None:
     )
 
 
-@pytest.mark.parametrize("client", ["librdkafka", "kafka-python"])
+@pytest.mark.parametrize(
+    "client",
+    [
+        "librdkafka",
+        pytest.param("kafka-python", marks=pytest.mark.long("the same by the other client")),
+    ],
+)
 def test_a_batch_reads_one_type(spark: SparkSession, broker: Broker, client: str) -> None:
     """Its table and its changes; messages of others need not be readable, and delete nothing."""
     topic = broker.topic(2)
@@ -94,6 +100,7 @@ def test_a_stream_reads_one_type(spark: SparkSession, broker: Broker, tmp_path: 
     ]  # fmt: skip
 
 
+@pytest.mark.long("a script, as others that make test runs")
 def test_a_table_of_a_script_has_one_type(spark: SparkSession, broker: Broker) -> None:
     """The option stands in the statement of the table."""
     topic, target = broker.topic(), broker.topic()

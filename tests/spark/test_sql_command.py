@@ -16,7 +16,14 @@ from pyspark_upsert_kafka import CheckpointError, run_sql
 from tests.conftest import Broker
 from tests.spark.conftest import eventually, rows
 
-pytestmark = pytest.mark.classic("starts a program of its own")
+pytestmark = [
+    pytest.mark.classic("starts a program of its own"),
+    pytest.mark.long("starts programs with a JVM"),
+    pytest.mark.skipif(
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+        reason="SIGINT is ignored here, as in a background job of a shell",
+    ),
+]
 
 PAGE_VIEWS = Path(__file__).parents[1] / "unit" / "sql" / "scripts" / "pageviews.sql"
 

@@ -13,6 +13,8 @@ from confluent_kafka.admin import NewPartitions
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka import UpsertKafkaDataSource
@@ -56,6 +58,7 @@ def test_changes_deletes_and_plain_messages(
     }
 
 
+@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
 def test_one_spark_partition_for_each_kafka_partition_with_data(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -95,6 +98,7 @@ def test_one_spark_partition_for_each_kafka_partition_with_data(
     ]
 
 
+@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
 def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """In each startup mode at the offset it names; what comes later is read by all."""
     topic = broker.topic()
@@ -135,6 +139,7 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
     assert sorted((mode, 6) for mode in modes) == [row for row in sink.all() if row[1] == 6]
 
 
+@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
 def test_where_a_bounded_stream_ends(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """In each bounded mode before the offset it names."""
     topic = broker.topic()
@@ -190,6 +195,7 @@ def test_available_now_within_limits(spark: SparkSession, broker: Broker, tmp_pa
     assert [each.numInputRows for each in query.recentProgress if each.numInputRows] == [10, 9]
 
 
+@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
 @needs_limits
 def test_trigger_once_and_min_offsets(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """One batch with all there is, whatever the limits; else minOffsetsPerTrigger is waited for."""
@@ -221,6 +227,12 @@ def test_trigger_once_and_min_offsets(spark: SparkSession, broker: Broker, tmp_p
     assert {batch: len(found) for batch, found in sink.rows.items()} == {0: 5, 1: 1, 2: 4}
 
 
+def partition_count(broker: Broker, topic: str) -> int:
+    """How many partitions the broker says that a topic has."""
+    return len(broker.admin.list_topics(topic, timeout=30).topics[topic].partitions)
+
+
+@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
 def test_new_partitions_and_topics_of_a_running_query(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -242,6 +254,7 @@ def test_new_partitions_and_topics_of_a_running_query(
         eventually(lambda: 0 in sink.rows, "the first batch")
         added = broker.admin.create_partitions([NewPartitions(topic, 2)])
         added[topic].result()
+        eventually(lambda: partition_count(broker, topic) == 2, "the broker has the new partition")
         broker.produce(topic, message(1), message(2), partition=1)
         broker.create(f"{pattern}-new")
         broker.produce(f"{pattern}-new", message(3))
@@ -254,14 +267,15 @@ def test_new_partitions_and_topics_of_a_running_query(
     ]  # fmt: skip
 
 
+@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
 def test_transactions(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Aborted messages are not read, an open transaction blocks no batch, markers hang no read."""
     topic = broker.topic()
 
     def begun(name: str, *messages: tuple[str, str | None]) -> Producer:
-        producer = Producer(
-            {"bootstrap.servers": broker.servers, "transactional.id": f"{topic}-{name}"}
-        )
+        # The broker ends a transaction after a minute, unless it is told to wait for longer.
+        settings = {"transactional.id": f"{topic}-{name}", "transaction.timeout.ms": 900_000}
+        producer = Producer({"bootstrap.servers": broker.servers, **settings})
         producer.init_transactions(60)
         producer.begin_transaction()
         for key, value in messages:
@@ -342,19 +356,25 @@ def test_progress_shows_rows_and_lag(spark: SparkSession, broker: Broker, tmp_pa
     topic = broker.topic(2)
     broker.produce(topic, *(message(n) for n in range(7)), partition=1)
     sink = Batches(tmp_path)
-    frame = read(spark, broker, topic)
-    with running(sink.start(frame, processingTime="200 milliseconds")) as query:
-        eventually(lambda: len(sink.all()) == 7, "the first messages")
-        broker.produce(topic, *(message(n) for n in range(3)), partition=0)
-        eventually(lambda: len(sink.all()) == 10, "more messages")
-        eventually(lambda: query.lastProgress["batchId"] >= 1, "their progress")
-        first, second = [each for each in query.recentProgress if each.numInputRows]
 
-    assert [first.numInputRows, second.numInputRows] == [7, 3]
+    def batches(query: StreamingQuery) -> list[StreamingQueryProgress]:
+        return [each for each in query.recentProgress if each.numInputRows]
+
+    with running(
+        sink.start(read(spark, broker, topic), processingTime="200 milliseconds")
+    ) as query:
+        eventually(lambda: len(sink.all()) == 7, "the first messages")
+        broker.produce(
+            topic, message(7), partition=0
+        )  # one alone: several may be in several batches
+        eventually(lambda: len(batches(query)) == 2, "the progress of both batches")
+        first, second = batches(query)
+
+    assert [first.numInputRows, second.numInputRows] == [7, 1]
     source = json.loads(second.json)["sources"][0]
     assert positions(source["startOffset"], topic) == {"0": 0, "1": 7}
-    assert positions(source["endOffset"], topic) == {"0": 3, "1": 7}
-    assert positions(source["latestOffset"], topic) == {"0": 3, "1": 7}
+    assert positions(source["endOffset"], topic) == {"0": 1, "1": 7}
+    assert positions(source["latestOffset"], topic) == {"0": 1, "1": 7}
 
 
 def committed_offset(broker: Broker, group: str) -> int:

@@ -31,10 +31,16 @@ from tools.histories.writer import Writer
 ROOT = Path(__file__).parents[2]
 FULL = {"scan.startup.mode": "full"}
 
+MORE_OPTIONS = pytest.mark.long("the same with more options")
+
 
 @pytest.mark.parametrize(
     "more",
-    [pytest.param({}, marks=pytest.mark.connect), {"minPartitions": 5}, {"scan.deletes": "drop"}],
+    [
+        pytest.param({}, marks=pytest.mark.connect),
+        pytest.param({"minPartitions": 5}, marks=MORE_OPTIONS),
+        pytest.param({"scan.deletes": "drop"}, marks=MORE_OPTIONS),
+    ],
 )
 def test_the_table_then_its_changes(
     spark: SparkSession, broker: Broker, tmp_path: Path, more: dict[str, object]
@@ -61,6 +67,9 @@ def test_the_table_then_its_changes(
         assert (seen.rows, seen.total_lag) == (3, 0)
 
 
+@pytest.mark.long(
+    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+)
 def test_a_first_batch_that_failed_is_done_again_as_it_was(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -97,6 +106,9 @@ def test_a_first_batch_that_failed_is_done_again_as_it_was(
     ]
 
 
+@pytest.mark.long(
+    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+)
 @needs_limits
 def test_limits_do_not_cut_the_table(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """They hold for the batches after it; one run with ``availableNow`` reads all."""
@@ -110,6 +122,9 @@ def test_limits_do_not_cut_the_table(spark: SparkSession, broker: Broker, tmp_pa
     assert [len(rows) for rows in sink.rows.values()] == [20, 4, 4, 2]
 
 
+@pytest.mark.long(
+    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+)
 def test_an_empty_topic_and_one_with_an_end(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -155,6 +170,9 @@ INSERT INTO copied SELECT * FROM users;
 """
 
 
+@pytest.mark.long(
+    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+)
 def test_a_script_copies_the_table(spark: SparkSession, broker: Broker) -> None:
     """The option stands in WITH; in batch mode the table refuses it."""
     source, target = broker.topic(), broker.topic()
@@ -186,6 +204,9 @@ def kill_in_the_first_batch(arguments: list[str], checkpoint: Path, after_s: flo
     process.wait()
 
 
+@pytest.mark.long(
+    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+)
 @pytest.mark.timeout(900)
 def test_a_program_that_is_killed_in_its_first_batch_goes_on_with_that_table(
     spark: SparkSession, own_kafka: Callable[..., LocalKafka], tmp_path: Path

@@ -79,6 +79,7 @@ def test_options_may_be_written_in_any_case(spark: SparkSession, broker: Broker)
     assert [message.timestamp for message in broker.messages(topic)] == [5000]
 
 
+@pytest.mark.long("another query of the same kind")
 def test_sinks_may_be_called_from_threads(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -360,6 +361,7 @@ def test_partitions_are_counted_without_computing_anything(spark: SparkSession) 
     assert list(jobs("counting")) == []
 
 
+@pytest.mark.long("another query of the same kind")
 @pytest.mark.classic("Connect does not tell how many partitions there are")
 def test_in_a_stream_preimages_of_one_partition_are_taken(
     spark: SparkSession, broker: Broker, tmp_path: Path
@@ -374,6 +376,7 @@ def test_in_a_stream_preimages_of_one_partition_are_taken(
     assert len(broker.pairs(topic)) == 3
 
 
+@pytest.mark.long("another query of the same kind")
 def test_many_changes_in_sequence(spark: SparkSession, broker: Broker) -> None:
     """Many changes of many keys, shuffled over many partitions, end as their sequence says."""
     topic = broker.topic(3)
@@ -410,6 +413,7 @@ def test_what_is_wrong_with_a_batch(spark: SparkSession, broker: Broker) -> None
     assert broker.pairs(topic) == []
 
 
+@pytest.mark.long("tests/spark/test_sink_stream.py has such a query")
 def test_a_failing_batch_is_replayed(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """A batch that fails leaves the query failed; started again it is replayed, and the table is right."""
     topic = f"{broker.topic(1)}-late"
