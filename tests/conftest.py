@@ -141,20 +141,24 @@ class Broker:
         """Sends (key, value[, headers]) messages and waits for them; text is encoded."""
         producer = self.producer(**config)
         where = {} if partition is None else {"partition": partition}
+        undelivered: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                undelivered.append(error)
+
         for key, value, *headers in messages:
             while True:
                 try:
+                    more = {"headers": headers[0]} if headers else {}
                     producer.produce(
-                        topic,
-                        key=key,
-                        value=value,
-                        headers=headers[0] if headers else None,
-                        **where,
-                    ) if headers else producer.produce(topic, key=key, value=value, **where)
+                        topic, key=key, value=value, on_delivery=delivered, **where, **more
+                    )
                     break
                 except BufferError:
                     producer.poll(0.1)
         assert producer.flush(600) == 0
+        assert not undelivered, undelivered[0]
 
     def messages(self, topic: str) -> list[Message]:
         """All committed messages of a topic, by partition and offset."""
@@ -167,14 +171,15 @@ class Broker:
                 "enable.partition.eof": True,
             }
         )
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         waiting, found = set(partitions), []
         while waiting:
-            message = consumer.poll(30)
-            assert message is not None, f"nothing from {topic} for 30 seconds"
-            if message.error() is not None:
-                waiting.discard(message.partition())
+            message = consumer.poll(300)
+            assert message is not None, f"nothing from {topic} for five minutes"
+            if message.error() is not None:  # the client mends what is not the end
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    waiting.discard(message.partition())
                 continue
             found.append(
                 Message(

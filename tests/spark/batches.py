@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -42,3 +43,15 @@ def refused(action: Callable[[], object]) -> str:
     with pytest.raises(Exception) as error:
         action()
     return str(error.value)
+
+
+def all_refused(*actions: Callable[[], object]) -> list[str]:
+    """The texts of the errors that actions end in, which wait for something: all do at once, the last one in this thread.
+
+    Spark finds no format for a write in another one.
+    """
+    *others, last = actions
+    with ThreadPoolExecutor(len(others)) as pool:
+        asked = [pool.submit(refused, action) for action in others]
+        text = refused(last)
+        return [*(each.result() for each in asked), text]

@@ -123,6 +123,11 @@ def run_to_end(query: StreamingQuery) -> None:
     assert query.awaitTermination(900), "the query did not end"
 
 
+def wait_for_events(spark: SparkSession) -> None:
+    """Waits until Spark's status tracker has been told of all that has happened; jobs do not wait for it."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(600_000)
+
+
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:
     """The rows of a DataFrame as sorted tuples."""
     return sorted((tuple(row) for row in frame.collect()), key=repr)

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka import OptionError, upsert_sink, why_it_ended
 from pyspark_upsert_kafka.sink.update_mode import UpsertSink
 from tests.conftest import Broker, options
 from tests.spark.batches import refused
-from tests.spark.conftest import eventually, run_to_end
+from tests.spark.conftest import eventually, run_to_end, wait_for_events
 from tests.spark.test_sink_stream import put, stream
 
 pytestmark = pytest.mark.classic("exactly once is refused over Spark Connect")
@@ -73,6 +73,7 @@ class Batches:
 
     def wait_for_tasks(self) -> None:
         """Waits for the tasks of a job that has failed: Spark ends it without them."""
+        wait_for_events(self.spark)
         tracker = self.spark.sparkContext._jsc.sc().statusTracker()
         eventually(
             lambda: not any(each.numRunningTasks() for each in tracker.getExecutorInfos()),

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.sink.row_order import arranged, is_deterministic, part
 from pyspark_upsert_kafka.spark_task import TaskIdentity, current_task
 from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
-from tests.spark.conftest import rows, run_to_end
+from tests.spark.conftest import rows, run_to_end, wait_for_events
 from tests.spark.test_sink_stream import put, stream
 from tests.table_options import table_options
 
@@ -45,6 +45,7 @@ def last_values(broker: Broker, topic: str) -> dict[int, str | None]:
 
 def tasks_of_last_stage(spark: SparkSession, group: str) -> int:
     """How many tasks the writing stage of a job group had."""
+    wait_for_events(spark)
     tracker = spark.sparkContext.statusTracker()
     job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(group)))
     assert job is not None
@@ -358,6 +359,7 @@ def test_partitions_are_counted_without_computing_anything(spark: SparkSession) 
     assert partition_count(aggregated.repartition(1)) == 1
     assert partition_count(aggregated) is None
     assert partition_count(small.union(small)) != 1
+    wait_for_events(spark)
     assert list(jobs("counting")) == []
 
 
