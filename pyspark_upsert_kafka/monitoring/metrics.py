@@ -86,13 +86,18 @@ def _written(queries: Iterable[QueryTotals]) -> tuple[Metric, ...]:
     return rows, tombstones, size
 
 
-def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
+def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric, Metric]:
     position = GaugeMetricFamily(
         "upsert_kafka_position", "Next offset after the newest micro-batch", labels=_PARTITION
     )
     lag = GaugeMetricFamily(
         "upsert_kafka_lag",
         "Offsets that were there when the newest micro-batch was planned, and that it left",
+        labels=_PARTITION,
+    )
+    waiting = GaugeMetricFamily(
+        "upsert_kafka_lag_in_open_transactions",
+        "How many of these wait for transactions that were open then",
         labels=_PARTITION,
     )
     for query, number, source in _sources(queries):
@@ -102,7 +107,9 @@ def _gauges(queries: Iterable[QueryTotals]) -> tuple[Metric, Metric]:
                 position.add_metric(labels, source.positions[tp])
             if behind is not None:
                 lag.add_metric(labels, behind)
-    return position, lag
+            if (waits := source.waiting.get(tp)) is not None:
+                waiting.add_metric(labels, waits)
+    return position, lag, waiting
 
 
 def _runs(runs: Iterable[QueryRuns]) -> tuple[Metric, Metric]:

@@ -13,8 +13,10 @@ from datetime import datetime, timezone
 
 import pytest
 
+from pyspark_upsert_kafka import read_table
 from pyspark_upsert_kafka.cli import main
-from tests.conftest import Broker, broker_at
+from tests.conftest import Broker, broker_at, options
+from tests.kafka.conftest import eventually
 from tools.terminal import Terminal
 
 TABLE = ["--schema", "user_id BIGINT, region STRING", "--primary-key", "user_id"]
@@ -465,3 +467,41 @@ def test_messages_of_a_time(show: Show, broker: Broker) -> None:
     code, _, said = show(topic, *TABLE, "--option", "scan.bounded.timestamp=2026-01-31T12:00:00")
     assert code != 0
     assert "has no zone: write 2026-01-31T12:00:00Z for UTC" in said
+
+
+def test_an_open_transaction_hides_newer_messages(
+    show: Show, broker: Broker, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """``show``, ``--count``, ``doctor`` and a snapshot say so, how many they are, and since when."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, user(1, "Asia"))
+    producer = broker.producer(**{"transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    key, value = user(2, "Asia")
+    producer.produce(topic, value, key, timestamp=1_700_000_000_000)
+    producer.flush(30)
+    broker.produce(topic, user(3, "Asia"), user(4, "Asia"))
+    hidden = (
+        f"In topic '{topic}', partition 0, an open transaction hides 3 newer offsets since 2023-11-14T22:13:20Z: "
+        "nothing from offset 1 on is read until it ends"
+    )
+
+    code, printed, said = show(topic, *TABLE, "--output", "csv")
+    assert (code, printed) == (0, "user_id,region\n1,Asia\n")
+    assert said.startswith(f"{hidden}. ")
+    assert show(topic, *TABLE, "--count")[2].startswith(f"{hidden}. ")
+    where = ["--topic", topic, "--bootstrap-servers", broker.servers]
+    main(["doctor", *where, *TABLE, "--output", "json"])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [
+        (each["level"], each["text"]) for each in found if each["check"] == "open-transaction"
+    ] == [("warning", hidden)]
+    table = read_table(
+        options(broker, topic, primary_key="user_id"), schema="user_id BIGINT, region STRING"
+    ).read_all()
+    assert table.num_rows == 1
+    assert [each for each in caplog.messages if each.startswith(hidden)]
+
+    producer.commit_transaction(30)
+    assert eventually(lambda: show(topic, *TABLE)[2] == "")

@@ -86,6 +86,14 @@ PANELS = (
         },
     ),
     Panel(
+        "Lag in open transactions",
+        "Offsets that cannot be read before a transaction ends, after the newest micro-batch.",
+        {
+            "{{query}} {{topic}} {{partition}}": "max by (query, topic, partition) "
+            f"(upsert_kafka_lag_in_open_transactions{{{_TOPIC}}})"
+        },
+    ),
+    Panel(
         "Lag per topic",
         "The sum over the partitions.",
         {"{{query}} {{topic}}": f"sum by (query, topic) (upsert_kafka_lag{{{_TOPIC}}})"},

@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.cli.doctor.sampling import sampled
 from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_brokers,
     check_group,
+    check_open_transaction,
     check_topic,
     check_written_topic,
 )
@@ -41,6 +42,7 @@ from pyspark_upsert_kafka.core.errors import (
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.source.planning.open_transactions import hidden_messages
 from pyspark_upsert_kafka.without_spark.request import Request
 
 
@@ -85,6 +87,8 @@ class Checkup:
             return
         for each in topics.facts:
             yield from check_topic(each, self._options)
+        for hidden_in_topic in hidden_messages(topics.view, self._options):
+            yield check_open_transaction(hidden_in_topic)
         yield from self._group()
         yield from self._start_and_end(topics)
         yield from self._dead_letters()

@@ -13,7 +13,9 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.wording import configure, counted, duration, grant
 from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
+from pyspark_upsert_kafka.source.planning.open_transactions import LONG_MS, Hidden
 
 RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
 
@@ -175,6 +177,14 @@ def _policy(
         return Finding(POLICY_CHECK, Level.OK, text, topic=name)
     advice = configure(f"{POLICY}={wanted}", name, facts.servers)
     return Finding(POLICY_CHECK, Level.WARNING, text, advice, name)
+
+
+def check_open_transaction(hidden: Hidden) -> Finding:
+    """Whether what an open transaction hides is hidden for long: exactly-once writers hold some open all the time."""
+    long = hidden.since_ms is None or now_ms() - hidden.since_ms >= LONG_MS
+    level = Level.WARNING if long else Level.OK
+    advice = hidden.advice if long else ""
+    return Finding("open-transaction", level, str(hidden), advice, hidden.place.topic)
 
 
 def keeps_all(configs: Mapping[str, str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.key_place import KeyPlace
+from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes, read_with
 from pyspark_upsert_kafka.without_spark.request import Request
 
@@ -60,9 +62,15 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
 def _ranges(request: Request) -> tuple[list[Range], Mapping[str, int]]:
     """All ranges, and how many partitions each topic has."""
     with request.open_cluster() as cluster:
-        ranges = ranges_of_batch(cluster, request.options)
+        ranges = ranges_of_batch(cluster, request.options, tell=_tell)
         topics = cluster.existing(sorted({range_.topic for range_ in ranges}))
     return ranges, {name: topic.partitions for name, topic in topics.items()}
+
+
+def _tell(found: list[Hidden]) -> None:
+    """Says what open transactions hide: of each one, since somebody looks at the topic."""
+    for each in found:
+        sys.stderr.write(f"{each}. {each.advice}.\n")
 
 
 def rows_of(

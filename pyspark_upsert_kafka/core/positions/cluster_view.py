@@ -36,6 +36,11 @@ class Bounds:
     latest: int
     high: int
 
+    @property
+    def hidden(self) -> int:
+        """How many offsets wait for transactions that are still open."""
+        return self.high - self.latest
+
 
 @dataclass(frozen=True)
 class ClusterView:
@@ -53,3 +58,8 @@ class ClusterView:
     def latest(self) -> dict[TopicPartition, int]:
         """The latest offset of each partition."""
         return {tp: bounds.latest for tp, bounds in self.bounds.items()}
+
+    @property
+    def high(self) -> dict[TopicPartition, int]:
+        """The high watermark of each partition."""
+        return {tp: bounds.high for tp, bounds in self.bounds.items()}

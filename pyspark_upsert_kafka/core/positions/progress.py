@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     Positions,
     StreamOffset,
@@ -22,6 +23,9 @@ from pyspark_upsert_kafka.core.written import Written
 
 BadMessages = Literal["fail", "column", "skip"]
 """What happens to a bad message: the query fails, it is a row with ``_error``, or it is left out."""
+
+_STABLE = "stable"
+"""The name in the latest offset of where readers of committed messages end, in partitions with open transactions."""
 
 _BAD_MESSAGES = "bad_messages"
 """The name in the latest offset, and that of a metric which a query observes."""
@@ -43,9 +47,14 @@ def bad_messages(options: ReadOptions) -> BadMessages:
     return mode if mode in ("fail", "column") and not skips else "skip"
 
 
-def latest_offset(latest: StreamOffset, bad: BadMessages) -> dict[str, Any]:
-    """What a source reports as its latest offset."""
-    return {**latest.to_json(), _BAD_MESSAGES: bad}
+def latest_offset(view: ClusterView, bad: BadMessages) -> dict[str, Any]:
+    """What a source reports as its latest offset: the high watermarks, and what of them waits for open transactions."""
+    latest = StreamOffset(view.high, topic_ids=view.topic_ids)
+    stable: dict[str, dict[str, int]] = {}
+    for tp, bounds in view.bounds.items():
+        if bounds.hidden:
+            stable.setdefault(tp.topic, {})[str(tp.partition)] = bounds.latest
+    return {**latest.to_json(), _BAD_MESSAGES: bad, _STABLE: stable}
 
 
 def query_batch(progress: Mapping[str, Any], written: Written | None = None) -> QueryBatch:
@@ -86,9 +95,11 @@ def _is_ours(offset: object) -> bool:
 def _source_batch(source: Mapping[str, Any], observed: int | None) -> SourceBatch:
     end = stream_offset(source["endOffset"]) or StreamOffset({})
     latest = stream_offset(source["latestOffset"])
+    lag = _lag(end, {} if latest is None else latest.positions)
     return SourceBatch(
         positions=end.positions,
-        lag=_lag(end, {} if latest is None else latest.positions),
+        lag=lag,
+        waiting=_waiting(end, lag, (source["latestOffset"] or {}).get(_STABLE)),
         rows=source["numInputRows"],
         rows_per_second=source.get("processedRowsPerSecond"),
         bad_messages=0 if _reported_bad(source) == "fail" else observed,
@@ -102,6 +113,31 @@ def _lag(end: StreamOffset, latest: Positions) -> dict[TopicPartition, int | Non
         tp: max(0, latest[tp] - end.positions[tp]) if tp in latest and tp in end.positions else None
         for tp in sorted({*end.positions, *latest})
     }
+
+
+def _waiting(
+    end: StreamOffset,
+    lag: Mapping[TopicPartition, int | None],
+    stable: Mapping[str, Mapping[str, int]] | None,
+) -> dict[TopicPartition, int | None]:
+    """How much of the lag waits for open transactions.
+
+    Args:
+        end: The end of the batch.
+        lag: The lag of each partition.
+        stable: Up to where partitions with open transactions can be read; None = not known.
+    """
+    waiting: dict[TopicPartition, int | None] = {}
+    for tp, behind in lag.items():
+        at = None if stable is None else stable.get(tp.topic, {}).get(str(tp.partition))
+        if stable is None or behind is None:
+            waiting[tp] = None
+        elif at is None:
+            waiting[tp] = 0
+        else:
+            readable = max(0, at - end.positions[tp])
+            waiting[tp] = max(0, behind - readable)
+    return waiting
 
 
 def _reported_bad(source: Mapping[str, Any]) -> BadMessages | None:

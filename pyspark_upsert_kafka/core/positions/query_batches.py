@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.written import Written
@@ -16,11 +16,12 @@ class SourceBatch:
     Args:
         positions: Per partition, the next offset to read after this batch.
         lag: Per partition, how many offsets there were beyond that when the batch was planned (of a bounded stream: up
-            to its end); None = not known: the partition is new or gone, the batch runs again after a restart, or Spark is
+            to its end), those that wait for open transactions among them; None = not known: the partition is new or gone, the batch runs again after a restart, or Spark is
             older than 4.2.
         rows: How many rows Spark took from the source; what is read twice counts twice.
         rows_per_second: Rows by the whole duration of the batch, as Spark computes it; None = not known.
         bad_messages: How many messages could not be decoded; None = not known.
+        waiting: Per partition, how much of the lag waits for open transactions; None = not known.
     """
 
     positions: Positions
@@ -28,12 +29,17 @@ class SourceBatch:
     rows: int
     rows_per_second: float | None
     bad_messages: int | None
+    waiting: Mapping[TopicPartition, int | None] = field(default_factory=dict)
 
     @property
     def total_lag(self) -> int | None:
         """The lag of all partitions together; None = that of some partition is not known."""
-        known = [lag for lag in self.lag.values() if lag is not None]
-        return sum(known) if len(known) == len(self.lag) else None
+        return _total(self.lag)
+
+    @property
+    def total_waiting(self) -> int | None:
+        """How much of it waits for open transactions; None = of some partition it is not known."""
+        return _total(self.waiting)
 
     @property
     def topics(self) -> list[str]:
@@ -128,12 +134,19 @@ class QueryTotals:
         )
 
 
+def _total(numbers: Mapping[TopicPartition, int | None]) -> int | None:
+    known = [number for number in numbers.values() if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
 def _line(source: SourceBatch) -> str:
     first, *others = source.topics or ["no topic"]
     more = f" and {len(others)} more" if others else ""
     speed = "" if source.rows_per_second is None else f", {source.rows_per_second:,.0f}/s"
     lag, bad = _number(source.total_lag), _number(source.bad_messages)
-    return f"{first}{more} {source.rows:,} rows{speed}, lag {lag}, bad {bad}"
+    waiting = source.total_waiting
+    waits = f" ({waiting:,} in open transactions)" if waiting else ""
+    return f"{first}{more} {source.rows:,} rows{speed}, lag {lag}{waits}, bad {bad}"
 
 
 def _number(number: int | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -18,6 +19,11 @@ from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
+from pyspark_upsert_kafka.source.planning.open_transactions import (
+    Hidden,
+    hidden_messages,
+    warn_of_hidden,
+)
 from pyspark_upsert_kafka.source.planning.start import start_offset
 from pyspark_upsert_kafka.source.planning.table_ranges import table_ranges
 from pyspark_upsert_kafka.spark_task import freeze_modules
@@ -62,7 +68,10 @@ class BatchReader(DataSourceReader):
 
 
 def ranges_of_batch(
-    cluster: Cluster, options: ReadOptions, narrowing: Narrowing | None = None
+    cluster: Cluster,
+    options: ReadOptions,
+    narrowing: Narrowing | None = None,
+    tell: Callable[[list[Hidden]], None] = warn_of_hidden,
 ) -> list[Range]:
     """The ranges of a batch read.
 
@@ -70,6 +79,7 @@ def ranges_of_batch(
         cluster: Says what there is.
         options: How it is read.
         narrowing: Leaves out what cannot hold a row that is wanted; None = every row is wanted.
+        tell: Called with what open transactions hide, if a read up to the latest offset ends before any.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
@@ -79,6 +89,9 @@ def ranges_of_batch(
     planned_ms = now_ms()
     start, view = start_offset(cluster, options)
     ends = start.stop or {}
+    if options.end.mode == "latest-offset":
+        read = {tp: bounds for tp, bounds in view.bounds.items() if tp in start.positions}
+        tell(hidden_messages(replace(view, bounds=read), options))
     ranges = [
         Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())

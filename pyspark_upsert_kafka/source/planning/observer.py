@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
+from pyspark_upsert_kafka.source.planning.open_transactions import StandsStill
 from pyspark_upsert_kafka.source.planning.start import start_offset
 
 _NEVER = float("-inf")
@@ -34,6 +35,7 @@ class Observer:
         self._cluster: Cluster | None = None
         self._viewed_at = self._viewed_whole_at = self._discovered_at = _NEVER
         self.last_view: ClusterView | None = None
+        self._stands_still = StandsStill()
 
     @property
     def cluster(self) -> Cluster:
@@ -153,6 +155,7 @@ class Observer:
         """The view, or the previous object if they are equal: a new object means that something has changed."""
         if self.last_view is None:
             self.cluster.wait_out(self._options.outage_timeout_s)
+        self._stands_still.look(view, self._options)
         self._viewed_at = self._viewed_whole_at = time.monotonic()
         if self.last_view is None or view != self.last_view:
             self.last_view = view

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
-from pyspark_upsert_kafka.core.positions.offsets import INITIAL, StreamOffset
+from pyspark_upsert_kafka.core.positions.offsets import INITIAL
 from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.source.planning.stream import StreamReader
@@ -68,13 +68,12 @@ class ReaderWithLimits(StreamReader):
         return self.next_offset(start, _NO_LIMITS if unlimited else self._options.limits)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The broker's latest offsets, which the query's progress shows beside its own, for `ProgressListener`."""
+        """The brokers' high watermarks, which the query's progress shows beside its own, for `ProgressListener`."""
         view = self._observer.last_view
         if view is None:
             return None
         if self._reported is None or self._reported[0] is not view:
-            latest = StreamOffset(view.latest, topic_ids=view.topic_ids)
-            self._reported = view, latest_offset(latest, bad_messages(self._options))
+            self._reported = view, latest_offset(view, bad_messages(self._options))
         return self._reported[1]
 
     def prepareForTriggerAvailableNow(self) -> None:

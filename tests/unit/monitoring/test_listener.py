@@ -109,6 +109,8 @@ def test_metrics():
         f'upsert_kafka_position{{partition="1",query="copy",query_id="{ID}",source="0",topic="t"}}': 5,
         f'upsert_kafka_lag{{partition="0",query="copy",query_id="{ID}",source="0",topic="t"}}': 2,
         f'upsert_kafka_lag{{partition="1",query="copy",query_id="{ID}",source="0",topic="t"}}': 0,
+        f'upsert_kafka_lag_in_open_transactions{{partition="0",query="copy",query_id="{ID}",source="0",topic="t"}}': 0,
+        f'upsert_kafka_lag_in_open_transactions{{partition="1",query="copy",query_id="{ID}",source="0",topic="t"}}': 0,
     }
 
 
@@ -150,7 +152,7 @@ def test_what_is_not_known_has_no_sample():
     names = samples(listener)
 
     assert [name for name in names if "bad" in name] == []
-    assert [re.findall(r'partition="(\d)', name) for name in names if "_lag" in name] == [["0"]]
+    assert [re.findall(r'partition="(\d)', name) for name in names if "_lag{" in name] == [["0"]]
     assert [re.findall(r'partition="(\d)', name) for name in names if "_position" in name] == [
         ["0"],
         ["1"],
@@ -185,7 +187,7 @@ def test_queries_of_one_name():
     found = [line.rsplit(" ", 1)[0] for line in given if not line.startswith("#")]
 
     assert sorted(found) == sorted(set(found))
-    assert len([each for each in found if 'query="copy",query_id="other"' in each]) == 9
+    assert len([each for each in found if 'query="copy",query_id="other"' in each]) == 11
 
 
 def test_a_query_that_is_started_again_with_more_sources():

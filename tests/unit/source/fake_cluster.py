@@ -16,7 +16,14 @@ from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicP
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import batch_ends, message_sizes, observer, start, stream
+from pyspark_upsert_kafka.source.planning import (
+    batch_ends,
+    message_sizes,
+    observer,
+    open_transactions,
+    start,
+    stream,
+)
 from tests.table_options import table_options
 
 _AT_ONCE = 100
@@ -218,9 +225,9 @@ def world(patch: pytest.MonkeyPatch) -> World:
         def reader(self, settings: object) -> FakeCluster:
             return cluster
 
-    for module in (observer, message_sizes):
+    for module in (observer, message_sizes, open_transactions):
         patch.setattr(module, "load_client", lambda name: Client())
-    for module in (observer, start, stream):
+    for module in (observer, start, stream, open_transactions):
         patch.setattr(module, "time", clock)
     for module in (stream, batch_ends):
         patch.setattr(module, "now_ms", lambda: int(clock.time() * 1000))

@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
 from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset, query_batch
 from pyspark_upsert_kafka.core.positions.query_batches import SourceBatch
@@ -20,6 +21,13 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 END = StreamOffset({A: 7, B: 5}, topic_ids={"t": "id-1"})
 
 
+def view_of(latest: StreamOffset, **hidden: int) -> ClusterView:
+    """A view with these high watermarks, and how many offsets of partitions ``A`` and ``B`` are hidden."""
+    of = {A: hidden.get("a", 0), B: hidden.get("b", 0)}
+    bounds = {tp: Bounds(0, at - of.get(tp, 0), at) for tp, at in latest.positions.items()}
+    return ClusterView(latest.topic_ids, bounds)
+
+
 def source(
     end: StreamOffset = END, latest: StreamOffset | None = None, bad: str = "fail", **more: object
 ) -> dict[str, Any]:
@@ -28,7 +36,7 @@ def source(
         "description": "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream@1",
         "startOffset": None,
         "endOffset": end.to_json(),
-        "latestOffset": None if latest is None else latest_offset(latest, bad),
+        "latestOffset": None if latest is None else latest_offset(view_of(latest), bad),
         "numInputRows": 12,
         "inputRowsPerSecond": 20.0,
         "processedRowsPerSecond": 10.0,
@@ -61,7 +69,8 @@ def test_a_batch_of_a_query():
 
     assert (batch.query_id, batch.name) == ("e1a8c4b0-0000-4000-8000-000000000001", "copy")
     assert (batch.number, batch.seconds) == (3, 1.234)
-    assert batch.sources == (SourceBatch({A: 7, B: 5}, {A: 2, B: 0}, 12, 10.0, 0),)
+    (found,) = batch.sources
+    assert found == SourceBatch({A: 7, B: 5}, {A: 2, B: 0}, 12, 10.0, 0, {A: 0, B: 0})
     assert batch.sources[0].total_lag == 2
 
 
@@ -94,6 +103,39 @@ def test_a_query_without_a_name_is_called_by_its_id(name):
         del given["name"]
 
     assert query_batch(given).name == given["id"]
+
+
+@pytest.mark.parametrize(
+    ("end", "hidden", "waiting"),
+    [
+        ({A: 7, B: 5}, {}, {A: 0, B: 0}),
+        # Read up to the open transaction, and not yet up to it.
+        ({A: 7, B: 5}, {"a": 201}, {A: 201, B: 0}),
+        ({A: 2, B: 5}, {"a": 201}, {A: 201, B: 0}),
+        # A transaction that is older than what was read with ``read_uncommitted`` before.
+        ({A: 100, B: 5}, {"a": 201}, {A: 108, B: 0}),
+    ],
+)
+def test_the_lag_counts_what_waits_for_open_transactions(
+    end: dict[TopicPartition, int], hidden: dict[str, int], waiting: dict[TopicPartition, int]
+) -> None:
+    """It goes up to the high watermark; one more number says how much of it cannot be read yet."""
+    high = StreamOffset({A: 7 + hidden.get("a", 0), B: 5}, topic_ids={"t": "id-1"})
+    given = source(StreamOffset(end), high)
+    given["latestOffset"] = latest_offset(view_of(high, **hidden), "fail")
+
+    found = only(progress(given))
+
+    assert found.lag == {A: high.positions[A] - end[A], B: 0}
+    assert (found.waiting, found.total_waiting) == (waiting, sum(waiting.values()))
+
+
+def test_what_waits_is_not_known() -> None:
+    """An earlier version on a Connect server does not tell it: then it is not 0."""
+    given = source(END, END)
+    del given["latestOffset"]["stable"]
+
+    assert only(progress(given)).waiting == {A: None, B: None}
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,10 @@ def batch(*sources: SourceBatch, written: Written | None = None) -> QueryBatch:
             batch(UNKNOWN),
             "copy, batch 3 (1.2 s): t and 1 more 9,876 rows, lag unknown, bad unknown",
         ),
+        (
+            batch(replace(SOURCE, waiting={A: 201, B: 0})),
+            "copy, batch 3 (1.2 s): t 12 rows, 10/s, lag 1,500 (201 in open transactions), bad 0",
+        ),
         (batch(), "copy, batch 3 (1.2 s): wrote unknown"),
     ],
 )

@@ -95,6 +95,7 @@ def test_the_latest_offset_is_reported_for_the_lag(there):
         "version": 1,
         "topics": {"t": {"id": "id-1", "positions": {"0": 5}}},
         "bad_messages": "fail",
+        "stable": {},
     }
 
 

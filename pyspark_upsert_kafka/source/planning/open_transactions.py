@@ -1,0 +1,136 @@
+"""Messages that readers of committed messages do not get yet, because a transaction before them is still open."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.times import now_ms
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+
+LONG_MS = 10_000
+"""A transaction that is open for so long is worth a warning; younger ones are normal where others write exactly once."""
+
+_STREAM_WAITS_S = 60.0
+"""How long a stream stands still before an open transaction until it warns."""
+
+_NAMED = 3
+"""Partitions whose first hidden message is looked at: each costs a request."""
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What an open transaction hides in a partition.
+
+    Args:
+        place: The partition.
+        offset: The first offset of the oldest open transaction, where reading ends.
+        count: How many offsets there are from there on.
+        since_ms: The timestamp of the message at that offset, in ms since the epoch; None = not known.
+    """
+
+    place: TopicPartition
+    offset: int
+    count: int
+    since_ms: int | None = None
+
+    def __str__(self) -> str:
+        since = "" if self.since_ms is None else f" since {_utc(self.since_ms)}"
+        return (
+            f"In {self.place}, an open transaction hides {self.count:,} newer offsets{since}: nothing from offset "
+            f"{self.offset:,} on is read until it ends"
+        )
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return (
+            "It ends with its producer's commit, or after the producer's transaction.timeout.ms. kafka-transactions.sh "
+            "finds one that is left over (find-hanging), and aborts it"
+        )
+
+
+def _utc(ms: int) -> str:
+    at = datetime.fromtimestamp(ms / 1000, timezone.utc)
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def hidden_messages(view: ClusterView, options: ReadOptions) -> list[Hidden]:
+    """What open transactions hide, by partition; since when is looked up for the first few of them.
+
+    Args:
+        view: What the brokers have.
+        options: How it is read.
+    """
+    found = [
+        Hidden(tp, bounds.latest, bounds.hidden)
+        for tp, bounds in sorted(view.bounds.items())
+        if bounds.hidden
+    ]
+    return [*_dated(found[:_NAMED], view, options), *found[_NAMED:]]
+
+
+def _dated(found: Iterable[Hidden], view: ClusterView, options: ReadOptions) -> list[Hidden]:
+    settings = ReadSettings(options.table.properties, False, False, frozenset({Detail.TIMESTAMP}))
+    dated = []
+    for each in found:
+        first = Range(*each.place, each.offset, each.offset + 1, view.topic_ids[each.place.topic])
+        since = None
+        try:
+            with closing(load_client(options.table.client).reader(settings).read(first)) as batches:  # type: ignore[type-var]
+                for batch in batches:
+                    since = batch.timestamps[0] if batch.timestamp_types[0] else None
+        except UpsertKafkaError as error:
+            logger.info("Since when %s has an open transaction is not known: %s", each.place, error)
+        dated.append(Hidden(each.place, each.offset, each.count, since))
+    return dated
+
+
+def warn_of_hidden(found: Iterable[Hidden]) -> None:
+    """Logs a warning of each transaction that is open for long."""
+    for each in found:
+        if each.since_ms is not None and now_ms() - each.since_ms >= LONG_MS:
+            logger.warning("%s. %s.", each, each.advice)
+
+
+@dataclass
+class StandsStill:
+    """Warns once for each transaction before which a stream stands still for long."""
+
+    _since: dict[TopicPartition, tuple[int, float]] = field(default_factory=dict)
+    _warned: set[tuple[TopicPartition, int]] = field(default_factory=set)
+
+    def look(self, view: ClusterView, options: ReadOptions) -> None:
+        """Takes a new view.
+
+        Args:
+            view: What the brokers have.
+            options: How it is read.
+        """
+        now = time.monotonic()
+        hidden = {tp: bounds.latest for tp, bounds in view.bounds.items() if bounds.hidden}
+        self._since = {
+            tp: (at, self._since[tp][1] if self._since.get(tp, (-1,))[0] == at else now)
+            for tp, at in hidden.items()
+        }
+        long = {
+            tp: view.bounds[tp]
+            for tp, (at, since) in self._since.items()
+            if now - since >= _STREAM_WAITS_S and (tp, at) not in self._warned
+        }
+        if long:
+            for each in hidden_messages(ClusterView(view.topic_ids, long), options):
+                logger.warning("%s. %s.", each, each.advice)
+            self._warned |= {(tp, bounds.latest) for tp, bounds in long.items()}

@@ -1,0 +1,73 @@
+"""What open transactions hide, and when it is said."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
+from pyspark_upsert_kafka.source.planning import open_transactions
+from pyspark_upsert_kafka.source.planning.observer import Observer
+from pyspark_upsert_kafka.source.planning.open_transactions import Hidden, warn_of_hidden
+from tests.unit.source.fake_cluster import World, stream_options, world
+
+PLACE = TopicPartition("t", 0)
+HERE = StreamOffset({PLACE: 0})
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A broker in memory with topic ``t``, and a clock that stands still."""
+    found = world(monkeypatch)
+    found.cluster.create("t")
+    return found
+
+
+def test_how_it_is_said() -> None:
+    """Where, how many, since when, and from which offset on."""
+    assert str(Hidden(PLACE, 1000, 201, since_ms=1_700_000_000_123)) == (
+        "In topic 't', partition 0, an open transaction hides 201 newer offsets since 2023-11-14T22:13:20Z: nothing from "
+        "offset 1,000 on is read until it ends"
+    )
+
+
+@pytest.mark.parametrize(("age_ms", "warnings"), [(9_000, 0), (11_000, 1)])
+def test_a_batch_warns_of_one_that_is_open_for_long(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, age_ms: int, warnings: int
+) -> None:
+    """Others that write exactly once hold one open nearly always, which is no reason for a warning with each read."""
+    monkeypatch.setattr(open_transactions, "now_ms", lambda: 1_000_000)
+
+    warn_of_hidden([Hidden(PLACE, 10, 5, since_ms=1_000_000 - age_ms), Hidden(PLACE, 10, 5)])
+
+    assert len(caplog.records) == warnings
+
+
+def test_a_stream_that_stands_still_warns_once(
+    there: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a minute before the same transaction; a writer that commits all the time is no reason."""
+    observer = Observer(stream_options())
+
+    def minutes(count: int) -> list[str]:
+        caplog.clear()
+        for _ in range(count * 2):
+            there.clock.now += 30.0
+            observer.view(HERE)
+        return [record.getMessage() for record in caplog.records]
+
+    with caplog.at_level(logging.WARNING):
+        there.cluster.set("t", 0, 0, 10)
+        assert minutes(5) == []
+        for stable in range(10, 20):
+            there.cluster.set("t", 0, 0, 30, latest=stable)
+            observer.view(HERE)
+            there.clock.now += 30.0
+        assert [record.getMessage() for record in caplog.records] == []
+        there.cluster.set("t", 0, 0, 230, latest=29)
+        (warning,) = minutes(5)
+        assert warning.startswith(
+            "In topic 't', partition 0, an open transaction hides 201 newer offsets: nothing from offset 29"
+        )
+        assert minutes(5) == []
