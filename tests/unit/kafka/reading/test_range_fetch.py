@@ -372,6 +372,16 @@ def test_silence_with_unanimous_checks_is_a_loss(clock, answers, reason, caplog)
     assert len(caplog.records) == 1
 
 
+def test_silence_at_the_earliest_offset_of_a_log_that_ends_too_soon_ends_the_range(clock, caplog):
+    """It is not read on where it stands: the same silence would be the same loss again, for ever."""
+    fetcher = FakeFetcher(clock, bounds_answers=[Bounds(2, 3, 3)], silent_s=100)
+
+    with caplog.at_level(logging.WARNING):
+        assert read(fetcher, fail=False) == [0, 1]
+    assert len(caplog.records) == 1
+    assert fetcher.seeks == [0]
+
+
 # Offsets out of range
 
 
@@ -404,6 +414,7 @@ def test_an_offset_out_of_range_is_a_loss(clock, bounds, lost, offsets, seeks, c
         ([Bounds(0, 4, 4)], 0),
         ([Bounds(0, 2, 2)], 0),
         ([None], 0),
+        ([Bounds(2, 4, 4)], 0),
         ([*[Bounds(0, 1, 1)] * 9, Bounds(0, 4, 4)], 9),
     ],
 )
