@@ -60,6 +60,17 @@ def decoder(spec: CodecSpec) -> Decoder:
     return BoundedDecoder(paths, target, sizes, skip_bad=settings.ignore_parse_errors)
 
 
+def _rows(spec: CodecSpec) -> Decoder:
+    """The decoder of the format ``json``: of Connect's envelope, in which no column of the row is, an error says so."""
+    from pyspark_upsert_kafka.formats.json.connect_envelope import PARTS, WithoutEnvelopes
+
+    rows = decoder(spec)
+    is_read = not PARTS.isdisjoint(spec.schema.names)
+    if is_read or spec.options["ignore-parse-errors"]:
+        return rows
+    return WithoutEnvelopes(rows, spec.side)
+
+
 def encoder(spec: CodecSpec) -> Encoder:
     """Compiles the encoder of one side. Raises as `check` does."""
     from pyspark_upsert_kafka.formats.json.encoding import JsonEncoder
@@ -77,7 +88,7 @@ def fields(message: bytes) -> Collection[str]:
 FORMAT = Format(
     "json",
     OPTIONS,
-    decoder,
+    _rows,
     encoder,
     check_decoder=check,
     check_encoder=check,
