@@ -28,6 +28,10 @@ class UpsertKafkaError(Exception):
     True
     """
 
+    def __str__(self) -> str:
+        """What is wrong, in lines without control characters: names and texts from outside may have any."""
+        return "\n".join(map(printable, super().__str__().split("\n")))
+
 
 class OptionError(UpsertKafkaError, ValueError):
     """An option is missing, unknown, malformed or contradicts another.
@@ -99,7 +103,7 @@ class EncodeError(UpsertKafkaError):
         self.column, self.reason = column, reason
 
     def __str__(self) -> str:
-        return f"Column {self.column!r} cannot be written: {self.reason}"
+        return f"Column {self.column!r} cannot be written: {printable(self.reason)}"
 
 
 class DeliveryError(UpsertKafkaError):
@@ -130,7 +134,7 @@ class DeliveryError(UpsertKafkaError):
         more = f" ({self.failed} messages of this task failed; this was the first)"
         return (
             f"A message to topic {self.topic!r}, partition {where}, key {shown(self.key)} was not "
-            f"delivered: {self.reason}{more if self.failed > 1 else ''}. The batch is not done; nothing of it was reported as "
+            f"delivered: {printable(self.reason)}{more if self.failed > 1 else ''}. The batch is not done; nothing of it was reported as "
             "written."
         )
 
@@ -181,7 +185,7 @@ class DataLossError(UpsertKafkaError):
         if self.earliest is not None:
             where += f", earliest available offset {self.earliest}"
         end = "" if self.reason.endswith("?") else "."
-        return f"Some data may have been lost: {where}: {self.reason}{end}"
+        return f"Some data may have been lost: {where}: {printable(self.reason)}{end}"
 
 
 class CheckpointError(UpsertKafkaError):

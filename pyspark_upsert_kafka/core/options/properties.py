@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrets.masking import masked, refers, resolve
+from pyspark_upsert_kafka.core.secrets.masking import masked, refers, resolve, without_users
 
 PREFIX = "properties."
 
@@ -23,7 +23,7 @@ _MANAGED = {
     "interceptor.classes": "there is no JVM to load a class in",
 }
 
-_RESET = "auto.offset.reset"
+_RESET, _SERVERS = "auto.offset.reset", "bootstrap.servers"
 
 SPELLINGS = {
     "auto.commit.enable": "enable.auto.commit",
@@ -47,6 +47,9 @@ SPELLINGS = {
 class Properties(Mapping[str, str]):
     """The Kafka client's properties as given, without the prefix; its repr masks secrets.
 
+    Raises:
+        OptionError: The addresses of brokers hold a user or a password.
+
     Values may be references, ``${env:NAME}`` and ``${file:/path:key}`` (KIP-297), which only
     `resolved` looks up: so a plan holds the reference and never the secret.
 
@@ -56,6 +59,12 @@ class Properties(Mapping[str, str]):
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = dict(sorted(given.items()))
+        servers = given.get(_SERVERS, "")
+        if "@" in servers and not refers(servers):
+            raise OptionError(
+                f"Option '{PREFIX}{_SERVERS}' is {without_users(_SERVERS, servers)!r}: addresses of brokers have no user and no "
+                f"password. Give them by '{PREFIX}sasl.username' and '{PREFIX}sasl.password', or by '{PREFIX}sasl.jaas.config'."
+            )
 
     def __getitem__(self, name: str) -> str:
         return self._given[name]

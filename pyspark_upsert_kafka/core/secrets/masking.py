@@ -18,10 +18,10 @@ _HIDDEN_BY_SPARK = re.compile(r"secret|password|token|access[.]?key|url", re.IGN
 """The defaults of ``spark.redaction.regex`` and ``spark.sql.redaction.options.regex``, which Spark holds
 against names and values."""
 
-USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
+USER_INFO = re.compile(r"(://)([^/\s]*)@")
 """User and password in an address."""
 
-_IN_SERVERS = re.compile(r"(?:(?<=,)|(?<=^)|(?<=://))\s*(?!\w+://)[^,]*@")
+_IN_SERVERS = re.compile(r"((?:^|,)\s*(?:\w+://)?)([^,]*)@")
 """The same in a list of servers, which needs no ``://``."""
 
 _IS_SERVERS = re.compile(r"(?:bootstrap[._]servers|broker[._]list)$")
@@ -63,7 +63,7 @@ def without_users(name: str, value: str) -> str:
     '***@host:9092'
     """
     pattern = _IN_SERVERS if _IS_SERVERS.search(name.lower()) else USER_INFO
-    return pattern.sub("***@", value)
+    return pattern.sub(r"\1***@", value)
 
 
 def user_infos(name: str, value: str) -> list[str]:
@@ -75,7 +75,7 @@ def user_infos(name: str, value: str) -> list[str]:
     if _IS_USER_INFO.search(name.lower()):
         return [value]
     pattern = _IN_SERVERS if _IS_SERVERS.search(name.lower()) else USER_INFO
-    return [found[0].removesuffix("@") for found in pattern.finditer(value)]
+    return [found[2] for found in pattern.finditer(value)]
 
 
 def shown_by_spark(given: Mapping[str, str]) -> list[str]:

@@ -61,7 +61,7 @@ class OutsideText:
             text = self._spelt.sub(_STARS, text)
         if self._encoded:
             text = _IN_BASE64.sub(self._without_encoded, text)
-        text = USER_INFO.sub(f"{_STARS}@", text)
+        text = USER_INFO.sub(rf"\1{_STARS}@", text)
         text = _BEARER.sub(rf"\1{_STARS}", _BASIC.sub(_without_basic, text))
         text = printable(text)
         return text if len(text) <= most else f"{text[:most]}…"

@@ -134,7 +134,7 @@ class ClientId(str):
     errors: ClientErrors
 
     def __new__(cls, text: str) -> ClientId:  # noqa: PYI034 - typing.Self needs Python 3.11
-        """An id without errors."""
+        """An id without errors; who opens the client gives it those that know its settings."""
         self = super().__new__(cls, text)
         self.errors = ClientErrors()
         return self
@@ -163,16 +163,19 @@ def _disconnected_in_login(connection: Any, text: str) -> bool:
 
 
 class _ErrorCollector(logging.Handler):
-    """Adds what the library logs of a connection to the errors of its client."""
+    """Adds what the library logs of a connection to the errors of its client, and has it logged as it may be shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Takes note of a warning about a connection."""
+        """Takes note of what is logged of a connection."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         for argument in arguments:
             config = getattr(argument, "config", None)
             client_id = config.get("client_id") if isinstance(config, dict) else None
             if isinstance(client_id, ClientId):
-                text = record.getMessage()
+                text = client_id.errors.shown(record.getMessage())
+                record.msg, record.args = text, ()  # for the handlers of the loggers above
+                if record.levelno < logging.WARNING:
+                    continue
                 if "<authenticating>" in text or _disconnected_in_login(argument, text):
                     text = f"{_LOST_IN_LOGIN}: {text}"
                 is_vague = _VAGUE.search(text) is not None
@@ -184,6 +187,6 @@ def _holds_no_secret(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
 
 
-logging.getLogger("kafka").addHandler(_ErrorCollector(logging.WARNING))
+logging.getLogger("kafka").addHandler(_ErrorCollector())
 for _name in ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser"):
     logging.getLogger(_name).addFilter(_holds_no_secret)

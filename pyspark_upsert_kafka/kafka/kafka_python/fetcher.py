@@ -120,16 +120,17 @@ class KafkaPythonFetcher:
 
     def _fetched_nothing(self, error: Exception, position: int) -> Fetched:
         fetched, kind = Fetched(self._batch([]), position), kind_of(error)
+        said = self.errors.shown(describe_error(error))
         if isinstance(error, kafka_errors.CorruptRecordException):
-            fetched.damage = describe_error(error)
+            fetched.damage = said
             return fetched
         if kind is Kind.FATAL:
-            fetched.fatal_error = describe_error(error)
+            fetched.fatal_error = said
             return fetched
-        self.errors.add(describe_error(error), security=kind is Kind.SECURITY)
+        self.errors.add(said, security=kind is Kind.SECURITY)
         logger.info(
             "Topic %r, partition %s: fetching continues at offset %s after %s",
-            *self._partition, position, describe_error(error),
+            *self._partition, position, said,
         )  # fmt: skip
         # The client may have passed messages that it had no more time to give.
         self.seek(position)

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections import tls
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.kafka_python import tokens
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
@@ -54,6 +55,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     config = {"client_id": f"pyspark-upsert-kafka-{role}", **ours, **_translated(given)}
     _check_login(config)
     client_id = ClientId(config["client_id"])
+    client_id.errors = ClientErrors({**given, **config})
     if str(config.get("security_protocol", "")).endswith("SSL"):
         config["ssl_context"] = tls.tls_context(given, client_id.errors)
     if config.get("sasl_mechanism") == "OAUTHBEARER":

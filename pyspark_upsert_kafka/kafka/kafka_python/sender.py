@@ -10,6 +10,7 @@ from kafka import errors as kafka_errors
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, errors_of
 from pyspark_upsert_kafka.kafka.kafka_python.producer import POOL, OpenProducer, end_thread
@@ -133,7 +134,7 @@ class KafkaPythonSender:
     def _add_undelivered(
         self, topic: str, partition: int | None, key: bytes | None, error: Exception
     ) -> None:
-        reason = _reason(error, self._errors.describe())
+        reason = _reason(error, self._errors)
         # kafka-python 3 says of each message what was wrong with it, and of its neighbours so.
         refused_with_batch = type(error) is kafka_errors.KafkaError and "part of a batch" in str(
             error
@@ -147,12 +148,12 @@ class _UnsendableError(Exception):
     """The client cannot send such a message."""
 
 
-def _reason(error: Exception, seen: str) -> str:
+def _reason(error: Exception, errors: ClientErrors) -> str:
     if isinstance(error, _UnsendableError):
         return str(error)
     if isinstance(error, kafka_errors.MessageSizeTooLargeError):
         return f"the message is too large {TOO_LARGE_HINT}"
-    text = describe_error(error)
+    text, seen = errors.shown(describe_error(error)), errors.describe()
     if isinstance(error, kafka_errors.KafkaTimeoutError):
         text = f"no broker confirmed it in time ({text})"
     return f"{text}.{seen}" if seen else text

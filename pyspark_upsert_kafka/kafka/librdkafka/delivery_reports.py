@@ -83,7 +83,7 @@ class DeliveryReports:
         self.raise_first()
 
     def _reason(self, error: ck.KafkaError) -> str:
-        text = error.str()
+        text = self.errors.shown(error.str())
         if error.code() == ck.KafkaError.MSG_SIZE_TOO_LARGE:
             return f"{text} {TOO_LARGE_HINT}"
         if error.code() == ck.KafkaError._MSG_TIMED_OUT:  # noqa: SLF001

@@ -142,7 +142,7 @@ class LibrdkafkaFetcher:
             if damage is not None:
                 # What follows begins anywhere: librdkafka has lost its place in the answer.
                 fetched.position = good_end
-                fetched.damage = damage.error.str() if good_end < end else None
+                fetched.damage = self.errors.shown(damage.error.str()) if good_end < end else None
                 break
             for event in events:
                 self._note_event(event, fetched)
@@ -156,7 +156,7 @@ class LibrdkafkaFetcher:
         try:
             found = self._consumer.get_watermark_offsets(partition, timeout=_BOUNDS_S)
         except ck.KafkaException as error:
-            raise BrokerError(error.args[0].str()) from error
+            raise BrokerError(self.errors.shown(error.args[0].str())) from None
         if found is None:
             raise BrokerError("no answer in time")
         earliest, high = found
@@ -221,9 +221,9 @@ class LibrdkafkaFetcher:
         code = error.code()
         if event.topic is None:
             # librdkafka looks for its group's coordinator; fetching assigned partitions needs none.
-            logger.info("Fetching continues without a group: %s", error.str())
+            logger.info("Fetching continues without a group: %s", self.errors.shown(error.str()))
         elif not self._is_of_range(event):
-            logger.info("Of what was read before: %s", error.str())
+            logger.info("Of what was read before: %s", self.errors.shown(error.str()))
         elif code == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
             self.errors.note_progress()
             fetched.position = max(fetched.position, event.offset)
@@ -232,7 +232,7 @@ class LibrdkafkaFetcher:
         elif code in _FETCHED_AGAIN:
             self.errors.add(error.str())
         elif kind_of(error) is Kind.FATAL:
-            fetched.fatal_error = explained(code, error.str())
+            fetched.fatal_error = explained(code, self.errors.shown(error.str()))
 
 
 def _event(message: ck.Message) -> Event:

@@ -149,8 +149,8 @@ def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -
 
 
 def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
-    text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-    text = _as_given(OutsideText(config).shown(text.strip()), config)
+    said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    text = _as_given(OutsideText(config).shown(said.strip()), config)
     if _NO_KERBEROS in text:
         return OptionError(
             "The installed librdkafka has no Kerberos, which is what "

@@ -193,7 +193,11 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         if error.fatal():
             self._in_transaction = False  # nothing is left that this producer could abort
         kind = Kind.RETRIABLE if error.retriable() else Kind.FATAL
-        return Failure(kind, explained_in_transaction(self._id, _code(error), error.str()))
+        return Failure(kind, self._reason(error))
+
+    def _reason(self, error: ck.KafkaError) -> str:
+        said = self._reports.errors.shown(error.str())
+        return explained_in_transaction(self._id, _code(error), said)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -222,9 +226,12 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             logger.info("%s", stuck)
         if failed is None or not undelivered.reason.startswith(_DROPPED):
             return undelivered
-        reason = explained_in_transaction(self._id, _code(failed), failed.str())
         return DeliveryError(
-            undelivered.topic, undelivered.partition, undelivered.key, reason, undelivered.failed
+            undelivered.topic,
+            undelivered.partition,
+            undelivered.key,
+            self._reason(failed),
+            undelivered.failed,
         )
 
     def _failed_with(self) -> ck.KafkaError | None:

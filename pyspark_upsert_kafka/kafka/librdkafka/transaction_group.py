@@ -93,7 +93,7 @@ class TransactionGroup:
     def _request(self, what: str, request: Any) -> Any:
         given = self._properties.resolved()
         return Retrying(
-            given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(),
+            given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(given),
             (ck.KafkaException,), classify,
         ).call(what, request)  # fmt: skip
 

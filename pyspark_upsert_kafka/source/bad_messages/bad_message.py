@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from pyspark_upsert_kafka.core.secrets.outside_text import outside_text
+
 Stage = Literal["key", "value", "null-key", "headers"]
 """What of a message cannot be decoded."""
 
@@ -17,14 +19,23 @@ _NOT_JSON = frozenset({"csv", "avro", "protobuf"})
 
 _PREFIX_BYTES = 5
 
+_MOST = 2_000
+"""So many characters has a reason."""
+
 
 @dataclass(frozen=True)
 class BadMessage:
-    """A message that cannot be decoded: its index in the batch, what failed and why."""
+    """A message that cannot be decoded: its index in the batch, what failed and why.
+
+    The reason shows parts of the message: here it is made fit for errors, logs, the error column and dead letters.
+    """
 
     index: int
     stage: Stage
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", outside_text(self.reason, _MOST))
 
 
 def first_per_message(bad: Iterable[BadMessage], skipped: Collection[int]) -> list[BadMessage]:

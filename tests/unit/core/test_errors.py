@@ -130,6 +130,7 @@ CAUGHT_WITHIN = {
     "OtherStandardError",
     "TooManyMessagesError",
     "UnknownColumnsError",
+    "UnknownSchemaError",
     "UnreadableError",
 }
 """Exceptions by which modules of the package talk to each other: no user meets one."""
@@ -200,6 +201,29 @@ def is_exception(name, classes):
 def test_what_the_user_got_wrong_is_a_value_error(kind):
     """Wrong options and schemas are ValueErrors too, as Python has it."""
     assert issubclass(kind, ValueError)
+
+
+CONTROLS = "a\x1b[2J\r\u202e\x9b"
+WITH_CONTROLS = [
+    *(kind(CONTROLS) for kind in (OptionError, SchemaError, CheckpointError, BrokerError, UnknownTopicError)),
+    UpsertKafkaError(f"{CONTROLS}\n{CONTROLS}"),
+    DecodeError(CONTROLS, 3, 42, "value", CONTROLS),
+    EncodeError(CONTROLS, CONTROLS),
+    DeliveryError(CONTROLS, 3, CONTROLS.encode(), CONTROLS),
+    DataLossError(CONTROLS, 3, 42, 50, CONTROLS),
+]  # fmt: skip
+
+
+def test_what_errors_may_show_has_an_example():
+    """A new error is tried with controls too."""
+    assert {type(error) for error in WITH_CONTROLS} == {type(error) for error in EVERY}
+
+
+@pytest.mark.parametrize("error", WITH_CONTROLS, ids=lambda error: type(error).__name__)
+def test_the_text_of_an_error_has_no_controls(error):
+    """Names and data come from outside: a terminal that shows the error executes nothing."""
+    assert all(line.isprintable() for line in str(error).split("\n"))
+    assert r"a\x1b[2J\r\u202e\x9b" in str(error)
 
 
 def test_an_error_keeps_its_parts():

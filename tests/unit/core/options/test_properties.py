@@ -154,6 +154,43 @@ def test_secrets_are_known_by_name(name, secret):
     assert is_secret(name) is secret
 
 
+@pytest.mark.parametrize(
+    "name", ["properties.bootstrap.servers", "properties.metadata.broker.list"]
+)
+@pytest.mark.parametrize(
+    ("servers", "shown"),
+    [
+        ("b:9092", "b:9092"),
+        ("me:geheim@b:9092", "***@b:9092"),
+        ("a:1, SASL_SSL://me:geheim@b:2 ,c:3", "a:1, SASL_SSL://***@b:2 ,c:3"),
+        ("me:ge@heim@b:9092,geheim@c:1", "***@b:9092,***@c:1"),
+        ("me:geheim/@b:9092", "***@b:9092"),
+    ],
+)
+def test_users_in_addresses_of_brokers(name, servers, shown):
+    """They are not shown, and refused: no client takes them, and each would show them in its errors."""
+    assert masked({name: servers}) == {name: shown}
+    given = one_spelling({name: servers})
+    if servers == shown:
+        assert client_properties(given, group_start=False)["bootstrap.servers"] == servers
+        return
+    with pytest.raises(
+        OptionError, match=r"addresses of brokers have no user.*'properties\.sasl\.u"
+    ) as error:
+        client_properties(given, group_start=False)
+    assert repr(shown) in str(error.value)
+    assert "heim" not in str(error.value)
+
+
+def test_users_in_addresses_of_brokers_behind_a_reference(monkeypatch):
+    """They are found where the reference is replaced."""
+    properties = Properties({"bootstrap.servers": "${file:/etc/a@b:servers}"})
+    assert properties["bootstrap.servers"] == "${file:/etc/a@b:servers}"
+    monkeypatch.setenv("SERVERS", "me:geheim@b:9092")
+    with pytest.raises(OptionError, match="is '\\*\\*\\*@b:9092': addresses"):
+        Properties({"bootstrap.servers": "${env:SERVERS}"}).resolved()
+
+
 def test_masked_options():
     """Masking leaves names and harmless values, and changes nothing that was given."""
     given = {"topic": "t", "properties.sasl.password": "geheim"}
