@@ -41,7 +41,7 @@ OPTIONS = (
         text,
         None,
         "If a schema has several message types: the one that is written, or that gives the columns; its full name or the end of "
-        "it. When reading, each message says which message type it has.",
+        "it. When reading, each message says which message type it has; where that may be two, the named one is read.",
         shown_default="the first one",
     ),
     *VALUE_OPTIONS,
@@ -77,11 +77,24 @@ class _Reader:
         schema = compiled(registered)
 
         def of_prefix(prefix: bytes) -> Decoder:
-            name = schema.name_at(message_indexes.decoded(prefix, self._start))
+            name = self._name(schema, message_indexes.decoded(prefix, self._start))
             return message_decoder(self._descriptor(schema, name), self._spec, skip=len(prefix))
 
         prefix_of = partial(message_indexes.encoded_part, start=self._start)
         return DecoderByPrefix(prefix_of, of_prefix, arrow_schema(self._spec.schema))
+
+    def _name(self, schema: ProtoSchema, indexes: message_indexes.Indexes) -> str:
+        """The message that has these indexes; of two that may be meant it is the one that the options name."""
+        names = schema.names_at(indexes)
+        wanted = self._spec.options["message-name"] or (self._given and self._given.name)
+        chosen = [each for each in names if wanted and f".{each}".endswith(f".{wanted}")]
+        if len(names) == 1 or len(chosen) == 1:
+            return (chosen or names)[0]
+        raise SchemaError(
+            f"the message indexes {list(indexes)} may mean two messages of {schema.origin}: {names[0]!r}, if its writer "
+            f"counts the messages of its text, and {names[1]!r}, if its writer counts those of a descriptor, in which each map "
+            f"is a message. Set '{self._spec.side}.{_NAME}.message-name' to the one that is meant"
+        )
 
     def _descriptor(self, schema: ProtoSchema, name: str) -> Any:
         """By what a message of that name is read."""

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -19,7 +20,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema
+from pyspark_upsert_kafka.formats.proto_registry.map_entries import (
+    WithoutOption,
+    mark,
+    without_option,
+)
+from pyspark_upsert_kafka.formats.proto_registry.proto_schema import (
+    ProtoSchema,
+    implied_messages,
+)
 from pyspark_upsert_kafka.formats.protobuf.descriptors import parse
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 
@@ -45,44 +54,73 @@ def compiled(schema: RegisteredSchema) -> ProtoSchema:
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    data = _descriptor_set(schema.origin, schema.text, schema.references)
-    return ProtoSchema(schema.origin, FileDescriptorSet.FromString(data).file)
+    found = _compiled(schema.origin, schema.text, schema.references)
+    return ProtoSchema(
+        schema.origin, FileDescriptorSet.FromString(found.descriptor_set).file, found.implied
+    )
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """What protoc has made of a schema: a serialised ``FileDescriptorSet``; and see `ProtoSchema`."""
+
+    descriptor_set: bytes
+    implied: frozenset[str]
 
 
 @lru_cache(maxsize=1_000)
-def _descriptor_set(origin: str, text: str, references: tuple[Reference, ...]) -> bytes:
-    files = {reference.name: reference.text for reference in references}
+def _compiled(origin: str, text: str, references: tuple[Reference, ...]) -> _Compiled:
+    texts = {**KNOWN_FILES, **{each.name: each.text for each in references}, _SCHEMA: text}
+    sources = {
+        name: _descriptor(name, each) or without_option(each) for name, each in texts.items()
+    }
+    found = _compile(sources, origin)
+    entries = {
+        name: each.entries for name, each in sources.items() if isinstance(each, WithoutOption)
+    }
+    if any(entries.values()):
+        for file in found.file:
+            mark(file, entries.get(file.name, ()))
+        # Once more: protoc looks whether they are entries as it makes them.
+        found = _compile({file.name: file for file in found.file}, origin)
+    is_text = _SCHEMA in entries
+    implied = implied_messages(found.file[-1], entries[_SCHEMA]) if is_text else ()
+    return _Compiled(found.SerializeToString(), frozenset(implied))
+
+
+def _compile(sources: Mapping[str, Any], origin: str) -> Any:
+    """The ``FileDescriptorSet`` of files and all that they import; a file is a text, or its ``FileDescriptorProto``."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
     with TemporaryDirectory(prefix="protoc-") as folder:
         try:
-            _write(Path(folder), {**KNOWN_FILES, **files, _SCHEMA: text})
+            _write(Path(folder), sources)
         except (OSError, ValueError) as why:
             raise SchemaError(
                 f"{origin} refers to files with names that cannot be: {why}."
             ) from None
-        _compile(folder, origin)
-        return Path(folder, _OUTPUT).read_bytes()
+        _run_protoc(folder, origin)
+        return FileDescriptorSet.FromString(Path(folder, _OUTPUT).read_bytes())
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
+def _write(folder: Path, sources: Mapping[str, Any]) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     described = FileDescriptorSet()
-    for name, text in files.items():
+    for name, source in sources.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise ValueError(repr(name))
-        descriptor = _descriptor(text)
-        if descriptor is not None:
-            descriptor.name = name
-            described.file.append(descriptor)
+        if not isinstance(source, WithoutOption):
+            described.file.append(source)
             continue
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", errors="replace")
+        target.write_text(source.text, encoding="utf-8", errors="replace")
     (folder / _DESCRIBED).write_bytes(described.SerializeToString())
 
 
-def _descriptor(text: str) -> Any:
+def _descriptor(name: str, text: str) -> Any:
     """The ``FileDescriptorProto`` in base64, if that is what a text is; the text of a file never is."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
@@ -90,10 +128,13 @@ def _descriptor(text: str) -> Any:
         file = parse(FileDescriptorProto, base64.b64decode(text, validate=True))
     except ValueError:
         return None
-    return file if file.name else None
+    if not file.name:
+        return None
+    file.name = name
+    return file
 
 
-def _compile(folder: str, origin: str) -> None:
+def _run_protoc(folder: str, origin: str) -> None:
     places = [f"--proto_path={each}" for each in (folder, *_google_files())]
     described = f"--descriptor_set_in={Path(folder, _DESCRIBED)}"
     output = f"--descriptor_set_out={Path(folder, _OUTPUT)}"
@@ -107,7 +148,8 @@ def _compile(folder: str, origin: str) -> None:
     if done.returncode == 0:
         return  # what it may have warned of, as an import that is not used, is nothing to a reader
     lines = [line for line in done.stderr.splitlines() if not _LOG_LINE.match(line)]
-    words = " ".join(lines).replace(f"{folder}/", "").replace(f"{_SCHEMA}:", "line ")
+    words = re.sub(f"{re.escape(_SCHEMA)}:(?=[0-9])", "line ", " ".join(lines))
+    words = words.replace(f"{folder}/", "").replace(f"{_SCHEMA}: ", "")
     raise SchemaError(f"{origin} is no Protobuf schema that can be used: {words[:_MOST_WORDS]}")
 
 

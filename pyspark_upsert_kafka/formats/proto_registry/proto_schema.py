@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,13 @@ class ProtoSchema:
     Args:
         origin: Where it comes from, for errors.
         files: Its ``FileDescriptorProto``, each behind those that it imports, so that the schema's own is the last.
+        implied: The full names of the messages that are in the file's descriptor and do not stand in its text: see
+            `implied_messages`. Where the schema came as a descriptor there are none.
     """
 
     origin: str
     files: Sequence[Any]
+    implied: frozenset[str] = frozenset()
 
     @property
     def file(self) -> Any:
@@ -38,28 +41,39 @@ class ProtoSchema:
         """The full names of the file's messages."""
         return list(names_of(self.file))
 
-    def name_at(self, indexes: Indexes) -> str:
-        """The full name of the message that has these indexes.
+    def names_at(self, indexes: Indexes) -> list[str]:
+        """The full names of the messages that may have these indexes: one, or two.
+
+        Java's clients count the messages that stand in a text. Whoever counts those of a descriptor, as Confluent's clients for
+        Python and .NET and Java's generated classes do, counts the implied ones too, and the registry may give that
+        schema out as a text.
 
         Raises:
             SchemaError: There is none.
         """
-        messages, parts = self.file.message_type, [self.file.package] if self.file.package else []
+        found = dict.fromkeys((self._name_at(indexes, self.implied), self._name_at(indexes)))
+        names = {*self.names}.difference(self.implied)
+        possible = [name for name in found if name in names]
+        if not possible:
+            raise SchemaError(f"{self.origin} has no message with the indexes {list(indexes)}.")
+        return possible
+
+    def _name_at(self, indexes: Indexes, not_counted: frozenset[str] = frozenset()) -> str | None:
+        messages, name = self.file.message_type, self.file.package
         for index in indexes:
-            written = _written(messages)
-            if index >= len(written):
-                raise SchemaError(f"{self.origin} has no message with the indexes {list(indexes)}.")
-            parts.append(written[index].name)
-            messages = written[index].nested_type
-        return ".".join(parts)
+            counted = _counted(messages, name, not_counted)
+            if index >= len(counted):
+                return None
+            name, messages = _within(name, counted[index]), counted[index].nested_type
+        return name
 
     def indexes_of(self, name: str) -> Indexes:
-        """The indexes of the message with this full name."""
-        indexes, messages = [], self.file.message_type
+        """The indexes of the message with this full name, as Java's clients count them."""
+        indexes, messages, scope = [], self.file.message_type, self.file.package
         for part in name.removeprefix(f"{self.file.package}.").split("."):
-            written = [message.name for message in _written(messages)]
-            indexes.append(written.index(part))
-            messages = _written(messages)[indexes[-1]].nested_type
+            counted = _counted(messages, scope, self.implied)
+            indexes.append([message.name for message in counted].index(part))
+            messages, scope = counted[indexes[-1]].nested_type, f"{scope}.{part}" if scope else part
         return tuple(indexes)
 
     def descriptor(self, name: str) -> Any:
@@ -74,9 +88,40 @@ class ProtoSchema:
             raise SchemaError(f"{self.origin} cannot be used: {why}.") from None
 
 
-def _written(messages: Any) -> list[Any]:
-    """Those that stand in the text: the entries of maps do not, and are not counted."""
-    return [message for message in messages if not message.options.map_entry]
+def _counted(messages: Any, scope: str, not_counted: frozenset[str]) -> list[Any]:
+    """Those of some messages that have indexes."""
+    return [message for message in messages if _within(scope, message) not in not_counted]
+
+
+def _within(scope: str, message: Any) -> str:
+    """The full name of a message; the scope is empty outside of a package."""
+    return f"{scope}.{message.name}" if scope else str(message.name)
+
+
+def implied_messages(file: Any, spelled_out: Collection[tuple[str, ...]]) -> Iterator[str]:
+    """The full names of the messages in a file's descriptor that are no messages in its text: entries of maps, and groups.
+
+    Args:
+        file: The ``FileDescriptorProto``.
+        spelled_out: Entries that do stand in the text, by the names of the messages around them and their own.
+    """
+    above = f"{file.package}." if file.package else ""
+    in_text = {above + ".".join(path) for path in spelled_out}
+    yield from _groups(file.extension)
+    for name, message in _messages(file.package, file.message_type):
+        if message.options.map_entry and name not in in_text:
+            yield name
+        yield from _groups([*message.field, *message.extension])
+
+
+def _groups(fields: Iterable[Any]) -> Iterator[str]:
+    return (field.type_name.removeprefix(".") for field in fields if field.type == Kind.GROUP)
+
+
+def _messages(scope: str, messages: Any) -> Iterator[tuple[str, Any]]:
+    for message in messages:
+        yield _within(scope, message), message
+        yield from _messages(_within(scope, message), message.nested_type)
 
 
 def imported_files(file: Any) -> list[Any]:

@@ -205,16 +205,20 @@ message Tree { Tree left = 1; }
 
 
 def test_columns_of_a_schema():
-    """Those of the first message, or of the one that is named; NULL where a message may lack the field."""
+    """Those of the first message, or of the one that is named; NULL where a message may lack the field, as an older one may each."""
     assert PROTO.columns(FILE).simpleString() == (
         "struct<number:bigint,large:decimal(20,0),small:int,color:string,lines:array<struct<item:string>>,"
         "at:timestamp,wrapped:struct<value:int>,yes:boolean>"
     )
-    assert [field.nullable for field in PROTO.columns(FILE)] == [
+    assert all(field.nullable for field in PROTO.columns(FILE))
+    given = PROTO.format.given("value", FILE)
+    assert given is not None
+    columns_ = PROTO.format.columns(given, PROTO.spec(columns(), {}), None)
+    assert [field.nullable for field in columns_] == [
         False, False, True, False, True, True, True, True,
     ]  # fmt: skip
     line = PROTO.columns(FILE, **{"message-name": "Line"})
-    assert line == required(item=StringType())
+    assert line == columns(item=StringType())
 
 
 @pytest.mark.parametrize(
