@@ -27,7 +27,9 @@ from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.rest import request
 
 _DEFAULT_TYPE = "AVRO"
-"""A registry leaves the type of such a schema out, and some know no other."""
+"""A registry leaves the type of such a schema out, or says null, and some know no other."""
+
+_CONTEXT = re.compile(r":\.[^:]*:")
 
 _MOST_ID = 2**31 - 1
 
@@ -53,18 +55,18 @@ class UnknownIds:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: OrderedDict[tuple[Access, int], tuple[float, str]] = OrderedDict()
+        self._known: OrderedDict[tuple[Access, int, str], tuple[float, str]] = OrderedDict()
 
-    def raise_if_remembered(self, access: Access, schema_id: int) -> None:
+    def raise_if_remembered(self, access: Access, schema_id: int, context: str) -> None:
         """Raises an UnknownSchemaError if the registry was asked for the id a moment ago, and did not know it."""
-        asked_at, said = self._known.get((access, schema_id), (float("-inf"), ""))
+        asked_at, said = self._known.get((access, schema_id, context), (float("-inf"), ""))
         if self._clock() - asked_at < _UNKNOWN_S:
             raise UnknownSchemaError(said)
 
-    def add(self, access: Access, schema_id: int, said: str) -> None:
+    def add(self, access: Access, schema_id: int, context: str, said: str) -> None:
         """Remembers an id that the registry does not know, and what is said of that."""
-        self._known[access, schema_id] = self._clock(), said
-        self._known.move_to_end((access, schema_id))
+        self._known[access, schema_id, context] = self._clock(), said
+        self._known.move_to_end((access, schema_id, context))
         if len(self._known) > _MOST_UNKNOWN:
             self._known.popitem(last=False)
 
@@ -72,8 +74,23 @@ class UnknownIds:
 _UNKNOWN = UnknownIds()
 
 
+def context_of(subject: str | None) -> str:
+    """The context that a subject is in, with colons as its name begins; empty = the default one.
+
+    >>> context_of(":.staging:orders-value"), context_of("orders-value")
+    (':.staging:', '')
+    """
+    found = _CONTEXT.match(subject or "")
+    return found.group() if found else ""
+
+
 def schema_of_id(
-    access: Access, schema_id: int, type_: str, unknown: UnknownIds = _UNKNOWN
+    access: Access,
+    schema_id: int,
+    type_: str,
+    unknown: UnknownIds = _UNKNOWN,
+    *,
+    context: str = "",
 ) -> RegisteredSchema:
     """The schema that has this id.
 
@@ -82,27 +99,30 @@ def schema_of_id(
         schema_id: The id.
         type_: The type of schema that the format reads: of another the references are not looked up.
         unknown: The ids that the registry did not know a moment ago.
+        context: The context whose id it is: each has its own.
 
     Raises:
         UnknownSchemaError: There is none.
         SchemaError: It is malformed, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
-    unknown.raise_if_remembered(access, schema_id)
+    unknown.raise_if_remembered(access, schema_id, context)
     try:
-        return _schema_of_id(access, schema_id, type_)
+        return _schema_of_id(access, schema_id, type_, context)
     except UnknownSchemaError as error:
-        unknown.add(access, schema_id, str(error))
+        unknown.add(access, schema_id, context, str(error))
         raise
 
 
 @lru_cache(maxsize=10_000)
-def _schema_of_id(access: Access, schema_id: int, type_: str) -> RegisteredSchema:
-    origin = f"Schema id {schema_id}"
+def _schema_of_id(access: Access, schema_id: int, type_: str, context: str) -> RegisteredSchema:
+    origin, path = f"Schema id {schema_id}", f"/schemas/ids/{schema_id}"
+    if context:
+        origin += f" of the context {context!r}"
+        path += f"?subject={quote(context, safe='')}"
     missing = f"{origin} is not in the schema registry"
-    path = f"/schemas/ids/{schema_id}"
     answer = request(access, path, {404: missing}, refused=UnknownSchemaError)
-    return _registered(access, answer, origin, type_)
+    return _registered(access, answer, origin, type_, context)
 
 
 @lru_cache(maxsize=1_000)
@@ -170,7 +190,8 @@ def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
     )
     path = f"{_path(subject)}/versions/latest"
     answer = request(access, path, {404: missing}, refused=NoSchemaError)
-    return _registered(access, answer, f"The newest schema of the subject {subject!r}", type_)
+    origin = f"The newest schema of the subject {subject!r}"
+    return _registered(access, answer, origin, type_, context_of(subject))
 
 
 def _path(subject: str) -> str:
@@ -178,18 +199,20 @@ def _path(subject: str) -> str:
 
 
 def _registered(
-    access: Access, answer: Mapping[str, Any], origin: str, wanted: str
+    access: Access, answer: Mapping[str, Any], origin: str, wanted: str, context: str
 ) -> RegisteredSchema:
-    type_ = answer.get("schemaType", _DEFAULT_TYPE)
+    type_ = answer.get("schemaType") or _DEFAULT_TYPE
     text = _text(answer, "schema", origin)
-    found = _referred(access, answer, origin) if type_ == wanted else []
+    found = _referred(access, answer, origin, context) if type_ == wanted else []
     return RegisteredSchema(origin, type_, text, tuple(found))
 
 
-def _referred(access: Access, answer: Mapping[str, Any], origin: str) -> list[Reference]:
+def _referred(
+    access: Access, answer: Mapping[str, Any], origin: str, context: str
+) -> list[Reference]:
     """The schemas that a schema refers to, and those that they refer to, each once."""
     found: dict[str, Reference] = {}
-    left, size = [_references(answer, origin)], 0
+    left, size = [_references(answer, origin, context)], 0
     while left:
         reference = next(left[-1], None)
         if reference is None:
@@ -209,12 +232,14 @@ def _referred(access: Access, answer: Mapping[str, Any], origin: str) -> list[Re
                 f"{origin} refers to more than {_MOST_REFERRED:,} schemas, or to more than "
                 f"{MOST_BYTES // 1024 // 1024} MB of them; those count to which they refer. Have its references no end?"
             )
-        left.append(_references(referred, origin))
+        left.append(_references(referred, origin, context_of(subject)))
     return list(found.values())
 
 
-def _references(answer: Mapping[str, Any], origin: str) -> Iterator[tuple[str, str, str]]:
-    """Name, subject and version of each schema that an answer refers to."""
+def _references(
+    answer: Mapping[str, Any], origin: str, context: str
+) -> Iterator[tuple[str, str, str]]:
+    """Name, subject and version of each schema that an answer refers to; a subject without a context is in that of the answer."""
     references = answer.get("references") or ()
     if not isinstance(references, (list, tuple)):
         raise _malformed(origin, "'references' is no list")
@@ -226,7 +251,7 @@ def _references(answer: Mapping[str, Any], origin: str) -> Iterator[tuple[str, s
         if not _VERSION.fullmatch(version):
             seen = outside_text(version, _SHOWN)
             raise _malformed(origin, f"'version' of a reference is {seen!r}, and no number")
-        yield name, subject, version
+        yield name, subject if context_of(subject) else context + subject, version
 
 
 def _text(answer: Mapping[str, Any], key: str, origin: str) -> str:

@@ -17,7 +17,12 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegistryFormat,
     SchemaEncoder,
 )
-from pyspark_upsert_kafka.registry.client import id_of_schema, latest_schema, schema_of_id
+from pyspark_upsert_kafka.registry.client import (
+    context_of,
+    id_of_schema,
+    latest_schema,
+    schema_of_id,
+)
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
 
 PREFIX_LENGTH = 5
@@ -54,9 +59,10 @@ def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     settings = settings_of(spec, format_.name)
     given = format_.given(spec.side, settings.schema)
     of_schema = format_.decoder(spec, given, PREFIX_LENGTH)
+    context = context_of(settings.subject)
 
     def of_id(schema_id: int) -> Decoder:
-        schema = schema_of_id(settings.access, schema_id, format_.schema_type)
+        schema = schema_of_id(settings.access, schema_id, format_.schema_type, context=context)
         format_.check_type(schema)
         return of_schema(schema)
 

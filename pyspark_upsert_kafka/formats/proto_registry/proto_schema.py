@@ -59,7 +59,7 @@ class ProtoSchema:
         return possible
 
     def _name_at(self, indexes: Indexes, not_counted: frozenset[str] = frozenset()) -> str | None:
-        messages, name = self.file.message_type, self.file.package
+        messages, name = self.file.message_type, str(self.file.package)
         for index in indexes:
             counted = _counted(messages, name, not_counted)
             if index >= len(counted):

@@ -53,7 +53,7 @@ class FakeRegistry:
     answers: dict[str, list[tuple[int, Any] | None]] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
 
-    def schema(self, number: int, schema: Any, **more: Any) -> None:
+    def schema(self, number: int | str, schema: Any, **more: Any) -> None:
         """It has this schema, parsed or text, under this id."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
         self.answers[f"/schemas/ids/{number}"] = [(200, {"schema": text, **more})]

@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.client import (
     UnknownIds,
+    context_of,
     id_of_schema,
     latest_schema,
     schema_of_id,
@@ -47,7 +48,8 @@ def test_a_schema_that_is_written(registry, type_, sent, register):
 
 
 @pytest.mark.parametrize(
-    ("more", "type_"), [({}, "AVRO"), ({"schemaType": "JSON"}, "JSON"), ({"references": None}, "AVRO")]
+    ("more", "type_"),
+    [({}, "AVRO"), ({"schemaType": "JSON"}, "JSON"), ({"references": None}, "AVRO"), ({"schemaType": None}, "AVRO")],
 )  # fmt: skip
 def test_a_schema_that_is_read(registry, more, type_):
     """It comes with its type, and with where it is from, for errors."""
@@ -73,6 +75,54 @@ def test_schemas_that_are_referred_to(registry):
 
     assert found.references == (Reference("first.proto", "one"), Reference("second.proto", "two"))
     assert len(registry.asked) == 3
+
+
+def test_the_context_of_a_subject():
+    """It is how a qualified name begins; all other names are in the default context."""
+    names = {
+        ":.staging:t-value": ":.staging:", ":.staging:": ":.staging:", ":.a.b:x:y": ":.a.b:", ":.:t": ":.:",
+        "t-value": "", "": "", ":t": "", "a:.b:c": "", ":.t": "", None: "",
+    }  # fmt: skip
+    assert {name: context_of(name) for name in names} == names
+
+
+def test_each_context_has_ids_of_its_own(registry):
+    """An id is asked for in the context of the table, as Confluent's clients do, and kept for that context alone."""
+    in_staging = "/schemas/ids/7?subject=%3A.staging%3A"
+    registry.schema(7, "default")
+    registry.answers[in_staging] = [(200, {"schema": "staging"})]
+    registry.schema(8, "default")
+    unknown = UnknownIds()
+
+    for _ in range(2):
+        assert schema_of_id(access(registry), 7, "AVRO", unknown).text == "default"
+        found = schema_of_id(access(registry), 7, "AVRO", unknown, context=":.staging:")
+        assert found.text == "staging"
+        with pytest.raises(
+            SchemaError, match=r"^Schema id 8 of the context ':\.staging:' is not in"
+        ):
+            schema_of_id(access(registry), 8, "AVRO", unknown, context=":.staging:")
+        assert schema_of_id(access(registry), 8, "AVRO", unknown).text == "default"
+
+    assert registry.paths()[:2] == ["/schemas/ids/7", in_staging]
+    assert len(registry.paths()) == 4
+
+
+def test_references_are_in_the_context_of_who_refers(registry):
+    """Unless they name another one, whose own references are then there; so it is by id and by subject."""
+    part = {"name": "part", "subject": "part", "version": 1}
+    other = {"name": "other", "subject": ":.other:more", "version": 2}
+    top = {"schema": "top", "references": [part, other]}
+    registry.answers["/schemas/ids/7?subject=%3A.staging%3A"] = [(200, top)]
+    registry.answers["/subjects/%3A.staging%3At/versions/latest"] = [(200, top)]
+    registry.version("%3A.staging%3Apart", 1, "one")
+    registry.version("%3A.other%3Amore", 2, "two", references=[part])
+    registry.version("%3A.other%3Apart", 1, "three")
+    wanted = (Reference("part", "one"), Reference("other", "two"), Reference("part", "three"))
+
+    found = schema_of_id(access(registry), 7, "AVRO", context=":.staging:")
+    assert found.references == wanted
+    assert latest_schema(access(registry), ":.staging:t", "AVRO").references == wanted
 
 
 def test_references_of_a_schema_of_another_type_are_not_looked_up(registry):

@@ -58,6 +58,23 @@ def test_what_is_written_and_read(registry, name):
 
 
 @NAMES
+def test_a_subject_in_a_context(registry, name):
+    """Rows are read by the ids of the context that gives the columns."""
+    kind, _, message = REGISTERED[name]
+    registry.answers["/subjects/%3A.staging%3Aorders/versions"] = [(200, {"id": 7})]
+    format_ = format_named(name, "value")
+    it = spec(format_, registry.url, subject=":.staging:orders")
+    Listed(format_.encoder(it)).encode(batch(ROW, (1, "a")))
+    text = registry.asked[0].body["schema"]
+    registry.schema(7, "of the default context", schemaType=kind)
+    registry.schema("7?subject=%3A.staging%3A", text, schemaType=kind)
+
+    decoded = format_.decoder(it).decode([b"\0\0\0\0\7" + message])
+
+    assert decoded.rows.to_pylist() == [{"id": 1, "name": "a"}]
+
+
+@NAMES
 def test_messages_of_the_other_formats(registry, name):
     """They cannot be decoded, with the type of their schema; its neighbours are read."""
     format_ = format_named(name, "value")
