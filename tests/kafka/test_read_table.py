@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pyspark_upsert_kafka import (
     BrokerError,
     DecodeError,
     OptionError,
+    UpsertKafkaError,
     read_table,
 )
 from tests.conftest import Broker, options
@@ -70,7 +72,16 @@ def users(broker: Broker) -> str:
 USERS = [(id_, "Europe" if id_ < 5 else "Asia") for id_ in range(20) if id_ != 7]
 
 
-@pytest.mark.parametrize("more", [{}, {"minPartitions": 7}, {"scan.parallelism": 1}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"minPartitions": 7},
+        {"scan.parallelism": 1},
+        {"scan.parallelism": "auto"},
+        {"properties.isolation.level": "read_uncommitted"},
+    ],
+)
 def test_the_table_as_of_now(table: Table, users: str, more: dict[str, object]) -> None:
     """The last row of each key, whether the table is read whole or in pieces; what it is in Arrow is known before."""
     reader = table(users, **more)
@@ -196,6 +207,97 @@ def test_a_reader_that_is_left(table: Table, users: str) -> None:
     del reader
 
     assert rows(table(users)) == USERS
+
+
+def debezium(op: str, before: Any, after: Any) -> dict[str, Any]:
+    """An envelope of Debezium."""
+    return {"op": op, "before": before, "after": after}
+
+
+ADA, ALAN, MOVED = {"id": 1, "name": "Ada"}, {"id": 2, "name": "Alan"}, {"id": 3, "name": "Ada"}
+CDC = {
+    "debezium-json": [debezium("c", None, ADA), debezium("r", None, ALAN), debezium("u", ADA, MOVED), debezium("d", ALAN, None)],
+    "maxwell-json": [
+        {"type": "insert", "data": ADA}, {"type": "insert", "data": ALAN},
+        {"type": "update", "data": MOVED, "old": {"id": 1}}, {"type": "delete", "data": ALAN},
+    ],
+    "canal-json": [
+        {"type": "INSERT", "data": [ADA, ALAN]}, {"type": "UPDATE", "data": [MOVED], "old": [{"id": 1}]},
+        {"type": "DELETE", "data": [ALAN]},
+    ],
+    "ogg-json": [
+        {"op_type": "I", "after": ADA}, {"op_type": "I", "after": ALAN},
+        {"op_type": "U", "before": ADA, "after": MOVED}, {"op_type": "D", "before": ALAN},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CDC)
+@pytest.mark.parametrize("pieces", [None, 3])
+def test_cdc_formats(table: Table, broker: Broker, name: str, pieces: int | None) -> None:
+    """With a primary key such a topic is a table, also where its keys are read in pieces."""
+    topic = broker.topic()
+    broker.produce(topic, *((None, json.dumps(message)) for message in CDC[name]))
+    found = table(topic, key__format=None, value__format=name, minPartitions=pieces)
+
+    assert found.read_all().to_pylist() == [MOVED]
+
+
+def test_bad_fields_that_a_format_passes_over(table: Table, broker: Broker) -> None:
+    """``ignore-parse-errors`` acts before the mode: such a field is NULL, and only a message with a bad key is left out."""
+    topic = broker.topic()
+    numbers = [('{"id":1}', '{"id":1,"n":1}'), ('{"id":2}', '{"id":2,"n":2}')]
+    broker.produce(topic, *numbers, ('{"id":2}', '{"id":2,"n":"x"}'), ("no JSON", "{}"))
+    more = {"value.json.ignore-parse-errors": "true", "error-handling.mode": "ignore"}
+
+    assert rows(table(topic, schema="id BIGINT, n BIGINT", **more)) == [(1, 1), (2, None)]
+
+
+@pytest.mark.parametrize(
+    ("given", "schema", "said"),
+    [
+        ({"read.mode": "table"}, COLUMNS, "read.mode"),
+        ({"primary-key": "nr"}, COLUMNS, "nr"),
+        ({"primry-key": "id"}, COLUMNS, "primary-key"),
+        ({"error-handling.mode": "column"}, COLUMNS, "error-handling.mode"),
+        ({"scan.startup.mode": "latest-offset"}, COLUMNS, "scan.startup.mode"),
+        ({}, "id BIGINT, m MAP<STRING, STRING> NOT NULL, _offset STRING", "_offset"),
+    ],
+)
+def test_what_is_refused(
+    table: Table, users: str, given: dict[str, str], schema: str, said: str
+) -> None:
+    """By the call, and the error names the option or the column."""
+    with pytest.raises(UpsertKafkaError, match=said):
+        table(users, schema=schema, **given)
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [
+        ("partition:0,offset:2;partition:1,offset:0", [(1, "b")]),
+        ("partition:1,offset:1", [(2, "c")]),
+    ],
+)
+def test_ends_at_offsets(
+    table: Table, broker: Broker, end: str, shown: list[tuple[int, str]]
+) -> None:
+    """A partition without an end is not read."""
+    topic = broker.topic(2)
+    broker.produce(topic, row(1, "a"), row(1, "b"), row(1, "B"), partition=0)
+    broker.produce(topic, row(2, "c"), row(2, "C"), partition=1)
+    bounded = {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": end}
+
+    assert rows(table(topic, **bounded)) == shown
+
+
+def test_several_topics(table: Table, broker: Broker) -> None:
+    """Each topic has its own row of a key."""
+    one, other = broker.topic(), broker.topic(3)
+    broker.produce(one, row(1, "a"), row(1, "A"))
+    broker.produce(other, row(1, "b"))
+
+    assert rows(table(f"{one};{other}")) == [(1, "A"), (1, "b")]
 
 
 WITHOUT_JAVA = """
