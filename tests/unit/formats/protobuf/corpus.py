@@ -157,6 +157,78 @@ LEAVES: dict[int, st.SearchStrategy[Any]] = {
 """Values of the runtime by ``FieldDescriptor.type``."""
 
 
+_NUMBERS = [
+    0,
+    1,
+    -1,
+    63,
+    64,
+    -64,
+    -65,
+    127,
+    128,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**32 - 1,
+    2**63 - 1,
+    -(2**63),
+    2**63,
+    2**64 - 1,
+]
+_RANGES = {(5, 15, 17): (-(2**31), 2**31), (3, 16, 18): (-(2**63), 2**63), (7, 13): (0, 2**32), (4, 6): (0, 2**64)}  # fmt: skip
+EXTREMES: dict[int, list[Any]] = {
+    1: [0.0, -0.0, 1.5, float("nan"), float("inf"), float("-inf")],
+    2: [0.0, -0.0, 1.5, float("nan"), float("inf"), float("-inf")],
+    8: [False, True],
+    9: ["", "a", "é😀", "x" * 127, "x" * 128, "\0"],
+    12: [b"", b"\0", b"\xff", b"x" * 128],
+    14: [0, 1, 5, -3],
+    **{
+        kind: [number for number in _NUMBERS if first <= number < end]
+        for kinds, (first, end) in _RANGES.items()
+        for kind in kinds
+    },
+}
+"""The values of the runtime that are most likely to be written or read wrongly, by ``FieldDescriptor.type``."""
+
+
+def extreme_messages(proto: Proto) -> list[Any]:
+    """Messages of the runtime, each with such values in one field."""
+    found = [proto.message(), *(m for f in proto.descriptor.fields for m in _extremes(proto, f))]
+    for message in found:
+        message.ClearField("inner")
+    return found
+
+
+def _extremes(proto: Proto, field: Any) -> list[Any]:
+    name = field.name
+    if field.message_type and field.message_type.GetOptions().map_entry:
+        return _maps(proto, field)
+    if field.message_type is None:
+        some = EXTREMES[field.type]
+        values = [[], some, *([value] for value in some)] if field.is_repeated else some
+        return [proto.message(**{name: value}) for value in values]
+    kind = proto.message.DESCRIPTOR.fields_by_name[name].message_type.full_name
+    inner: list[dict[str, int]] = [{}]
+    if kind.endswith(("Timestamp", "Duration")):
+        inner += [{"seconds": 1, "nanos": 999_999_000}, {"seconds": -1}, {"nanos": 1_000}]
+    return [
+        proto.message(**{name: each})
+        for each in ([inner, inner * 2] if field.is_repeated else inner)
+    ]
+
+
+def _maps(proto: Proto, field: Any) -> list[Any]:
+    key_field, value_field = field.message_type.fields
+    values = [{}] if value_field.message_type else EXTREMES[value_field.type]
+    keys = EXTREMES[key_field.type]
+    return [
+        proto.message(**{field.name: {key: values[at % len(values)]}})
+        for at, key in enumerate(keys)
+    ]
+
+
 @st.composite
 def messages(draw: st.DrawFn, proto: Proto, fields: Any = None, depth: int = 2) -> Message:
     """Messages of the runtime with some fields set, those of the schema more often."""
@@ -207,6 +279,18 @@ PAYLOADS = [
     b"\x03\x12\x01a", b"\x03\x12\x01\xff", b"\x02\x0b\x0c", b"\x02\x08\x80", b"\x03\x18\x01\x02", b"\x05abc",
     b"\x04\x08\x01\x10\x05", b"\x08" + b"\0" * 8, b"\x04\x01\x02\x80\x01", b"\x02\x01\x80",
 ]  # fmt: skip
+
+
+def odd_fields(proto: Proto) -> list[bytes]:
+    """Each field of a message, and some of none, with each odd payload under each wire type, and with tags that are too long."""
+    numbers = [*(field.number for field in proto.descriptor.fields), 0, 99, 2**29 - 1, 2**29]
+    tags = [varint(number << 3 | wire) for number in numbers for wire in range(6)]
+    long_tags = [
+        tag[:-1] + bytes([tag[-1] | 0x80]) + b"\x80" * zeros + b"\x00"
+        for tag in (b"\x10", b"\x38", b"\x72")
+        for zeros in (0, 2, 3, 8)
+    ]
+    return [tag + payload for tag in (*tags, *long_tags) for payload in PAYLOADS]
 
 
 @st.composite

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
-from tests.laws import law
-from tests.unit.formats.protobuf.codecs import columns, seen, shown
+from tests.laws import FULL, each_of, law
+from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
 from tests.unit.formats.protobuf.corpus import (
     EVERYTHING,
+    PAYLOADS,
     WHOLE,
+    extreme_messages,
     messages,
     odd_bytes,
+    odd_fields,
     schemas,
     spoiled,
+    varint,
 )
 
 SYNTAXES = st.sampled_from(sorted(EVERYTHING))
@@ -44,15 +51,58 @@ def test_vectorised_path_equals_row_path(data, syntax, schema, defaults):
     """What the vectorised path does not leave to the row path, that reads alike and without an error."""
     proto = EVERYTHING[syntax]
     many = data.draw(st.lists(spoiled(proto) | odd_bytes(proto), min_size=1, max_size=6))
+    event(paths_are_equal(proto, schema, many, defaults=defaults))
+
+
+def paths_are_equal(proto: Proto, schema: StructType, many: list[bytes], *, defaults: bool) -> str:
+    """Asserts the law, and says how many messages the vectorised path leaves."""
     exact = proto.exactly(schema, read_default_values=defaults).decode(many)
     rows, fallback = proto.vectorised(schema, many, defaults=defaults)
     rows.validate(full=True)
-    event(f"{len(fallback)} of {len(many)} fall back, {len(exact.errors)} bad")
     assert set(exact.errors) <= set(fallback)
     exact_rows = iter(shown(exact.rows))
     for at, row in enumerate(shown(rows)):
         if at not in exact.errors:
-            assert next(exact_rows) == row or at in fallback
+            assert next(exact_rows) == row or at in fallback, many[at]
+    return f"{len(fallback)} of {len(many)} fall back, {len(exact.errors)} bad"
+
+
+def within(number: int, messages: list[bytes]) -> list[bytes]:
+    """The messages, each as a field of another one."""
+    return [varint(number << 3 | 2) + varint(len(each)) + each for each in messages]
+
+
+@pytest.mark.parametrize("syntax", sorted(EVERYTHING))
+def test_odd_fields_are_read_alike_by_both_paths(syntax):
+    """Both laws of paths, for each field with each odd payload under each wire type: alone, before and behind a good one, and inside."""
+    proto = EVERYTHING[syntax]
+    odd = odd_fields(proto)
+    good = b"\x08\x01\x10\x05\x38\x07\x72\x01a\xb2\x01\x02\x01\x02"
+    some = odd[:: 7 if not FULL else 1]
+    paths_are_equal(proto, WHOLE, odd, defaults=False)
+    paths_are_equal(proto, WHOLE, [good + each for each in some], defaults=True)
+    paths_are_equal(proto, WHOLE, [each + good for each in some], defaults=False)
+    paths_are_equal(proto, WHOLE, [each + each for each in some], defaults=False)
+    paths_are_equal(proto, WHOLE, within(18, some), defaults=True)
+    paths_are_equal(proto, columns(int64=LongType()), some, defaults=False)
+    for cut in (WHOLE, columns()):
+        schema = StructType([StructField(f.name, f.dataType, nullable=False) for f in cut.fields])
+        paths_are_equal(proto, schema, some, defaults=True)
+    reads_as_its_messages_do(proto, WHOLE, [good] * MANY + some, {"read_default_values": True})
+
+
+@pytest.mark.parametrize("syntax", sorted(EVERYTHING))
+def test_extreme_values_are_read_and_written_likewise(syntax):
+    """All laws of whole messages, for the values of each type that are likely to go wrong."""
+    proto = EVERYTHING[syntax]
+    many = extreme_messages(proto)
+    assert len(many) > 150
+    is_written_as_by_the_runtime(syntax, many)
+    reads_back(proto, WHOLE, many, copies=1)
+    written = [message.SerializeToString() for message in many]
+    plain = [message for message in written if not proto.exactly(WHOLE).decode([message]).errors]
+    assert proto.vectorised(WHOLE, plain)[1] == []
+    paths_are_equal(proto, WHOLE, written, defaults=True)
 
 
 @law(80)
@@ -77,12 +127,22 @@ def test_a_batch_reads_as_its_messages_do(data, syntax, schema, defaults, ignore
     drawn = data.draw(st.lists(spoiled(proto) | odd_bytes(proto), min_size=1, max_size=4))
     good = data.draw(messages(proto)).SerializeToString()
     many = [good] * MANY + drawn + [good] * 3
-    options = {"read_default_values": defaults, "ignore_parse_errors": ignore}
+    reads_as_its_messages_do(
+        proto, schema, many, {"read_default_values": defaults, "ignore_parse_errors": ignore}
+    )
+
+
+def reads_as_its_messages_do(
+    proto: Proto, schema: StructType, many: list[bytes], options: dict[str, bool]
+) -> None:
+    """Asserts the law."""
     assert seen(proto.decoder(schema, **options).decode(many)) == seen(
         proto.exactly(schema, **options).decode(many)
     )
 
 
+@each_of("many", PAYLOADS, syntax="proto2")
+@each_of("many", [b"\x38" + payload for payload in PAYLOADS], syntax="proto3")
 @law(60)
 @given(many=st.lists(st.binary(max_size=12), min_size=1, max_size=5), syntax=SYNTAXES)
 def test_any_bytes_leave_their_neighbours_as_they_are(many, syntax):
@@ -110,6 +170,11 @@ def test_what_is_written_is_what_the_runtime_writes(data, syntax):
         for entries in (message.by_name, message.by_number, message.by_truth, message.by_uint64):
             for key in sorted(entries)[1:]:
                 del entries[key]
+    is_written_as_by_the_runtime(syntax, many)
+
+
+def is_written_as_by_the_runtime(syntax: str, many: list[Any]) -> None:
+    """Asserts the law."""
     written = [message.SerializeToString() for message in many]
     read, encode = CODECS[syntax]
     decoded = read(written)
@@ -136,7 +201,11 @@ def test_maps_that_are_written_are_those_that_were_read(data, syntax):
 def test_what_is_written_reads_back(data, syntax, schema, copies):
     """decode(encode(rows)) is rows, and a row's bytes do not depend on those beside it."""
     proto = EVERYTHING[syntax]
-    many = data.draw(st.lists(messages(proto), min_size=1, max_size=4))
+    reads_back(proto, schema, data.draw(st.lists(messages(proto), min_size=1, max_size=4)), copies)
+
+
+def reads_back(proto: Proto, schema: StructType, many: list[Any], copies: int) -> None:
+    """Asserts the law."""
     read, encode = proto.decoder(schema).decode, proto.encoder(schema).encode
     rows = read([message.SerializeToString() for message in many] * copies).rows
     written = encode(rows)
