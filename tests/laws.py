@@ -51,16 +51,15 @@ def each_of(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test],
     return pinned
 
 
-def law(examples: int) -> settings:
+def law(examples: int, *, few: int = FEW_EXAMPLES) -> settings:
     """The settings of a law.
 
     Args:
         examples: How many examples it has with FULL_LAWS=1.
+        few: How many it has at most without; fewer where it is tried for many formats or options.
     """
-    return settings(
-        settings.get_profile(PROFILE),
-        max_examples=examples if FULL else min(examples, FEW_EXAMPLES),
-    )
+    most = examples if FULL else min(examples, few)
+    return settings(settings.get_profile(PROFILE), max_examples=most)
 
 
 def runs(count: int, *, steps: int) -> settings:
