@@ -88,11 +88,19 @@ def parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements in a module, at any depth; expressions, which are most of it, hold none."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, part, ()):
+            yield each
+            yield from statements(each)
+
+
 @lru_cache
 def imports(file: Path) -> list[str]:
     """Every module that a file imports, anywhere in it, by its full name."""
     found: list[str] = []
-    for node in ast.walk(parsed(file)):
+    for node in statements(parsed(file)):
         if isinstance(node, ast.Import):
             found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -248,6 +256,16 @@ def test_unit_tests_mirror_the_package():
         ("from pyspark_upsert_kafka.sink import writer", {"sink"}),
         ("from pyspark_upsert_kafka import sink", {"sink"}),
         ("def f():\n    from pyspark_upsert_kafka.kafka.interfaces import Cluster", {"kafka"}),
+        (
+            "class A:\n  async def f():\n    with x:\n      import pyspark_upsert_kafka.sink",
+            {"sink"},
+        ),
+        ("if x: pass\nelif y: pass\nelse:\n  import pyspark_upsert_kafka.sink", {"sink"}),
+        ("for x in y: pass\nelse:\n  import pyspark_upsert_kafka.sink", {"sink"}),
+        ("try: pass\nexcept E:\n  import pyspark_upsert_kafka.sink", {"sink"}),
+        ("try: pass\nexcept E: pass\nelse:\n  import pyspark_upsert_kafka.sink", {"sink"}),
+        ("try: pass\nfinally:\n  import pyspark_upsert_kafka.sink", {"sink"}),
+        ("match x:\n  case 1:\n    import pyspark_upsert_kafka.sink", {"sink"}),
         ("import pyspark_upsert_kafka_other, pyspark", set()),
     ],
 )

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tools.proof.requirements import requirements
@@ -131,6 +132,7 @@ def _in_this_environment(folder: Path) -> Iterator[Step]:
         yield Step(name, shows, f"`make test-{name}`", command, report, tests)
 
 
+@cache
 def is_alone(test: str) -> bool:
     """Whether a test function is marked ``alone``, by itself or with its whole file.
 
@@ -138,7 +140,7 @@ def is_alone(test: str) -> bool:
         test: Its name, as pytest knows it.
     """
     file, _, name = test.partition("::")
-    for statement in ast.parse((_ROOT / file).read_text(encoding="utf-8")).body:
+    for statement in _statements(file):
         if isinstance(statement, ast.FunctionDef) and statement.name == name:
             marks: list[ast.expr] = statement.decorator_list
         elif (
@@ -150,6 +152,11 @@ def is_alone(test: str) -> bool:
         if any("pytest.mark.alone" in ast.unparse(mark) for mark in marks):
             return True
     return False
+
+
+@lru_cache
+def _statements(file: str) -> list[ast.stmt]:
+    return ast.parse((_ROOT / file).read_text(encoding="utf-8")).body
 
 
 def _environment(name: str, folder: Path) -> Step:

@@ -149,12 +149,25 @@ def measure(attack: str) -> None:
     sys.stdout.write(f"{pa.default_memory_pool().max_memory()} {rows}")
 
 
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_messages_of_few_bytes_are_decoded_in_parts_that_are_small(attack, monkeypatch):
+    """Whatever becomes very wide: all rows come, and no part takes more than it may."""
+    most = MAX_HELD_BYTES // 128
+    monkeypatch.setattr(decoded_size, "MAX_HELD_BYTES", most)
+    make, message, items, count = ATTACKS[attack]
+    seen = [done.rows for _, done in parts(make(), [message(items // 4)] * (count // 4))]
+    assert sum(rows.num_rows for rows in seen) == count // 4
+    assert len(seen) > 1
+    assert max(rows.nbytes for rows in seen) <= most
+
+
 # Each takes a process of its own; what is left out differs in what its bytes look like alone.
+@pytest.mark.alone("asserts how much memory is taken")
 @pytest.mark.parametrize(
     "attack",
     sorted({*ATTACKS} - {"json nulls", "protobuf entries", "protobuf tags of many bytes"}),
 )
-def test_messages_of_few_bytes_are_decoded_in_parts(attack):
+def test_messages_of_few_bytes_take_no_more_memory_the_more_there_are(attack):
     """Whatever becomes very wide: all rows come, and what is held at once does not grow with the messages."""
     child = children.run(
         f"from tests.unit.formats.test_decoded_size import measure; measure({attack!r})"

@@ -57,7 +57,7 @@ def test_what_is_given_is_what_a_dict_would_give(
     monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", held)
     monkeypatch.setattr(newest_changes, "_FIRST_LOOK", first_look)
 
-    @law(60)
+    @law(60, few=10)
     @given(st.lists(st.tuples(batches(), st.booleans()), max_size=8), st.integers(1, 6))
     def holds(given_: list[tuple[Messages, bool]], most: int) -> None:
         buffer, sent, flushed = NewestChanges(most), [], []

@@ -192,7 +192,7 @@ partitions = st.lists(st.lists(messages(), max_size=8), min_size=1, max_size=3)
     chosen=filters([*CONSTANTS, *OF_PLACES * 4]),
     pieces=st.sampled_from([None, 5]),
 )
-@law(250)
+@law(250, few=20)
 def test_rows_are_the_same(mode, topics, t, u, chosen, pieces):
     """Over tables whose keys are in any partition, in several at once, and spelt in several ways."""
     there = Topics()
@@ -224,7 +224,7 @@ def tables_of_one_writer(draw: st.DrawFn) -> list[list[Message]]:
     u=tables_of_one_writer(),
     chosen=filters(["id", "name", "id", "name", "part"]),
 )
-@law(250)
+@law(250, few=20)
 def test_rows_of_keys_are_the_same(mode, topics, t, u, chosen):
     """With ``murmur2``, over tables of which it is true."""
     there = Topics()

@@ -91,14 +91,25 @@ def can_be_read(
     assert encode(rows.slice(at)) == written[at:]
 
 
-def can_write(schema: StructType, value: Any, options: dict[str, Any]) -> bool:
-    """Whether a dialect has a spelling of a value."""
-    try:
-        for side in ("key", "value"):
-            encoder(schema, side, **options).encode(batch(schema, (value,)))
-    except EncodeError:
-        return False
-    return True
+def writable(schema: StructType, some: list[Any], options: dict[str, Any]) -> list[tuple[Any]]:
+    """The rows of those values that a dialect has a spelling of, as a key and as a value."""
+    encoders = [encoder(schema, side, **options) for side in ("key", "value")]
+
+    def is_writable(value: Any) -> bool:
+        try:
+            for each in encoders:
+                each.encode(batch(schema, (value,)))
+        except EncodeError:
+            return False
+        return True
+
+    return [(value,) for value in some if is_writable(value)]
+
+
+WRITING: list[dict[str, Any]] = [
+    {}, {"quote_character": "'", "escape_character": "\\"}, {"field_delimiter": "|", "disable_quote_character": True, "null_literal": "null"},
+    {"field_delimiter": "\t", "write_bigdecimal_in_scientific_notation": False},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SIMPLE, ids=DataType.simpleString)
@@ -106,19 +117,14 @@ def test_extreme_values_are_written_likewise(kind):
     """Both laws, for the values of each type that are likely to go wrong, in arrays and structs too."""
     struct = StructType([StructField("x", kind), StructField("y", kind)])
     for each in (kind, ArrayType(kind), struct):
-        schema = columns(c=each)
-        for options in ({}, {"null_literal": LITERAL}, {"quote_character": "'", "escape_character": "\\"}, {"field_delimiter": "|", "disable_quote_character": True, "null_literal": "null"}, {"field_delimiter": "\t", "write_bigdecimal_in_scientific_notation": False}):  # fmt: skip
-            some = [
-                (value,)
-                for value in [None, *extremes(each)]
-                if can_write(schema, value, {**options, "null_literal": LITERAL})
-            ]
-            reads_back(schema, batch(schema, *some), options)
-            reads_back(schema, batch(schema, *some * 20), options)
-            kept = [row for row in some if can_write(schema, *row, options)]
-            if kept:
-                can_be_read(schema, batch(schema, *kept), options, "value")
-                can_be_read(schema, batch(schema, *kept), options, "key")
+        schema, some = columns(c=each), [None, *extremes(each)]
+        for options in WRITING if each is kind else WRITING[:1]:
+            rows = writable(schema, some, {**options, "null_literal": LITERAL})
+            reads_back(schema, batch(schema, *rows), options)
+            reads_back(schema, batch(schema, *rows * 64), options)
+            rows = writable(schema, some, options)
+            can_be_read(schema, batch(schema, *rows), options, "value")
+            can_be_read(schema, batch(schema, *rows), options, "key")
 
 
 @law(600)
@@ -221,9 +227,8 @@ def test_odd_messages_are_read_alike_by_all_paths(options):
         for message in many:
             paths.hold([message])
             paths.hold_by_columns([message])
-        for pair in product([text.replace(b",", delimiter) for text in HALVES], repeat=2):
+        for pair in product([text.replace(b",", delimiter) for text in HALVES[:12]], repeat=2):
             paths.hold([*pair])
-            paths.hold_by_columns([*pair])
         reads_as_its_messages_do(schema, [b"a" + delimiter] * 64 + many, options)
 
 

@@ -120,7 +120,7 @@ def plain(file: FileDescriptorProto) -> FileDescriptorProto:
     return copy
 
 
-@law(60)
+@law(60, few=15)
 @given(schemas(SIMPLE + SMALL))
 def test_the_text_says_what_is_written_with(schema):
     """What is registered is for protoc: it makes of it the very descriptors that messages are written with."""
@@ -131,7 +131,7 @@ def test_the_text_says_what_is_written_with(schema):
     assert plain(file) == plain(derived.file)
 
 
-@law(60)
+@law(60, few=15)
 @given(schemas(SIMPLE))
 def test_a_derived_schema_gives_its_columns(schema):
     """What columns mean means those columns; arrays and maps may be NULL, and messages, whatever they were."""
