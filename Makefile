@@ -178,8 +178,12 @@ site-version: $(READY)
 	$(BIN)/python -m tools.site --publish $(INTO) --version $(VERSION)
 
 # And pushes it, to the branch gh-pages of origin.
-publish-site: $(READY)
-	sh tools/publish-site $(BIN)/python $(VERSION)
+publish-site: site push-site
+
+# Pushes what is in build/site; nothing is installed for that.
+.PHONY: push-site
+push-site:
+	sh tools/publish-site "$(PYTHON)" $(VERSION)
 
 # A terminal with `show --follow`, as it is on README.
 picture: $(READY)

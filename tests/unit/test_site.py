@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tools.site.html_links import BuiltSite
 from tools.site.markdown_copies import llms_txt, write_markdown
 from tools.site.repository_links import REPOSITORY, with_links_of_the_site
 from tools.site.settings import ADDRESS, navigation, settings
-from tools.site.versions import AT_THE_ROOT, in_order, publish
+from tools.site.versions import AT_THE_ROOT, in_order, publish, published
 
 ROOT = Path(__file__).parents[2]
 START = Page("Install", "docs/install.md", "install.md", "what you need")
@@ -333,8 +334,8 @@ class Origin:
             folder / "clone",
             folder / "builds",
         )
-        # -m tools.site --publish FOLDER --version VERSION
-        self._python.write_text(f"#!/bin/sh\nset -e\nfolder=$4 version=$6\n{build}\n")
+        # -m tools.site.versions SITE FOLDER VERSION
+        self._python.write_text(f"#!/bin/sh\nset -e\nfolder=$4 version=$5\n{build}\n")
         self._python.chmod(0o700)
         self._git("init", "--quiet", "--bare", self.address)
         self._git("init", "--quiet", self._clone)
@@ -376,6 +377,26 @@ def test_the_site_is_pushed_as_one_commit_more(tmp_path: Path) -> None:
 
     assert origin.pushed() == ["The site of 0.2.0", "The site of 0.1.0"]
     assert origin.files() == ["0.1.0.html", "0.2.0.html"]
+
+
+def test_a_built_site_is_added_without_any_package(tmp_path: Path) -> None:
+    """A job that may push installs nothing: the interpreter alone puts the site into the folder."""
+    site, folder = tmp_path / "site", tmp_path / "published"
+    site.mkdir()
+    for name in ("index.html", *AT_THE_ROOT):
+        (site / name).write_text(name)
+    program = "import sys, runpy; sys.path.insert(0, '.'); runpy.run_module('tools.site.versions', run_name='__main__', alter_sys=True)"
+    command = [sys.executable, "-I", "-S", "-c", program]
+    subprocess.run([*command, str(site), str(folder), "0.1.0"], check=True, cwd=ROOT)
+    refused = subprocess.run(
+        [*command, str(site), str(folder), "../x"], check=False, capture_output=True, text=True
+    )
+
+    assert sorted(published(folder)) == ["0.1.0"]
+    assert (folder / "0.1.0" / "index.html").is_file()
+    assert "cannot be" not in refused.stdout
+    assert refused.returncode == 1
+    assert "'../x'" in refused.stderr
 
 
 def test_a_version_that_is_pushed_meanwhile_stays(tmp_path: Path) -> None:

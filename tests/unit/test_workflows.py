@@ -108,6 +108,54 @@ def test_jobs_may_do_little_and_end(workflow: Path) -> None:
         )  # another workflow has its own
 
 
+INSTALLERS = re.compile(
+    r"\b(pip3?|pipx|uv|uvx|npm|npx|apt|apt-get|brew|conda|cargo|go|gem|curl|wget|docker)\b"
+)
+MAY_BE_USED = {
+    "actions/checkout",
+    "actions/download-artifact",
+    "actions/attest",
+    "pypa/gh-action-pypi-publish",
+}
+"""The actions of jobs that may write or sign: pinned, and none that installs what a later step runs."""
+
+
+def installing_targets() -> set[str]:
+    """The targets of the Makefile that install packages: by the environment that they need, or by targets that they need."""
+    needs: dict[str, set[str]] = {}
+    for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines():
+        if match := re.match(r"([\w.-]+(?: [\w.-]+)*):(?!=)([^=]*)$", line):
+            for name in match[1].split():
+                needs.setdefault(name, set()).update(match[2].split())
+    found = {"$(READY)"}
+    while more := {name for name, wanted in needs.items() if wanted & found} - found:
+        found |= more
+    return found
+
+
+def test_the_makefile_tells_what_installs() -> None:
+    """The next test would find nothing else."""
+    installing = installing_targets()
+    assert {"site", "publish-site", "test", "lint"} <= installing
+    assert "push-site" not in installing
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda file: file.stem)
+def test_what_may_write_installs_nothing(workflow: Path) -> None:
+    """A package that is installed unpinned could use the token.
+
+    So it is installed in a job that may read only, and what that makes is handed over.
+    """
+    for name, job in jobs(workflow).items():
+        if "write" not in job["permissions"].values() or "uses" in job:
+            continue  # a workflow that is called has jobs of its own
+        for step in job["steps"]:
+            script = step.get("run", "")
+            assert not INSTALLERS.search(script), name
+            assert not called_by(script) & installing_targets(), name
+            assert "uses" not in step or step["uses"].partition("@")[0] in MAY_BE_USED, name
+
+
 def test_only_the_release_may_sign_and_write() -> None:
     """A change of a stranger runs in CI: there every job may read the contents, and nothing else."""
     (ci,) = (file for file in WORKFLOWS if file.stem == "ci")

@@ -2,12 +2,15 @@
 
 It has the layout of mike (https://github.com/jimporter/mike), which the theme's menu reads: a folder for each version,
 ``latest`` with a copy of the newest release, versions.json, and a first page that leads to ``latest``.
+
+As a program it does so with a site that is built already, without any package: python -m tools.site.versions SITE FOLDER VERSION
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import copyfile, copytree, rmtree
@@ -90,3 +93,10 @@ def menu(versions: list[str], newest: str) -> str:
         for each in versions
     ]
     return json.dumps(entries, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    try:
+        publish(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    except SiteError as error:
+        sys.exit(str(error))
