@@ -25,15 +25,21 @@ PROGRAMS = {
 }
 
 
-WITH_A_BROKER = {"LocalAcl", "LocalCertificates", "LocalKafka", "LocalSecurity"}
+LONG = {
+    **dict.fromkeys(
+        ("LocalAcl", "LocalCertificates", "LocalKafka", "LocalSecurity"), "starts a broker"
+    ),
+    **dict.fromkeys(
+        ("ProgressListener", "UpsertKafkaDataSource", "normalize_changelog", "run_sql"), "a query"
+    ),
+}
+"""Why they take long."""
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.long("starts a broker of its own"))
-        if name in WITH_A_BROKER
-        else name
+        pytest.param(name, marks=pytest.mark.long(LONG[name])) if name in LONG else name
         for name in PROGRAMS
     ],
 )

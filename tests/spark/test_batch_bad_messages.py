@@ -113,6 +113,7 @@ def test_log_sends_the_message_to_the_dead_letter_topic(
     assert len(broker.messages(letters)) == 2 * len(STAGES), "each action writes them again"
 
 
+@pytest.mark.long("waits whether the topic appears")
 def test_log_needs_a_topic_that_exists(spark: SparkSession, broker: Broker, topic: str) -> None:
     """A dead-letter topic that does not exist is an error before anything is read."""
     text = refused(

@@ -48,17 +48,12 @@ def run_once(spark: SparkSession, script: str) -> None:
     query.stop()
 
 
+@pytest.mark.long("two runs of a script; tests/spark/test_cdc.py copies a table with a key")
 @pytest.mark.parametrize(
     ("key", "where", "first", "second"),
     [
         ("", "WHERE 100 / age < 6", {1: None}, {1: "ADA L."}),
-        pytest.param(
-            KEY,
-            "",
-            {1: "ADA", 4: "YOUNG"},
-            {1: "ADA L.", 4: "YOUNG"},
-            marks=pytest.mark.long("tests/spark/test_cdc.py copies a table with a key"),
-        ),
+        (KEY, "", {1: "ADA", 4: "YOUNG"}, {1: "ADA L.", 4: "YOUNG"}),
     ],
     ids=["filtered", "with a key"],
 )

@@ -80,6 +80,7 @@ def test_headers_that_cannot_be_read_are_a_bad_message(spark: SparkSession, brok
     assert rows(load(spark, "id BIGINT", {**given, "error-handling.mode": "ignore"})) == [(1,)]
 
 
+@pytest.mark.long("two runs of two queries")
 @pytest.mark.connect
 def test_a_stream_reads_one_type(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Its offsets go on past the others; the table with which it begins has none of them either."""

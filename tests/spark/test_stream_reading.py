@@ -306,6 +306,7 @@ def test_transactions(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
     assert sink.all() == [*everything, *(("committed", n) for n in (1, 3, 5, 6))]
 
 
+@pytest.mark.long("a query of several sources, or two runs of one")
 def test_messages_that_cannot_be_decoded(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -384,6 +385,7 @@ def committed_offset(broker: Broker, group: str) -> int:
     return max((each.offset for each in found.topic_partitions), default=-1)
 
 
+@pytest.mark.long("a query of several sources, or two runs of one")
 def test_a_group_shows_how_far_finished_batches_are(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

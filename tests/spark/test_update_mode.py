@@ -335,8 +335,8 @@ def test_preimages_in_several_tasks_need_a_sequence(spark: SparkSession, broker:
         assert "update_preimage (-U) rows" in text
         assert "'sequence-by'" in text
         assert (b'{"id":1}', None) not in broker.pairs(topic)
-        sink(frame.where("_change_type <> '-U'"), 0)  # no preimage, no question
-        assert last_values(broker, topic)[1] == "new"
+    sink(frame.where("_change_type <> '-U'"), 0)  # no preimage, no question
+    assert last_values(broker, topic)[1] == "new"
     ordered = spark.createDataFrame([data[1], data[0]], frame.schema)
     for one in (ordered.coalesce(1), ordered.coalesce(1).where("id = 1").selectExpr("*", "1 AS x")):
         topic = broker.topic(1)
