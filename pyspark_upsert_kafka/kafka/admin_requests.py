@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
@@ -188,3 +191,52 @@ class CommitWarning:
                 "is: %s. The query itself goes on; its checkpoint decides.",
                 self._group, error,
             )  # fmt: skip
+
+
+class BackgroundCommits:
+    """Commits in the background, one at a time and the last one last.
+
+    Args:
+        group: The consumer group, for the warning.
+        commit: Commits positions and waits for the answer.
+        raised: What it may raise beside a BrokerError.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        commit: Callable[[Positions], None],
+        raised: tuple[type[Exception], ...],
+    ) -> None:
+        self._commit, self._warning = commit, CommitWarning(group)
+        self._raised: tuple[type[Exception], ...] = (BrokerError, *raised)
+        self._lock = threading.Lock()
+        self._waiting: dict[TopicPartition, int] = {}
+        self._thread: threading.Thread | None = None
+
+    def add(self, positions: Positions) -> None:
+        """Has positions committed."""
+        with self._lock:
+            self._waiting.update(positions)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+
+    def wait(self) -> bool:
+        """Waits a little for what is under way; false = it still is."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeouts.CLOSE_TIMEOUT_S)
+        return thread is None or not thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                positions, self._waiting = self._waiting, {}
+                if not positions:
+                    self._thread = None
+                    return
+            try:
+                self._commit(positions)
+            except self._raised as error:
+                self._warning.warn(error)

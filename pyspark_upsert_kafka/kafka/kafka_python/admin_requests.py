@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -10,16 +9,14 @@ from typing import Any, TypeVar
 
 from kafka.errors import KafkaError
 
-from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import (
     AdminRequests,
-    CommitWarning,
+    BackgroundCommits,
     OffsetLookup,
     lent,
 )
-from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
@@ -61,7 +58,7 @@ class KafkaPythonAdmin(AdminRequests):
             hint=lambda: protocol_hint(self.servers, str(config.get("security_protocol", ""))),
             outage=self.outage,
         )
-        self._commits = BackgroundCommits(self.group, self._commit)
+        self._commits = BackgroundCommits(self.group, self._commit, (KafkaError,))
 
     def close(self) -> None:
         """Ends the connection, after a commit that is under way."""
@@ -119,47 +116,6 @@ class KafkaPythonAdmin(AdminRequests):
     @abstractmethod
     def _commit(self, positions: Positions) -> None:
         """Commits positions to the group; raises what is wrong."""
-
-
-class BackgroundCommits:
-    """Commits in the background, one at a time and the last one last.
-
-    Args:
-        group: The consumer group, for the warning.
-        commit: Commits positions and waits for the answer.
-    """
-
-    def __init__(self, group: str, commit: Callable[[Positions], None]) -> None:
-        self._commit, self._warning = commit, CommitWarning(group)
-        self._lock = threading.Lock()
-        self._waiting: dict[TopicPartition, int] = {}
-        self._thread: threading.Thread | None = None
-
-    def add(self, positions: Positions) -> None:
-        """Has positions committed."""
-        with self._lock:
-            self._waiting.update(positions)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True)
-                self._thread.start()
-
-    def wait(self) -> None:
-        """Waits a little for what is under way."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeouts.CLOSE_TIMEOUT_S)
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                positions, self._waiting = self._waiting, {}
-                if not positions:
-                    self._thread = None
-                    return
-            try:
-                self._commit(positions)
-            except (BrokerError, KafkaError) as error:
-                self._warning.warn(error)
 
 
 POOL: Pool[KafkaPythonAdmin] = Pool(lambda admin: admin.close())

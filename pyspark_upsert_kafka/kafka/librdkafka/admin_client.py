@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -86,19 +87,25 @@ class RetryingAdminClient:
         # Errors are not passed on meanwhile, so it does not last as long as an attempt may.
         return list(self.client.list_topics(timeout=min(timeout, _METADATA_S)).topics)
 
-    def result(self, future: Future[Any]) -> Any:
+    def result(self, future: Future[Any], timeout: float = math.inf) -> Any:
         """What a future gives, unless an error shows meanwhile that no answer will come.
 
+        Args:
+            future: One of the client's, which ends by itself in time unless a timeout is given.
+            timeout: How long it is waited for, in seconds.
+
         Raises:
-            KafkaException: The future's own, or that brokers are out of reach.
+            KafkaException: The future's own, that brokers are out of reach, or that there is no answer in time.
             AttemptError: Security errors are fatal.
         """
-        while True:
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
             try:
                 return future.result(_POLL_S)
             except NotYetError:
                 self.client.poll(0)
                 self._raise_if_lost()
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - confluent-kafka's spelling
 
     def _raise_if_lost(self) -> None:
         """Raises for a fatal error, and for brokers that are out of reach for long."""

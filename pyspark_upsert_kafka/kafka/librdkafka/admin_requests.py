@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failur
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
-from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupOffsets, check_access
+from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupOffsets
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 
 _LEVELS = {True: ck.IsolationLevel.READ_COMMITTED, False: ck.IsolationLevel.READ_UNCOMMITTED}
@@ -54,7 +54,7 @@ class LibrdkafkaAdmin(AdminRequests):
 
     def close(self) -> None:
         """Waits for a commit that is under way, and ends the admin client."""
-        self._group_offsets.wait()
+        self._group_offsets.close()
         self._admin.close()
 
     def names(self) -> Sequence[str]:
@@ -174,10 +174,6 @@ class LibrdkafkaAdmin(AdminRequests):
             return 60.0 * int(self._admin.result(future)["offsets.retention.minutes"].value)
 
         return self._admin.call("look up a broker's settings", request)
-
-    def check_group(self, group: str) -> None:
-        """Checks that a group may be seen; a BrokerError when it may not."""
-        check_access(self._admin, group)
 
     def commit(self, positions: Positions) -> None:
         """Commits positions to the group, without waiting; a warning is logged of the first failure."""

@@ -1,47 +1,133 @@
-"""Offsets that a consumer group has committed, read and written without joining the group (KIP-396)."""
+"""Offsets that a consumer group has committed, read and written without joining the group (KIP-396).
+
+A consumer does so that never joins it, and none of the admin client's requests to a group's coordinator: those abort the process
+(librdkafka 2.16) when they end by their timeout, and the answer to who the coordinator is comes later. What is only listed
+there leaves offsets out that a transaction is about to change, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import Future, wait
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.admin_requests import CommitWarning
-from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.admin_requests import BackgroundCommits
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
 from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
+
+_ANSWER_S = 5.0
+"""When there is no answer for so long, the group may be one that must not be used: only an event says so."""
+
+_POLL_S = 0.1
+
+_NEVER_S = 3600.0
+"""A timeout that no request reaches; the longest that librdkafka takes."""
+
+
+class GroupConsumer:
+    """A consumer that looks up and commits the offsets of a group.
+
+    Args:
+        config: librdkafka's configuration.
+        group: The group's name.
+    """
+
+    def __init__(self, config: Mapping[str, Any], group: str) -> None:
+        self._outcomes: list[tuple[ck.KafkaError | None, Sequence[ck.TopicPartition]]] = []
+        outcomes = self._outcomes  # the client must not hold what holds it
+        mine = {
+            "group.id": group,
+            "enable.auto.commit": False,
+            "on_commit": lambda error, partitions: outcomes.append((error, partitions)),
+        }
+        self._consumer = open_client(ck.Consumer, {**config, **mine})
+
+    def committed(
+        self, partitions: Sequence[ck.TopicPartition], timeout: float
+    ) -> list[ck.TopicPartition]:
+        """What the group has committed; an open transaction that may change it is waited for.
+
+        Raises:
+            KafkaException: The group may not be used, or there is no answer within the timeout (seconds).
+        """
+        soon = min(timeout, _ANSWER_S)
+        try:
+            found: list[ck.TopicPartition] = self._consumer.committed(partitions, soon)
+        except ck.KafkaException as error:
+            self._raise_refused(0)
+            if error.args[0].code() != ck.KafkaError._TIMED_OUT or soon == timeout:  # noqa: SLF001
+                raise
+            found = self._consumer.committed(partitions, timeout - soon)
+        _check(found)
+        return found
+
+    def commit(self, offsets: Sequence[ck.TopicPartition], timeout: float) -> None:
+        """Commits offsets, and waits until that is done.
+
+        Raises:
+            KafkaException: The group may not be used, or it is not done within the timeout (seconds).
+        """
+        self._outcomes.clear()
+        self._consumer.commit(offsets=offsets, asynchronous=True)
+        deadline = time.monotonic() + timeout
+        while not self._outcomes:
+            if time.monotonic() > deadline:
+                raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))  # noqa: SLF001
+            self._raise_refused(_POLL_S)
+        error, partitions = self._outcomes[0]
+        if error is not None:
+            raise ck.KafkaException(error)
+        _check(partitions)
+
+    def topics(self, timeout: float) -> list[str]:
+        """Names of the topics that may be seen."""
+        found = self._consumer.list_topics(timeout=timeout).topics
+        return [name for name, topic in found.items() if topic.error is None]
+
+    def metadata(self) -> object:
+        """What a transaction needs to know of the group; nobody is asked for it."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._consumer.close()
+
+    def _raise_refused(self, timeout_s: float) -> None:
+        """Raises what the consumer has reported of its group; requests only wait where it may not be used."""
+        event = self._consumer.poll(timeout_s)
+        if event is not None and event.error() is not None and event.topic() is None:
+            raise ck.KafkaException(event.error())
+
+
+def _check(partitions: Iterable[ck.TopicPartition]) -> None:
+    for tp in partitions:
+        if tp.error is not None:
+            raise ck.KafkaException(tp.error)
 
 
 class GroupOffsets:
     """The committed offsets of a consumer group.
 
     Args:
-        admin: Sends the requests.
+        admin: Sends the requests that are not about offsets, and retries.
         group: The group's name.
     """
 
     def __init__(self, admin: RetryingAdminClient, group: str) -> None:
         self._admin, self._group = admin, group
-        self._outcome = _CommitOutcome(group)
-        self._under_way: Future[Any] | None = None
+        self._committing: GroupConsumer | None = None
+        self._commits = BackgroundCommits(group, self._commit, (ck.KafkaException,))
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The committed offset of each partition; a negative one stands for none."""
-        check_access(self._admin, self._group)
         wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
-        # librdkafka's admin client lists offsets too, but dereferences a null pointer when the group's coordinator
-        # has just moved, or is not there yet.
-        mine = {"group.id": self._group, "enable.auto.commit": False}
-        consumer = open_client(ck.Consumer, {**self._admin.config, **mine})
+        consumer = GroupConsumer(self._admin.config, self._group)
 
         def request(timeout: float) -> dict[TopicPartition, int]:
             found = consumer.committed(wanted, timeout)
-            for tp in found:
-                if tp.error is not None:
-                    raise ck.KafkaException(tp.error)
             return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
 
         try:
@@ -53,11 +139,12 @@ class GroupOffsets:
         """What the user may do with the group, as names of ACL operations; None = brokers do not tell, as of a new group."""
 
         def request(timeout: float) -> frozenset[str] | None:
+            # The client waits on: it would abort the process if it gave up.
             futures = self._admin.client.describe_consumer_groups(
-                [self._group], include_authorized_operations=True, request_timeout=timeout
+                [self._group], include_authorized_operations=True, request_timeout=_NEVER_S
             )
             try:
-                found = self._admin.result(futures[self._group]).authorized_operations
+                found = self._admin.result(futures[self._group], timeout).authorized_operations
             except ck.KafkaException as error:
                 code = error.args[0].code()
                 if code == ck.KafkaError.GROUP_AUTHORIZATION_FAILED:
@@ -71,54 +158,15 @@ class GroupOffsets:
 
     def commit(self, positions: Positions) -> None:
         """Commits positions without waiting; a warning is logged of the first failure."""
+        self._commits.add(positions)
+
+    def close(self) -> None:
+        """Waits a little for a commit that is under way."""
+        if self._commits.wait() and self._committing is not None:
+            self._committing.close()
+
+    def _commit(self, positions: Positions) -> None:
+        if self._committing is None:
+            self._committing = GroupConsumer(self._admin.config, self._group)
         offsets = [ck.TopicPartition(tp.topic, tp.partition, at) for tp, at in positions.items()]
-        groups = [ck.ConsumerGroupTopicPartitions(self._group, offsets)]
-        try:
-            futures = self._admin.client.alter_consumer_group_offsets(groups)
-        except (ck.KafkaException, ValueError) as error:
-            self._outcome.warning.warn(error)
-        else:
-            self._under_way = futures[self._group]
-            self._under_way.add_done_callback(self._outcome.check)
-
-    def wait(self) -> None:
-        """Waits for the last commit: a client that ends with one under way may end the process with it."""
-        if self._under_way is not None:
-            wait([self._under_way], timeouts.CLOSE_TIMEOUT_S)
-
-
-def check_access(admin: RetryingAdminClient, group: str) -> None:
-    """Checks that the group may be seen: a consumer would wait for an answer in vain.
-
-    Raises:
-        BrokerError: It may not, or no broker answers.
-    """
-
-    def request(timeout: float) -> None:
-        futures = admin.client.describe_consumer_groups([group], request_timeout=timeout)
-        try:
-            admin.result(futures[group])
-        except ck.KafkaException as error:
-            if error.args[0].code() != ck.KafkaError.GROUP_ID_NOT_FOUND:
-                raise
-
-    admin.call(f"look up the offsets of group {group!r}", request)
-
-
-class _CommitOutcome:
-    """Checks whether commits succeeded.
-
-    It is called in librdkafka's thread, perhaps when nothing else is left of the connection. So it must not refer to the
-    client: that would be destroyed in this thread, which is not allowed.
-    """
-
-    def __init__(self, group: str) -> None:
-        self.warning = CommitWarning(group)
-
-    def check(self, future: Future[Any]) -> None:
-        """Warns when a commit failed, as a whole or for one of its partitions."""
-        error: object = future.exception()
-        if error is None:
-            error = next((tp.error for tp in future.result().topic_partitions if tp.error), None)
-        if error is not None:
-            self.warning.warn(error)
+        self._committing.commit(offsets, self._admin.timeouts.api_s)

@@ -1,8 +1,4 @@
-"""The consumer group for which a transaction commits an offset, seen by a consumer that never joins it.
-
-librdkafka's admin client lists the offsets of groups too, but dereferences a null pointer when a group's
-coordinator has just moved, or is not there yet; and it leaves offsets out that a transaction is about to change.
-"""
+"""The consumer group for which a transaction commits an offset."""
 
 from __future__ import annotations
 
@@ -19,12 +15,10 @@ from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from pyspark_upsert_kafka.kafka.librdkafka.group_offsets import GroupConsumer
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-
-_ANSWER_S = 5.0
-"""When a consumer has no answer for so long, the group may be one that must not be seen: it does not say so."""
 
 
 class TransactionGroup:
@@ -42,8 +36,7 @@ class TransactionGroup:
         # Without ``isolation.level`` it is read_committed, for offsets too.
         config = client_config(properties, "writer", {})
         config.pop("isolation.level", None)
-        mine = {"group.id": name, "enable.auto.commit": False}
-        self._consumer = open_client(ck.Consumer, {**config, **mine})
+        self._consumer = GroupConsumer(config, name)
 
     def committed(self, topic: str) -> GroupOffset | None:
         """What the group has committed on the topic; an open transaction that may change it is waited for."""
@@ -51,11 +44,11 @@ class TransactionGroup:
 
     def committed_anywhere(self) -> GroupOffset | None:
         """What the group has committed on any topic that may be seen."""
-        return self._first(self._request("list topics", self._topics))
+        return self._first(self._request("list topics", self._consumer.topics))
 
     def metadata(self) -> object:
         """What a transaction needs to know of the group; nobody is asked for it."""
-        return self._consumer.consumer_group_metadata()
+        return self._consumer.metadata()
 
     def close(self) -> None:
         """Closes the connection."""
@@ -65,15 +58,7 @@ class TransactionGroup:
         wanted = [ck.TopicPartition(topic, 0) for topic in topics]
 
         def request(timeout: float) -> list[ck.TopicPartition]:
-            try:
-                found = self._consumer.committed(wanted, min(timeout, _ANSWER_S))
-            except ck.KafkaException as error:
-                if error.args[0].code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
-                    self._check_access()
-                raise
-            for tp in found:
-                if tp.error is not None:
-                    raise ck.KafkaException(tp.error)
+            found = self._consumer.committed(wanted, timeout)
             return [tp for tp in found if tp.offset >= 0]
 
         found = self._request(f"look up the offsets of group {self._name!r}", request)
@@ -81,14 +66,6 @@ class TransactionGroup:
             return None
         tp = found[0]
         return GroupOffset(tp.topic, tp.partition, tp.offset, tp.metadata or "")
-
-    def _topics(self, timeout: float) -> list[str]:
-        found = self._consumer.list_topics(timeout=timeout).topics
-        return [name for name, topic in found.items() if topic.error is None]
-
-    def _check_access(self) -> None:
-        with pooled_admin(self._properties, "writer") as admin:
-            admin.check_group(self._name)
 
     def _request(self, what: str, request: Any) -> Any:
         given = self._properties.resolved()

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
     CommitWarning,
     OffsetLookup,
 )
-from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import BackgroundCommits
+from pyspark_upsert_kafka.kafka.admin_requests import BackgroundCommits
 
 TP = TopicPartition("t", 0)
 
@@ -94,7 +94,7 @@ def test_commits_in_the_background_are_in_order_and_the_last_one_counts():
             may_go_on.wait()
             raise KafkaError("no")
 
-    commits = BackgroundCommits("g", commit)
+    commits = BackgroundCommits("g", commit, (KafkaError,))
     commits.add({TP: 1})
     first_began.wait()
     commits.add({TP: 2})
