@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import NamedTuple
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range

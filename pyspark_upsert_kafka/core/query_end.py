@@ -48,6 +48,10 @@ _OTHER_PROTOCOL = "answers as one that expects"
 """What an error says of a broker that answers, but not in the protocol of the options."""
 
 
+_DEAD_WORKER = "org.apache.spark.SparkException: Python worker exited unexpectedly"
+"""What Spark says of a task whose process has ended by itself."""
+
+
 @dataclass(frozen=True)
 class QueryEnd:
     """Why a query has ended.
@@ -56,7 +60,7 @@ class QueryEnd:
         error: The name of the error's class, such as ``DataLossError``; None = it is no error of this package.
         text: What the error says, in one line.
         restart: Whether the query, started again as it is, goes on from its checkpoint once brokers or the schema
-            registry answer again. If not, something has to be changed first.
+            registry answer again, or since a Python worker died. If not, something has to be changed first.
     """
 
     error: str | None
@@ -101,7 +105,8 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
     raised = _raised(text)
     found = None if raised is None else _OF_THIS_PACKAGE.fullmatch(raised[0])
     if raised is None or found is None:
-        return QueryEnd(None, text.partition("\n")[0], restart=False)
+        has_died = raised is None and _DEAD_WORKER in text
+        return QueryEnd(None, text.partition("\n")[0], restart=has_died)
     return _end(found[1], raised[1])
 
 

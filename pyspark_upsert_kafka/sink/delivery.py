@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
+from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
@@ -98,15 +99,9 @@ def delivering(
         with_metadata: Whether its messages may have timestamps or headers.
     """
     delivery = _delivery(task, options, sent, with_metadata=with_metadata)
-    try:
+    with undone_on_failure(delivery.abort, task):
         yield delivery
         delivery.commit()
-    except BaseException:
-        try:
-            delivery.abort()
-        except Exception:
-            logger.exception("After %s had failed, closing its sender failed too.", task)
-        raise
 
 
 def _delivery(

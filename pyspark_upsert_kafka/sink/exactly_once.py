@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.receipt_messages import another_query, old_receipts
 from pyspark_upsert_kafka.core.delivery.receipts import Call, is_written, preparation
 from pyspark_upsert_kafka.core.warning import warn_once

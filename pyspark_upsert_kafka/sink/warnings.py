@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 
 from pyspark import TaskContext
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.properties import Properties

@@ -7,7 +7,6 @@ that runs again sends them again, which leaves the table as it was.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -17,6 +16,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
 from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once

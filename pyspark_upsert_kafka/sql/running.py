@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.table.columns import Table, table_to_read
 from pyspark_upsert_kafka.kafka.clients import load_client

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from functools import partial
 
 from pyspark_upsert_kafka.cli.doctor.checkup import Checkup
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, error_finding, exit_code
 from pyspark_upsert_kafka.cli.doctor.report import write_finding, write_summary
 from pyspark_upsert_kafka.cli.table_request import checked_options, table_options
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError, UpsertKafkaError
 from pyspark_upsert_kafka.kafka.clients import load_client
 

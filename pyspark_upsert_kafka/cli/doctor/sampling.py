@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark_upsert_kafka.cli.doctor.facts import (
@@ -15,6 +15,7 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
     SampleFacts,
 )
 from pyspark_upsert_kafka.cli.doctor.sample_parts import SamplePart, sample_parts
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.columns import Table

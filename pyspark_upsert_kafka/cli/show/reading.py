@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch

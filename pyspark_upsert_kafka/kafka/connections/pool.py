@@ -14,7 +14,10 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
+
+from pyspark_upsert_kafka.core.closing import undone_on_failure
 
 C = TypeVar("C")
 
@@ -99,11 +102,8 @@ class Pool(Generic[C]):
     def client(self, settings: Hashable, open_: Callable[[], C]) -> Iterator[C]:
         """A client for a while; one that is left with an exception is not used again."""
         lease = self.take(settings, open_)
-        try:
+        with undone_on_failure(partial(self.discard, lease)):
             yield lease.client
-        except BaseException:
-            self.discard(lease)
-            raise
         self.give_back(lease)
 
     def close_idle(self) -> None:

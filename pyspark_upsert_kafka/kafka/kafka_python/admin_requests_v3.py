@@ -9,6 +9,7 @@ from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetAndMeta
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition, spelt_by_kafka
 from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
@@ -55,7 +56,7 @@ class KafkaPython3Admin(KafkaPythonAdmin):
         """Lets the broker create missing topics, by a metadata request for each as a producer sends."""
 
         def request(_: Any, timeout: float) -> None:
-            producer = open_client(
+            opened = open_client(
                 KafkaProducer,
                 {
                     **self._config,
@@ -64,11 +65,9 @@ class KafkaPython3Admin(KafkaPythonAdmin):
                     **connect_timeouts(timeout),
                 },
             )
-            try:
+            with closing(opened) as producer:
                 for name in names:
                     producer.partitions_for(name)
-            finally:
-                producer.close()
 
         self._call(f"create topic {', '.join(names)}", request)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafka import KafkaProducer
 
+from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, required_acks
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
@@ -88,11 +90,8 @@ def pooled_producer(
     while lease.client.lookups.is_due:
         lease.client.lookups.note()
         # There is no other way to have the client ask, and to know when it has the answer.
-        try:
+        with undone_on_failure(partial(POOL.discard, lease)):
             has_changed = look_up() != lease.client.topics
-        except BaseException:
-            POOL.discard(lease)
-            raise
         if has_changed:
             POOL.discard(lease)
             lease = POOL.take(settings, connect)

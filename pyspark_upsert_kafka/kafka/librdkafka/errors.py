@@ -63,7 +63,7 @@ _TRUST = frozenset(
 _LOOK_S = 3.0
 """For a look at a certificate."""
 
-_FENCED = frozenset({47, 67, 90})
+_FENCED = frozenset({47, 52, 90})
 """Kafka's error codes INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and PRODUCER_FENCED."""
 
 _IN_TRANSACTION = {
@@ -156,6 +156,17 @@ def _certificate_error(host: str, port: int, given: Mapping[str, str]) -> str:
         return error.verify_message
     except (OSError, OptionError):
         return ""
+
+
+def kind_in_transaction(error: KafkaError) -> Kind:
+    """What an error of a call of a transaction means for the same call: librdkafka says itself whether it may be repeated.
+
+    It does not say so of errors that it has no case for, such as that of a coordinator that left the cluster.
+    """
+    ends_transaction = error.fatal() or error.txn_requires_abort()
+    if error.retriable() or (kind_of(error).is_retriable and not ends_transaction):
+        return Kind.RETRIABLE
+    return Kind.FATAL
 
 
 def explained_in_transaction(transactional_id: str, code: int, text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import BackgroundCommits
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
@@ -20,6 +21,9 @@ from pyspark_upsert_kafka.kafka.librdkafka.properties import open_client
 
 _ANSWER_S = 5.0
 """When there is no answer for so long, the group may be one that must not be used: only an event says so."""
+
+_COORDINATOR_MS = 6_000
+"""How long a commit waits for the group's coordinator to be found, and closing with it: so librdkafka uses this timeout."""
 
 _POLL_S = 0.1
 
@@ -41,6 +45,7 @@ class GroupConsumer:
         mine = {
             "group.id": group,
             "enable.auto.commit": False,
+            "session.timeout.ms": _COORDINATOR_MS,
             "on_commit": lambda error, partitions: outcomes.append((error, partitions)),
         }
         self._consumer = open_client(ck.Consumer, {**config, **mine})
@@ -124,16 +129,13 @@ class GroupOffsets:
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The committed offset of each partition; a negative one stands for none."""
         wanted = [ck.TopicPartition(tp.topic, tp.partition) for tp in partitions]
-        consumer = GroupConsumer(self._admin.config, self._group)
+        with closing(GroupConsumer(self._admin.config, self._group)) as consumer:
 
-        def request(timeout: float) -> dict[TopicPartition, int]:
-            found = consumer.committed(wanted, timeout)
-            return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
+            def request(timeout: float) -> dict[TopicPartition, int]:
+                found = consumer.committed(wanted, timeout)
+                return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found}
 
-        try:
             return self._admin.call(f"look up the offsets of group {self._group!r}", request)
-        finally:
-            consumer.close()
 
     def operations(self) -> frozenset[str] | None:
         """What the user may do with the group, as names of ACL operations; None = brokers do not tell, as of a new group."""

@@ -8,21 +8,25 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.connections import timeouts
-from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.failures import Failure
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.librdkafka.errors import explained_in_transaction
+from pyspark_upsert_kafka.kafka.librdkafka.errors import (
+    explained_in_transaction,
+    kind_in_transaction,
+)
 from pyspark_upsert_kafka.kafka.librdkafka.producer import (
     OpenProducer,
 )
@@ -126,7 +130,8 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         finds that out, or fences it off.
         """
         try:
-            self._abort()
+            with self._explained():
+                self._abort()
         finally:
             self._producer.purge(blocking=not self._is_stuck)
             if not self._is_stuck:
@@ -192,8 +197,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         error: ck.KafkaError = exception.args[0]
         if error.fatal():
             self._in_transaction = False  # nothing is left that this producer could abort
-        kind = Kind.RETRIABLE if error.retriable() else Kind.FATAL
-        return Failure(kind, self._reason(error))
+        return Failure(kind_in_transaction(error), self._reason(error))
 
     def _reason(self, error: ck.KafkaError) -> str:
         said = self._reports.errors.shown(error.str())

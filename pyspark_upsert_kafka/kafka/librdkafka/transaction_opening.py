@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
@@ -43,11 +44,8 @@ def open_transaction(
     sender = kind(opened, properties, transactional_id)
     # Where librdkafka has no connection yet, it waits half a second before it looks for the transaction's coordinator again.
     knows_partitions(opened, topics)
-    try:
+    with undone_on_failure(sender.close):
         sender.take_over()
-    except BaseException:
-        sender.close()
-        raise
     return sender
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
@@ -92,14 +93,12 @@ class DeadLetters:
             DeliveryError: The broker refused one of them.
         """
         table, topic = self._options.table, str(self._options.dead_letter_topic)
-        sender = load_sending_client(table.client, _USE).sender(
+        opened = load_sending_client(table.client, _USE).sender(
             table.properties, (topic,), DeliveryGuarantee.AT_LEAST_ONCE
         )
-        try:
+        with closing(opened) as sender:
             sender.send(_letters(topic, batch, bad))
             sender.flush()
-        finally:
-            sender.close()
 
 
 def _letters(topic: str, batch: RawBatch, bad: Sequence[BadMessage]) -> Messages:

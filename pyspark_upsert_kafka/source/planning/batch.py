@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.offsets import Range, not_empty
@@ -49,11 +50,9 @@ class BatchReader(DataSourceReader):
         """One for each Kafka partition that holds anything to read, unless options want more or fewer."""
         options = self._options
         warn_once(*options.warnings)
-        cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
-        try:
+        opened = load_client(options.table.client).cluster(options.table.properties, "driver")
+        with closing(opened) as cluster:
             ranges = ranges_of_batch(cluster, options, self._narrowing)
-        finally:
-            cluster.close()
         # Without any partition Spark plans one of its own, with a value that depends on its version.
         tasks = spread(ranges, self._options.max_partitions)
         return [InputPartition(each) for each in tasks] or [InputPartition(_NOTHING)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -24,6 +23,7 @@ from pyspark.sql.types import (
     StructField,
 )
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
 from pyspark_upsert_kafka.core.options import ReadOptions

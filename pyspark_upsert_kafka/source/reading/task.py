@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema

@@ -232,3 +232,22 @@ def test_a_query_that_was_stopped_has_no_exception() -> None:
         TypeError, match=r"and not None: query\.exception\(\) is None while a query"
     ):
         why_it_ended(None)  # type: ignore[arg-type]
+
+
+DEAD = (
+    "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure: Task 0 in stage 0.0 "
+    "failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (192.0.2.2 executor driver): "
+    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting "
+    "'spark.sql.execution.pyspark.udf.faulthandler.enabled'\n"
+    "\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:1136)\n"
+)
+
+
+def test_a_query_whose_worker_has_died_is_started_again():
+    """Nobody has said what was wrong, and its batch runs again; a text of a user's own error is no such end."""
+    assert why_it_ended(SparkError(DEAD)) == QueryEnd(None, DEAD.partition("\n")[0], restart=True)
+
+    quoted = CLASSIC.format(
+        traceback=f'Traceback (most recent call last):\n  File "a.py"\nValueError: {DEAD}'
+    )
+    assert not why_it_ended(SparkError(quoted)).restart

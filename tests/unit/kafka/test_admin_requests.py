@@ -15,10 +15,10 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
     EARLIEST,
     LATEST,
     AdminRequests,
+    BackgroundCommits,
     CommitWarning,
     OffsetLookup,
 )
-from pyspark_upsert_kafka.kafka.admin_requests import BackgroundCommits
 
 TP = TopicPartition("t", 0)
 

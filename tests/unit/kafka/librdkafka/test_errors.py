@@ -1,0 +1,45 @@
+"""What errors of librdkafka mean in a transaction."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from pyspark_upsert_kafka.kafka.connections.failures import Kind
+from pyspark_upsert_kafka.kafka.librdkafka.errors import (
+    explained_in_transaction,
+    kind_in_transaction,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_fenced"),
+    [
+        (KafkaError.INVALID_PRODUCER_EPOCH, True),
+        (KafkaError.TRANSACTION_COORDINATOR_FENCED, True),
+        (90, True),  # PRODUCER_FENCED
+        (67, False),  # INVALID_PRINCIPAL_TYPE
+        (KafkaError.INVALID_TXN_STATE, False),
+        (KafkaError.REQUEST_TIMED_OUT, False),
+    ],
+)
+def test_who_is_fenced_off_is_told_so(code, is_fenced):
+    """By the codes of Kafka's protocol that mean it, and by no other."""
+    assert ("fenced off" in explained_in_transaction("id", code, "the reason")) is is_fenced
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (KafkaError(KafkaError._TIMED_OUT, "", False, True, False), Kind.RETRIABLE),
+        (KafkaError(KafkaError._DESTROY_BROKER), Kind.RETRIABLE),
+        (KafkaError(KafkaError._TRANSPORT), Kind.RETRIABLE),
+        (KafkaError(KafkaError._DESTROY_BROKER, "", False, False, True), Kind.FATAL),
+        (KafkaError(KafkaError._DESTROY_BROKER, "", True), Kind.FATAL),
+        (KafkaError(KafkaError._STATE), Kind.FATAL),
+        (KafkaError(KafkaError._CONFLICT), Kind.FATAL),
+    ],
+)
+def test_a_call_of_a_transaction_is_repeated_where_that_can_help(error, kind):
+    """Not where the transaction has ended with the error."""
+    assert kind_in_transaction(error) is kind
