@@ -49,7 +49,7 @@ def consumer(broker: Broker, topic: str) -> Iterator[BatchConsumer]:
     yield opened
     closing = threading.Thread(target=opened.close, daemon=True)
     closing.start()
-    closing.join(30)
+    closing.join(120)
     assert not closing.is_alive(), "a message was not freed"
 
 

@@ -308,7 +308,7 @@ def test_messages_between_those_of_aborted_transactions(
     """A sample is so many messages, and not so many offsets, which may have none at the begin and the end."""
     topic = broker.topic(cleanup_policy="compact")
     producer = broker.producer(**{"transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(300)
     for count, end in (
         (50, producer.abort_transaction),
         (5, producer.commit_transaction),
@@ -317,8 +317,8 @@ def test_messages_between_those_of_aborted_transactions(
         producer.begin_transaction()
         for _ in range(count):
             producer.produce(topic, "bad", "bad")
-        producer.flush(30)
-        end(30)
+        producer.flush(300)
+        end(300)
     code, found = doctor(topic, *TABLE, "--sample", sample)
 
     assert (code, levels(found)["bad-messages"]) == (2, "error")

@@ -12,6 +12,9 @@ from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint, 
 from tests.kafka.conftest import CLIENTS, Edge
 from tests.kafka.secured import Secured
 
+BUSY_S = 120.0
+"""What a broker may need for an answer while the machine is busy, in seconds."""
+
 PROTOCOLS = ["PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"]
 
 
@@ -27,22 +30,25 @@ def test_what_a_port_speaks(secured: Secured, protocol: str) -> None:
     servers = address(secured, protocol)
     host, _, port = servers.rpartition(":")
 
-    assert spoken_protocol(host, int(port)) == protocol
-    assert protocol_hint(f"nowhere.invalid:1, {servers}", protocol) == ""
+    assert spoken_protocol(host, int(port), BUSY_S) == protocol
+    assert protocol_hint(f"nowhere.invalid:1, {servers}", protocol, BUSY_S) == ""
     for other in {*PROTOCOLS} - {protocol}:
         expected = f"set 'properties.security.protocol' to '{protocol}'."
-        assert protocol_hint(servers, other).endswith(expected)
+        assert protocol_hint(servers, other, BUSY_S).endswith(expected)
 
 
 def test_a_port_that_is_no_broker() -> None:
     """Nothing is said of it: one that is closed, and one that is silent."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        assert spoken_protocol("127.0.0.1", port) is None
+        assert spoken_protocol("127.0.0.1", port, 0.2) is None
     assert spoken_protocol("127.0.0.1", port) is None
     assert protocol_hint("no address", "") == ""
 
 
+@pytest.mark.long(
+    "a port has two seconds to say what it speaks, which may be too few on a busy machine"
+)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SSL"])
 def test_a_client_without_a_protocol(secured: Secured, client: str, protocol: str) -> None:

@@ -344,7 +344,7 @@ def test_a_closed_pipe_is_quiet(broker: Broker) -> None:
             assert json.loads(shown.stdout.readline())["user_id"] == 0
             shown.stdout.close()
             assert shown.stderr.read() == ""
-            assert shown.wait(60) == 141
+            assert shown.wait(300) == 141
 
 
 def test_changes_are_followed_into_a_pipe(broker: Broker) -> None:
@@ -362,7 +362,7 @@ def test_changes_are_followed_into_a_pipe(broker: Broker) -> None:
         changes = [json.loads(line) for line in followed.stdout]
 
         assert [each["_change_type"] for each in changes] == ["upsert", "delete"]
-        assert followed.wait(60) == 0
+        assert followed.wait(300) == 0
 
 
 def test_a_table_is_redrawn_until_ctrl_c(broker: Broker) -> None:
@@ -418,7 +418,7 @@ def test_local_kafka_runs_until_it_is_told_to_stop() -> None:
 
         assert other.pairs(topic) == [(b"k", b"v")]
         program.send_signal(signal.SIGTERM)
-        assert program.wait(60) == 0
+        assert program.wait(300) == 0
     finally:
         program.kill()
         program.communicate()

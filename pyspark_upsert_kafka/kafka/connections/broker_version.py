@@ -53,17 +53,21 @@ class ApiVersions:
     features: dict[str, int] = field(default_factory=dict)
 
 
-def oldest_release(addresses: Sequence[str], security_protocol: str) -> str | None:
+def oldest_release(
+    addresses: Sequence[str], security_protocol: str, timeout_s: float = _TIMEOUT_S
+) -> str | None:
     """The release of the oldest broker, as in ``4.1``; None = it is not told.
 
     Args:
         addresses: The brokers.
         security_protocol: How they are spoken to; empty = PLAINTEXT.
+        timeout_s: For each step of asking one, in seconds.
     """
     found = set()
     for address in addresses[:_MOST_BROKERS]:
         place = _ADDRESS.fullmatch(address)
-        told = place and _asked(place[1], int(place[2]), tls="SSL" in security_protocol.upper())
+        tls = "SSL" in security_protocol.upper()
+        told = place and _asked(place[1], int(place[2]), timeout_s, tls=tls)
         if not told:
             return None
         found.add(release_of(told))
@@ -95,12 +99,12 @@ def release_of(told: ApiVersions) -> str:
     return "before 2.4"
 
 
-def _asked(host: str, port: int, *, tls: bool) -> ApiVersions | None:
+def _asked(host: str, port: int, timeout_s: float, *, tls: bool) -> ApiVersions | None:
     """What a broker says of itself; None = it does not answer, or not without the client's certificate."""
     try:
         with ExitStack() as stack:
             connection: socket.socket = stack.enter_context(
-                socket.create_connection((host, port), _TIMEOUT_S)
+                socket.create_connection((host, port), timeout_s)
             )
             if tls:
                 connection = stack.enter_context(_in_tls(connection, host))

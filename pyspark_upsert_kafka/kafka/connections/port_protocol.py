@@ -13,6 +13,8 @@ import struct
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 
 _TIMEOUT_S = 2.0
+"""For each step of asking a port."""
+
 _PLAINTEXT = "PLAINTEXT"
 _LOGINS = {33: True, 34: False}
 """By the error of a handshake for no mechanism: UNSUPPORTED_SASL_MECHANISM asks for a login, ILLEGAL_SASL_STATE for none."""
@@ -30,17 +32,18 @@ _WORDS = {
 }
 
 
-def protocol_hint(servers: str, given: str) -> str:
+def protocol_hint(servers: str, given: str, timeout_s: float = _TIMEOUT_S) -> str:
     """What to set when the first server that can be reached speaks another protocol, to append to a sentence; or nothing.
 
     Args:
         servers: The bootstrap servers.
         given: The security protocol that the client speaks; empty = none is given.
+        timeout_s: For each step of asking a server, in seconds.
     """
     given = given.upper() or _PLAINTEXT
     for server in servers.split(","):
         place = _SERVER.fullmatch(server)
-        spoken = place and spoken_protocol(place[1], int(place[2]))
+        spoken = place and spoken_protocol(place[1], int(place[2]), timeout_s)
         if spoken:
             return "" if spoken == given else _hint(server.strip(), spoken, given)
     return ""
@@ -53,19 +56,19 @@ def _hint(server: str, spoken: str, given: str) -> str:
     )
 
 
-def spoken_protocol(host: str, port: int) -> str | None:
+def spoken_protocol(host: str, port: int, timeout_s: float = _TIMEOUT_S) -> str | None:
     """The security protocol of a Kafka broker's port; None = nobody answers, or something else does."""
     try:
-        with socket.create_connection((host, port), _TIMEOUT_S) as plain:
+        with socket.create_connection((host, port), timeout_s) as plain:
             login = _asks_for_login(plain)
     except OSError:
         return None
     if login is not None:
         return "SASL_PLAINTEXT" if login else _PLAINTEXT
-    return _spoken_in_tls(host, port)
+    return _spoken_in_tls(host, port, timeout_s)
 
 
-def _spoken_in_tls(host: str, port: int) -> str | None:
+def _spoken_in_tls(host: str, port: int, timeout_s: float) -> str | None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = (
         False,
@@ -73,7 +76,7 @@ def _spoken_in_tls(host: str, port: int) -> str | None:
     )  # nothing is sent that is secret
     try:
         with (
-            socket.create_connection((host, port), _TIMEOUT_S) as plain,
+            socket.create_connection((host, port), timeout_s) as plain,
             context.wrap_socket(plain, server_hostname=host) as secure,
         ):
             return "SASL_SSL" if _asks_for_login(secure) else "SSL"
