@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 from pathlib import Path
 
@@ -80,13 +81,30 @@ def test_a_run_that_has_ended_leaves_nothing(temporary: Path) -> None:
     assert not list(temporary.rglob(RUN))
 
 
+def test_a_run_that_has_ended_is_not_kept_until_the_program_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What removes its folder then is there while it runs: a program may start queries for months."""
+    waiting: list[object] = []
+    monkeypatch.setattr(atexit, "register", waiting.append)
+    monkeypatch.setattr(atexit, "unregister", waiting.remove)
+    batches = WrittenBatches()
+    batches.open(RUN)
+    batches.open(RUN)
+    assert len(waiting) == 1
+    batches.close(RUN)
+
+    assert waiting == []
+
+
 def test_others_see_nothing(temporary: Path) -> None:
     """The folder is closed to other users, and one that another user has made is not used."""
     batches = WrittenBatches()
     batches.open(RUN)
     (folder,) = temporary.iterdir()
+    (of_run,) = folder.iterdir()
 
-    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [each.stat().st_mode & 0o7777 for each in (folder, of_run)] == [0o700, 0o700]
 
 
 def test_a_folder_of_another_user_is_not_used(

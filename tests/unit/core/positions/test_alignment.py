@@ -127,3 +127,20 @@ def test_the_last_time_without_progress(begins, near, step):
     found = last_without_progress(lambda time: time >= begins, near, step)
 
     assert found < begins <= found + step
+
+
+@pytest.mark.parametrize(
+    ("begins", "asked"),
+    [
+        (25, [10, 11, 13, 17, 25, 21, 23, 24]),
+        (3, [10, 9, 7, 3, 0, 1, 2]),
+        (11, [10, 11]),
+        (10, [10, 9]),
+    ],
+)
+def test_times_are_looked_at_in_steps_that_double(begins: int, asked: list[int]) -> None:
+    """And then between two of them: each is a request to a broker."""
+    seen = []
+    last_without_progress(lambda time: seen.append(time) or time >= begins, near=10, step=1)
+
+    assert seen == asked

@@ -308,6 +308,26 @@ def test_so_many_tasks_give_a_range_its_pieces(sizes, tasks, wanted):
 
 
 @pytest.mark.parametrize(
+    ("sizes", "wanted", "tasks"),
+    [
+        # Alone, it has all tasks.
+        ([100], 3, 3),
+        # One task is there for each of the others, and one more for a size that it may not be cut to.
+        ([100, 100], 2, 4),
+        ([100, 100], 3, 6),
+        ([100, 150], 3, 7),
+        ([10, 1000], 3, 204),
+        ([1000, 10], 3, 5),
+    ],
+)
+def test_no_more_tasks_are_asked_for_than_give_a_range_its_pieces(sizes, wanted, tasks):
+    """Others get theirs, by their sizes, before this one is cut again."""
+    first = shared([Range("t", number, 0, size) for number, size in enumerate(sizes)], None)[0]
+
+    assert tasks_to_share(first, wanted) == tasks
+
+
+@pytest.mark.parametrize(
     ("sizes", "tasks", "shares"),
     [
         ([], None, []),

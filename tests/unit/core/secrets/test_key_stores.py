@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -56,6 +57,19 @@ def test_certificates_and_keys_come_as_pem(stores):
     assert pem.startswith("-----BEGIN PRIVATE KEY-----")
     assert pem.endswith(trusted)
     assert pem.count("-----BEGIN CERTIFICATE-----") == 2
+
+
+def test_a_key_is_a_file_for_a_moment_that_others_cannot_read() -> None:
+    """Whatever files are like otherwise."""
+    before = os.umask(0)
+    try:
+        with key_stores.as_file("a key") as file:
+            assert file.read_text() == "a key"
+            assert file.stat().st_mode & 0o7777 == 0o600
+    finally:
+        os.umask(before)
+
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(("file", "pem"), [("ca.pem", True), ("trust.p12", False)])

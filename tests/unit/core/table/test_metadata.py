@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
 from pyspark_upsert_kafka.core.table.metadata import (
     HEADERS,
     METADATA,
+    METADATA_OF_FORMATS,
     MetadataColumn,
     metadata_columns,
 )
@@ -241,3 +242,4 @@ def test_what_not_every_message_has():
     nullable = {key for key, metadata in METADATA.items() if metadata.nullable}
 
     assert nullable == {"timestamp", "leader-epoch", "error"}
+    assert all(metadata.nullable for metadata in METADATA_OF_FORMATS.values())

@@ -34,6 +34,13 @@ def fetched(size: int, *, average: int | None = None, **given: str) -> int:
         (10, 100_000, MEDIUM_FETCH),
         (100, 100_000, LARGE_FETCH),
         (1_000, 0, SMALL_FETCH),
+        # A message has 16 bytes beside its own, and 1,024 of its own if none was seen.
+        (2_016, None, MEDIUM_FETCH),
+        (2_017, None, LARGE_FETCH),
+        (1_024, 0, SMALL_FETCH),
+        (1_025, 0, MEDIUM_FETCH),
+        (131_072, 0, MEDIUM_FETCH),
+        (131_073, 0, LARGE_FETCH),
     ],
 )
 def test_the_expected_bytes_decide(size, average, expected):
