@@ -86,7 +86,7 @@ class PlainDelivery:
 
 @contextmanager
 def delivering(
-    task: TaskIdentity, options: WriteOptions, sent: SentMessages, *, with_metadata: bool = True
+    task: TaskIdentity, options: WriteOptions, sent: SentMessages, *, with_metadata: bool
 ) -> Iterator[Delivery]:
     """The delivery of a task's messages: committed at the end, aborted when anything fails.
 
@@ -126,7 +126,7 @@ def transactions(options: WriteOptions, *, with_metadata: bool = True) -> OpenTr
     )
 
 
-def open_sender(options: WriteOptions, sent: SentMessages, *, with_metadata: bool = True) -> Sender:
+def open_sender(options: WriteOptions, sent: SentMessages, *, with_metadata: bool) -> Sender:
     """A sender as the options want it, wrapped in the keyed buffer if there is one."""
     table = options.table
     sender = load_sending_client(table.client, "writing a table").sender(

@@ -51,7 +51,7 @@ class FakeTransaction:
         """The receipt of the group with the name of the id, or of another one."""
         self._do("look")
         found = self.kafka.receipts.get(group or self.id)
-        return found if group is None or (found and found.topic == topic) else None
+        return found if found and found.topic == topic else None
 
     def committed_anywhere(self) -> GroupOffset | None:
         """The same: groups here have one receipt each."""

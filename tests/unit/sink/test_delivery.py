@@ -75,7 +75,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch):
         sender = FakeSender(fails)
         monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
         try:
-            with delivering(TASK, options(), SentMessages()) as task:
+            with delivering(TASK, options(), SentMessages(), with_metadata=True) as task:
                 for step in steps:
                     if step == "fail":
                         raise REFUSED
@@ -109,7 +109,7 @@ def test_what_goes_wrong_while_aborting_is_logged_with_the_task(caplog, monkeypa
     monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: FakeSender(fails="close"))
 
     def fail() -> None:
-        with delivering(TASK, options(), SentMessages()) as task:
+        with delivering(TASK, options(), SentMessages(), with_metadata=True) as task:
             task.send(MESSAGES)
             raise RuntimeError("the task's own")
 
@@ -145,7 +145,7 @@ def test_the_buffer_stands_before_the_sender(monkeypatch):
     given = options(**{"sink.buffer-flush.max-rows": "10", "sink.buffer-flush.interval": "1h"})
 
     sent = SentMessages()
-    sender = open_sender(given, sent)
+    sender = open_sender(given, sent, with_metadata=True)
     sender.send(MESSAGES)
     sender.send(MESSAGES)
     sender.flush()

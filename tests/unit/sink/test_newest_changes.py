@@ -116,3 +116,14 @@ def test_the_same_key_in_two_topics_is_two_changes() -> None:
     (drained,) = held.drain()
 
     assert [(topic, value) for topic, _, value, *_ in drained.rows()] == [("t", b"3"), ("u", b"5")]
+
+
+def test_messages_of_one_topic_and_then_of_another_are_told_apart() -> None:
+    """Each part has one topic for all of its messages."""
+    held = NewestChanges(100)
+    for at, topic in enumerate(["t", "u", "t"]):
+        assert list(held.add(changes(range(at, at + 1), 1, topic))) == []
+
+    (drained,) = held.drain()
+
+    assert [(topic, value) for topic, _, value, *_ in drained.rows()] == [("u", b"1"), ("t", b"2")]

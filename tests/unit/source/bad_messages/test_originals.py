@@ -164,6 +164,25 @@ def test_headers_that_the_connector_does_not_write(header: str, value: bytes | N
     assert original_of(b"k", b"v", headers) is None
 
 
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [("partition", 0, 2**31 - 1), ("offset", 0, 2**63 - 1), ("timestamp", -1, 2**63 - 1)],
+)
+def test_places_of_letters_are_those_that_kafka_has(header: str, least: int, most: int):
+    """The first and the last one, and none beside them."""
+
+    def letter(number: int) -> Original | None:
+        name = f"__error.{header}"
+        added = [(each, b"%d" % number if each == name else value) for each, value in ADDED]
+        return original_of(b"k", b"v", added)
+
+    for number in (least, most):
+        found = letter(number)
+        assert found is not None
+        assert number in (found.at.partition, found.offset, found.timestamp)
+    assert [letter(number) for number in (least - 1, most + 1)] == [None, None]
+
+
 def test_a_letter_of_a_message_without_a_timestamp():
     """Kafka's own number for that is -1."""
     headers = [*ADDED[:3], ("__error.timestamp", b"-1"), *ADDED[4:]]

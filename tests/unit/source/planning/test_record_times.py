@@ -32,10 +32,16 @@ class Broker:
 
     def __init__(self, *partitions: Log) -> None:
         self.logs = {TopicPartition("t", n): log for n, log in enumerate(partitions)}
-        self.reads = 0
+        self.read_ranges: list[tuple[int, int]] = []
+        self.asked_for_settings = 0
         self.settings_of = {"t": "CreateTime", "u": "LogAppendTime"}
         bounds = {tp: Bounds(0, len(log), len(log)) for tp, log in self.logs.items()}
         self.view = ClusterView({"t": "id"}, bounds)
+
+    @property
+    def reads(self) -> int:
+        """How often it was read."""
+        return len(self.read_ranges)
 
     def reader(self, _: object) -> Broker:
         """Plays the client."""
@@ -54,11 +60,12 @@ class Broker:
         self, topics: Sequence[str], names: Sequence[str]
     ) -> Mapping[str, dict[str, str]]:
         """Whose timestamps they are."""
+        self.asked_for_settings += 1
         return {topic: dict.fromkeys(names, self.settings_of[topic]) for topic in topics}
 
     def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of a range, without markers."""
-        self.reads += 1
+        self.read_ranges.append((range_.begin, range_.end))
         assert not range_.is_checked_after, "tasks see whether the topic is still the same"
         log = self.logs[TopicPartition(range_.topic, range_.partition)]
         found = [at for at in range(range_.begin, range_.end) if log[at][1]]
@@ -149,6 +156,45 @@ def test_a_stream_refuses_a_topic_that_it_finds_later(monkeypatch):
     there.clock.now += 1000
     with pytest.raises(OptionError, match="topic 't2' has"):
         reader.next_offset(end, options.limits)
+
+
+def test_a_stretch_of_markers_is_read_in_steps_that_grow():
+    """However many markers stand before the next message, few reads find it, and the first ones are small."""
+    markers = [(COMMIT, False)] * 20_000
+    broker = Broker([*markers, (5, True), (6, True)])
+    times, end = RecordTimes(broker, broker), broker.view.latest
+    begin = times.start_batch(broker.view, dict.fromkeys(end, 0), end)
+
+    assert times.first_after(broker.view, begin, end, 5) == {TopicPartition("t", 0): 20_001}
+    # One offset to see that it is a marker, and then each time four times as many.
+    assert broker.read_ranges == [(0, 1), (0, 256), (256, 1280), (1280, 5376), (5376, 20_002)]
+
+
+def test_what_arrives_later_is_seen_by_the_next_batch():
+    """What was read stands for the batch that it was read for: its end moves on."""
+    tp, log = TopicPartition("t", 0), [(COMMIT, False), (1, True)]
+    broker = Broker(log)
+    times = RecordTimes(broker, broker)
+    begin = times.start_batch(broker.view, {tp: 0}, {tp: 2})
+    assert times.first_after(broker.view, begin, {tp: 2}, 5) == {tp: 2}
+    log += [(2, True), (9, True)]
+
+    begin = times.start_batch(broker.view, {tp: 0}, {tp: 4})
+
+    assert times.first_after(broker.view, begin, {tp: 4}, 5) == {tp: 3}
+
+
+def test_brokers_are_asked_once_whose_timestamps_a_topic_has():
+    """Not for each batch, though topics may come."""
+    broker = Broker([])
+    times = RecordTimes(broker, broker)
+    for _ in range(3):
+        times.start_batch(broker.view, {}, {})
+    assert broker.asked_for_settings == 1
+    broker.settings_of["v"] = "CreateTime"
+    times.start_batch(ClusterView({"t": "id", "v": "id-3"}, {}), {}, {})
+
+    assert broker.asked_for_settings == 2
 
 
 def test_times_of_the_broker_are_refused_whenever_a_topic_is_found():
