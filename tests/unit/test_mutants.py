@@ -104,6 +104,7 @@ def tree(tmp_path: Path) -> Path:
             "    for b in more:\n        a = larger(a, b)\n    return a\n"
         ),
         "pyspark_upsert_kafka/core/untested.py": "A = 1\n",
+        "pyspark_upsert_kafka/core/shown.py": '"""One more.\n\n>>> f(1)\n2\n"""\n\n\ndef f(a):\n    return a + 1\n',
         "tests/__init__.py": "",
         "tests/unit/core/samples.py": "from pyspark_upsert_kafka.core.largest import largest\n",
         "tests/unit/core/test_larger.py": (
@@ -121,27 +122,34 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_tests_of_a_module(tree: Path) -> None:
-    """Its own file and those of its folder that import it; else those that import it by something else."""
+    """Examples of its docstrings, its own file and those of its folder that import it; else those that do so by something else."""
     nearest = Nearest(tree)
 
-    assert nearest.of("core/larger.py") == ("tests/unit/core/test_larger.py",)
+    assert nearest.of("core/larger.py") == (
+        "tests/unit/core/test_larger.py",
+        "tests/unit/core/test_all.py",
+    )
     assert nearest.of("core/largest.py") == ("tests/unit/core/test_all.py",)
     assert nearest.of("core/untested.py") == ()
+    assert nearest.of("core/shown.py") == ("pyspark_upsert_kafka/core/shown.py",)
     (tree / "tests/unit/core/test_larger.py").unlink()
     assert Nearest(tree).of("core/larger.py") == ("tests/unit/core/test_all.py",)
 
 
 def test_a_mistake_is_noticed_or_survives(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Numbers that are equal may be compared either way: that one is named as no mistake. The tree stays as it is."""
-    every = every_mutation(tree, ["core"])
+    every = every_mutation(tree, ["core/larger.py", "core/untested.py"])
     before = (tree / "pyspark_upsert_kafka/core/larger.py").read_text()
     same = Equivalent("core/larger.py", "if a < b:", "if a <= b:", "they are equal")
 
     with pytest.raises(MutantsError, match=r"^1 of 3 .* 33\.3%; 0 more"):
-        proof(tree, [each for each in every if each.module != "core/largest.py"], [], jobs=1)
+        proof(tree, every, [], jobs=1)
     assert "survivor: core/larger.py:2  if a < b:  ->  if a <= b:" in capsys.readouterr().out
     assert proof(tree, every_mutation(tree, ["core/larger.py"]), [same], jobs=1).said == (
         "1 of 1 mutations are noticed, 100.0%; 1 more change nothing"
+    )
+    assert proof(tree, every_mutation(tree, ["core/shown.py"]), [], jobs=1).said.startswith(
+        "3 of 3"
     )
     assert (tree / "pyspark_upsert_kafka/core/larger.py").read_text() == before
 

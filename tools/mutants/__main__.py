@@ -68,13 +68,15 @@ def proof(
     """Tries each mutation, and says how many are noticed."""
     same = {(each.module, each.before, each.after) for each in equivalent}
     tried = [each for each in mutations if (each.module, each.before, each.after) not in same]
-    ended = _ended(root, tried, jobs)
+    ended, wrong = _ended(root, tried, jobs)
     survivors = [each for each in tried if not ended[each].how]
     for each in mutations:
         how = (ended[each].how or "SURVIVED") if each in ended else "the same"
         print(f"{how:10} {each.kind:15} {each}")
     for each in survivors:
         print(f"survivor: {each}")
+    if wrong:
+        raise MutantsError(f"{wrong} fails without a mutation too")
     rate = 1 - len(survivors) / max(1, len(tried))
     said = (
         f"{len(tried) - len(survivors)} of {len(tried)} mutations are noticed, {rate:.1%}; "
@@ -85,8 +87,10 @@ def proof(
     return Held(said)
 
 
-def _ended(root: Path, tried: Sequence[Mutation], jobs: int) -> Mapping[Mutation, Ended]:
-    """How each mutation was noticed. Tests that notice one must pass without it."""
+def _ended(
+    root: Path, tried: Sequence[Mutation], jobs: int
+) -> tuple[Mapping[Mutation, Ended], str]:
+    """How each mutation was noticed, and a test that has noticed one and fails without it too."""
     nearest = Nearest(root)
 
     def ended(mutation: Mutation) -> Ended:
@@ -99,16 +103,13 @@ def _ended(root: Path, tried: Sequence[Mutation], jobs: int) -> Mapping[Mutation
     with _copies(root, jobs) as copies:
         with ThreadPoolExecutor(jobs) as threads:
             all_ended = dict(zip(tried, threads.map(ended, tried), strict=True))
+        failing = {each.test for each in all_ended.values() if each.test}
+        files = {each for each in failing if "::" not in each}
+        runs = [sorted(failing - files)] if failing - files else []
+        runs += [["--collect-only", *sorted(files)]] if files else []
         with _borrowed(copies) as copy:
-            failing = {each.test for each in all_ended.values() if each.test}
-            files = {each for each in failing if "::" not in each}
-            for some in (
-                sorted(failing - files),
-                ["--collect-only", *sorted(files)] if files else [],
-            ):
-                if some and (wrong := copy.run(some)).how:
-                    raise MutantsError(f"{wrong.test} fails without a mutation too ({wrong.how})")
-    return all_ended
+            wrong = [copy.run(some) for some in runs]
+    return all_ended, ", ".join(each.test for each in wrong if each.how)
 
 
 @contextmanager

@@ -22,4 +22,41 @@ class Equivalent:
     reason: str
 
 
-EQUIVALENT: tuple[Equivalent, ...] = ()
+EQUIVALENT: tuple[Equivalent, ...] = (
+    Equivalent(
+        "core/errors.py",
+        "if text.isprintable(): return text",
+        "pass",
+        "a text without such characters comes out as it is; this is the fast way",
+    ),
+    Equivalent(
+        "core/bytes_column.py",
+        'if "_values" in self.__dict__: # taking it from the list costs a tenth return self._values[at]',
+        "pass",
+        "the column has the same value; this is the fast way",
+    ),
+    Equivalent(
+        "core/positions/data_loss.py",
+        'truncated = offset.positions[tp] > bounds.high and known == view.topic_ids[tp.topic] != ""',
+        'truncated = offset.positions[tp] >= bounds.high and known == view.topic_ids[tp.topic] != ""',
+        "at the end of the same topic nothing is lost, and only what is lost comes here",
+    ),
+    Equivalent(
+        "sink/preimages.py",
+        "if self._last is None and changes.preimages is None: return changes.messages",
+        "pass",
+        "no message is dropped or held below either; this is the fast way",
+    ),
+    Equivalent(
+        "source/reading/changed_rows.py",
+        "if len(of_change) == len(column) and (of_change == np.arange(len(column))).all(): return column",
+        "pass",
+        "taking all in their order gives an equal column; this is the fast way",
+    ),
+    Equivalent(
+        "source/reading/rows.py",
+        "if column is not None and not column.null_count and not self._shares_keys: return column",
+        "pass",
+        "where the value has no NULL nothing is taken from the key below; this is the fast way",
+    ),
+)

@@ -27,8 +27,9 @@ class Nearest:
         }
 
     def of(self, module: str) -> tuple[str, ...]:
-        """Its own test file and what imports it beside that; without one, also what imports a module that imports it.
+        """The examples of its docstrings, its own test file, and what imports it beside that.
 
+        Also what imports a module that imports it: in the same folder, and anywhere beside if it has no test file of its own.
         Laws come last, as they take long.
         """
         path = self._root / PACKAGE / module
@@ -38,14 +39,16 @@ class Nearest:
             each for each in (own / f"test_{stem}.py", own / f"test_{stem}_law.py") if each.exists()
         ]
         users = {user for user, imported in self._package.items() if path in imported}
-        wanted = ({path},) if named else ({path}, users)
-        importing = [
-            [test for test, imported in self._tests.items() if some & imported] for some in wanted
-        ]
-        near = [test for some in importing for test in some if self._folder(module) in test.parents]
-        found = dict.fromkeys(named + near or [test for some in importing for test in some])
+        direct, indirect = (
+            [test for test, imported in self._tests.items() if some & imported]
+            for some in ({path}, users)
+        )
+        beside = [test for test in indirect if not named or test.parent == own]
+        found = named + [test for test in direct + beside if self._folder(module) in test.parents]
+        found = list(dict.fromkeys(found or direct + indirect))
         in_order = sorted(found, key=lambda test: "law" in test.name)
-        return tuple(str(each.relative_to(self._root)) for each in in_order)
+        examples = [path] if ">>> " in path.read_text() else []
+        return tuple(str(each.relative_to(self._root)) for each in examples + in_order)
 
     def _folder(self, module: str) -> Path:
         return self._unit / Path(module).parts[0]

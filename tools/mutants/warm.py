@@ -26,8 +26,11 @@ _IMPORTED = (
 )  # fmt: skip
 """Nothing of this project, which each run imports anew."""
 
-_WITHOUT_NOTE = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-"""Hypothesis is imported before pytest can rewrite it, which it needs for its own tests alone."""
+_OPTIONS = (
+    "-x", "-q", "--tb=short", "--timeout=300", "--doctest-modules", "-p", "no:cacheprovider",
+    # Hypothesis is imported before pytest can rewrite it, which it needs for its own tests alone.
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
 _CPU_S, _WAIT_S = 120, 1200
 """A mutant may never end."""
 _BROKEN = 9
@@ -81,8 +84,7 @@ def _pytest(tests: Sequence[str], folder: Path) -> int:
     for stream in (1, 2):
         os.dup2(said, stream)
     failed = _Failed()
-    options = ("-x", "-q", "--tb=short", "--timeout=300", "-p", "no:cacheprovider", *_WITHOUT_NOTE)
-    code = int(pytest.main([*options, *tests], plugins=[failed]))
+    code = int(pytest.main([*_OPTIONS, *tests], plugins=[failed]))
     (folder / "failed").write_text(failed.test)
     return code
 

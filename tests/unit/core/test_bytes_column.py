@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.core.bytes_column import (
     BytesColumn,
     column_of,
     lines_of,
+    offsets_of,
     some_of,
     total_size,
 )
@@ -57,6 +58,15 @@ def test_messages_are_the_same_as_a_list_and_as_a_column(messages: list[bytes], 
     assert list(some_of(listed, [*range(len(listed))])) == list(
         some_of(column, [*range(len(listed))])
     )
+
+
+def test_where_values_begin_and_end() -> None:
+    """One place more than there are values, also of none and within a longer column."""
+    column = BytesColumn.of([b"a", None, b"bc", b""]).column
+
+    assert offsets_of(column).tolist() == [0, 1, 1, 3, 3]
+    assert offsets_of(column[2:3]).tolist() == [1, 3]
+    assert offsets_of(column[4:]).tolist() == [0]
 
 
 def test_another_column_is_not_equal() -> None:

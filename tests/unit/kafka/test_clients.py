@@ -76,7 +76,7 @@ def test_a_client_that_only_reads_is_enough_to_read_a_table(memory):
 @pytest.mark.parametrize(
     ("use", "what"),
     [
-        (lambda: open_sender(writing(), SentMessages()), "writing a table"),
+        (lambda: open_sender(writing(), SentMessages(), with_metadata=True), "writing a table"),
         (lambda: transactions(writing()), "'sink.delivery-guarantee' = 'exactly-once'"),
         (plan_with_dead_letters, "'error-handling.mode' = 'log'"),
         (lambda: replay([ORIGINAL], reading()), "writing dead letters back"),

@@ -118,6 +118,16 @@ def test_the_same_key_in_two_topics_is_two_changes() -> None:
     assert [(topic, value) for topic, _, value, *_ in drained.rows()] == [("t", b"3"), ("u", b"5")]
 
 
+def test_it_knows_how_many_messages_it_holds() -> None:
+    """However many come at once, in the middle of which it looks for what is overwritten."""
+    held = NewestChanges(1_000_000)
+    assert list(held.add(changes(range(120_000), 120_000))) == []
+    assert held._count == 120_000
+    assert list(held.add(changes(range(120_000), 120_000))) == []
+
+    assert sum(map(len, held._parts)) == held._count
+
+
 def test_messages_of_one_topic_and_then_of_another_are_told_apart() -> None:
     """Each part has one topic for all of its messages."""
     held = NewestChanges(100)

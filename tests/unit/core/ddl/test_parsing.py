@@ -164,6 +164,18 @@ def test_one_watermark_of_a_whole_column(column: str) -> None:
         table_definition(sql)
 
 
+def test_which_columns_are_for_reading_only() -> None:
+    """Those that say so; others with metadata are written, and columns of the row are no metadata at all."""
+    columns = "id INT, a BIGINT METADATA FROM 'offset' VIRTUAL, ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'"
+    found = table_definition(table(columns))
+
+    assert found.virtual == {"a"}
+    assert {name for name in found.options if name.startswith("metadata.")} == {
+        "metadata.a",
+        "metadata.ts",
+    }
+
+
 def test_words_are_no_clauses_where_they_are_names() -> None:
     """Columns may be called as clauses begin."""
     names = ["watermark", "primary", "constraint", "unique", "metadata", "like", "comment", "key"]

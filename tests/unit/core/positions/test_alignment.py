@@ -144,3 +144,14 @@ def test_times_are_looked_at_in_steps_that_double(begins: int, asked: list[int])
     last_without_progress(lambda time: seen.append(time) or time >= begins, near=10, step=1)
 
     assert seen == asked
+
+
+@pytest.mark.parametrize("near", [0, 10, 2**42])
+def test_times_that_are_asked_for_are_those_of_kafka(near: int) -> None:
+    """Where no time is late enough, or early enough, the search ends within the numbers that a broker takes."""
+    seen = []
+    last_without_progress(seen.append, near, step=1)
+    last_without_progress(lambda time: seen.append(time) or time > -1, near, step=1)
+
+    assert -2 <= min(seen) < 0
+    assert 2**60 < max(seen) < 2**63

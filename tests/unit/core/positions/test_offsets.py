@@ -329,6 +329,18 @@ def test_an_offset_that_was_changed_by_hand_is_refused(path, value, said):
     assert "start with a new checkpoint" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("topics.a.positions.2147483647", 0), ("topics.a.positions.0", 2**63 - 1)],
+)
+def test_the_last_partition_and_offset_that_kafka_can_have(path, value):
+    """They are in the checkpoint as any other."""
+    found = stream_offset(changed(VALID, path, value))
+
+    assert found is not None
+    assert found.positions[TopicPartition("a", int(path.rpartition(".")[2]))] == value
+
+
 def paths(offset, above=""):
     """All paths of names in an offset."""
     for name, value in offset.items():

@@ -312,3 +312,49 @@ def test_what_was_written_back_and_is_still_bad_is_written_back_again():
 
     again = messages(B, (b"k", 7), timestamp=400, value=b"v")
     assert found.without_outdated([again]) == ReplayChoice((), (original, copy))
+
+
+@pytest.mark.parametrize(
+    ("offset", "timestamp", "sent", "is_later"),
+    [
+        # Against one of offset 5, timestamp 1000, sent at 2000: in one topic offsets decide.
+        (6, 1000, 2000, True),
+        (4, 1000, 2000, False),
+        (5, 1000, 2000, False),
+        # Later and of a later message, with a smaller offset: the topic was created again between them.
+        (4, 1001, 2001, True),
+        (4, 1000, 2001, False),
+        (4, 1001, 2000, False),
+        (6, 999, 1999, False),
+        (6, 1000, 1999, True),
+        (6, 999, 2000, True),
+    ],
+)
+def test_which_of_two_letters_of_a_place_is_later(
+    offset: int, timestamp: int, sent: int, is_later: bool
+):
+    """Either time alone says nothing: messages may be out of order, and letters are written by several tasks."""
+    one = Original(A, 5, 1000, b"k", b"v", (), 2000)
+
+    assert one.is_before(Original(A, offset, timestamp, b"k", b"w", (), sent)) is is_later
+
+
+@pytest.mark.parametrize(
+    ("value", "timestamp", "sent", "is_later"),
+    [
+        (b"w", 1001, 0, True),
+        (b"w", 1000, 9999, False),
+        # A copy, written back: when it became a letter decides, then its own time.
+        (b"v", 0, 2001, True),
+        (b"v", 1001, 2000, True),
+        (b"v", 1000, 2000, False),
+        (b"v", 9999, 1999, False),
+    ],
+)
+def test_which_of_two_letters_of_two_places_is_later(
+    value: bytes, timestamp: int, sent: int, is_later: bool
+):
+    """Offsets of two partitions say nothing."""
+    one = Original(A, 5, 1000, b"k", b"v", (), 2000)
+
+    assert one.is_before(Original(B, 1, timestamp, b"k", value, (), sent)) is is_later

@@ -6,6 +6,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
+from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
 from pyspark_upsert_kafka.source.planning.observer import Observer
 from tests.unit.source.fake_cluster import World, stream_options, world
 
@@ -86,3 +87,13 @@ def test_a_missing_dead_letter_topic_is_told_before_anything_is_read(there):
 
     with pytest.raises(BrokerError, match="dead"):
         Observer(options).begin()
+
+
+def test_a_view_lives_shorter_than_a_fifth_of_a_second(there):
+    """When that has passed it is no longer used, not a moment later."""
+    observer = Observer(stream_options())
+    there.clock.now = 1000.0
+    observer.view(HERE)
+    there.clock.now += view_lifetime_s(1)
+
+    assert not observer.is_fresh

@@ -184,6 +184,19 @@ def test_what_arrives_later_is_seen_by_the_next_batch():
     assert times.first_after(broker.view, begin, {tp: 4}, 5) == {tp: 3}
 
 
+def test_a_partition_with_nothing_but_markers_is_read_when_a_message_comes():
+    """That there was none is forgotten by the next batch, which may begin at the same place."""
+    tp, log = TopicPartition("t", 0), [(1, True), (COMMIT, False)]
+    broker = Broker(log)
+    times = RecordTimes(broker, broker)
+    times.start_batch(broker.view, {tp: 1}, {tp: 2})
+    times.first_after(broker.view, {tp: 1}, {tp: 2}, 5)
+    assert times.start_batch(broker.view, {tp: 1}, {tp: 2}) == {tp: 2}
+    log.append((2, True))
+
+    assert times.start_batch(broker.view, {tp: 1}, {tp: 3}) == {tp: 1}
+
+
 def test_brokers_are_asked_once_whose_timestamps_a_topic_has():
     """Not for each batch, though topics may come."""
     broker = Broker([])

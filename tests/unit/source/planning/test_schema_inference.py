@@ -268,3 +268,18 @@ def test_a_value_that_is_no_record(registry):
 
     with pytest.raises(SchemaError, match="must be a record"):
         columns(registry)
+
+
+@pytest.mark.parametrize(
+    ("watermark", "shown"), [("", "at TIMESTAMP_NTZ"), (", WATERMARK FOR at AS at", "at TIMESTAMP")]
+)
+def test_the_column_of_a_watermark_is_a_timestamp_with_a_zone(watermark: str, shown: str) -> None:
+    """Spark has no watermark of another type; other columns are as they are declared."""
+    statement = (
+        f"CREATE TABLE t (id BIGINT, at TIMESTAMP(3), other TIMESTAMP(3){watermark}, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'nowhere:9092', "
+        "'key.format' = 'json', 'value.format' = 'json')"
+    )
+    found = ddl(UpsertKafkaDataSource({"ddl": statement}).schema(), {"ddl": statement})
+
+    assert f"{shown}, other TIMESTAMP_NTZ" in found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading import task
-from pyspark_upsert_kafka.source.reading.key_share import KeyShares
+from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
 from tests.table_options import table_options
 
 IDS = ["1", "2", "3", " 1", "null", '"x"']
@@ -185,3 +187,29 @@ def test_a_table_that_does_not_fit_says_how_many_tasks_it_takes(
     tasks = int(str(error.value).split("'minPartitions' = '")[1].split("'")[0])
     assert 2 <= tasks <= 40
     assert sum(map(len, snapshot(monkeypatch, raw, tasks, **more))) == 10_000
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), max_size=30), st.integers(1, 6))
+def test_a_row_is_of_the_share_of_its_message(ids: list[int | None], count: int) -> None:
+    """Its key decides, which is in the row too: each is in one share, and in the same one."""
+    keys = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], ["id"])
+    shares = [of_share(keys, Share(at, count, 1, 1)) for at in range(count)]
+    raw = batch(*((b'{"id":%d}' % id_, b"{}") for id_ in ids if id_ is not None))
+    table = table_to_read(StructType().add("id", LongType()), options())
+    known = KeyShares(table, options())
+
+    assert sum(share.astype(int) for share in shares).tolist() == [1] * len(ids)
+    for at, share in enumerate(shares):
+        kept = [id_ for id_, is_kept in zip(ids, share, strict=True) if is_kept and id_ is not None]
+        found = known.of(raw, Share(at, count, 1, 1))
+        assert [json.loads(key)["id"] for key in found.keys] == kept
+
+
+def test_more_shares_divide_many_keys_evenly() -> None:
+    """Each task has about as much to do."""
+    keys = pa.RecordBatch.from_arrays([pa.array(range(10_000))], ["id"])
+
+    sizes = [int(of_share(keys, Share(at, 4, 1, 1)).sum()) for at in range(4)]
+
+    assert sum(sizes) == 10_000
+    assert all(2_300 < size < 2_700 for size in sizes)

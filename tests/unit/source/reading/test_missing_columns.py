@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -90,6 +91,29 @@ def test_many_fields_with_long_names(caplog: pytest.LogCaptureFixture) -> None:
     assert "… and 990 more." not in said
     assert "' and 990 more." in said
     assert len(said) < 1_500
+
+
+@pytest.mark.parametrize(("length", "end"), [(39, "'"), (40, "'"), (41, "…'")])
+def test_names_of_forty_characters_are_shown_whole(
+    caplog: pytest.LogCaptureFixture, length: int, end: str
+) -> None:
+    """Longer ones are cut there; up to ten are shown."""
+    names = [f"{at}{'x' * (length - 1)}" for at in range(10)]
+    decoder().decode(batch(json.dumps(dict.fromkeys(names, 1)).encode()))
+
+    assert f"The values have the fields '{names[0][:40]}{end}, " in caplog.text
+    assert f", '{names[9][:40]}{end}. Check the schema" in caplog.text
+
+
+def test_ten_messages_are_looked_into(caplog: pytest.LogCaptureFixture) -> None:
+    """Their fields are told together; a column that one of them has is no missing one."""
+    values = [f'{{"f{at}":1}}'.encode() for at in range(9)]
+    decoder().decode(batch(*values, b'{"name":null}'))
+    assert caplog.messages == []
+    decoder().decode(batch(*values, b'{"f9":1}', b'{"name":null}'))
+
+    assert "'f0', " in caplog.text
+    assert ", 'f9'. Check the schema" in caplog.text
 
 
 def test_each_format_whose_messages_name_fields() -> None:

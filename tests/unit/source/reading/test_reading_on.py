@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -250,3 +252,28 @@ def test_the_tail_keeps_within_the_memory_of_a_task() -> None:
 
     with pytest.raises(OptionError, match=r"scan\.snapshot\.memory.*after 100 % of the offsets"):
         table(log, planned, **{"scan.snapshot.memory": "1 mb"})
+
+
+@pytest.mark.parametrize(("followed_to", "parts"), [(0, 2), (LAST_OFFSET, 1)])
+def test_what_is_past_the_end_shares_the_memory_that_is_left(followed_to: int, parts: int) -> None:
+    """The newest changes and the keys of the first ones half each; where later batches show the changes, the keys have it all."""
+    range_ = Range("t", 0, 0, 10, followed_to=followed_to)
+    snapshot = RangeSnapshot(
+        range_, ("k",), options(**{"scan.snapshot.memory": "1 mb"}), lambda *_: True
+    )
+    rows = pa.RecordBatch.from_arrays([pa.array(range(10))], ["k"])
+    nothing = BytesColumn.of([None] * 10)
+    read: Any = SimpleNamespace(offsets_in=lambda _: np.arange(10), deletes=None)
+    snapshot.add(RawBatch("t", 0, nothing, nothing, [*range(10)]), rows, read)
+    taken = snapshot._found.size()
+
+    late = snapshot._nothing_late()
+
+    limits = [each._limit for each in (late.newest, late.firsts) if each is not None]
+    assert taken > 2 * 10 * 128
+    assert [limit.size for limit in limits] == [(2**20 - taken) // parts] * parts
+    size = 3 * 2**20
+    for limit in limits:
+        assert f"it takes {(taken + parts * size) / 2**20:,.0f} MB of 1 MB" in str(
+            limit.error(size)
+        )

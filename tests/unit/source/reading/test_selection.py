@@ -40,6 +40,15 @@ def test_messages_that_become_rows(deletes, bad, hidden, keep_deletes, selected)
     assert len(selection) == len(selected)
 
 
+@pytest.mark.parametrize("deletes", [None, DELETES])
+def test_where_all_messages_become_rows_no_column_is_copied(deletes):
+    """Most batches are such."""
+    selection = select(BATCH, deletes, BAD, hidden=set(), keep_deletes=True)
+    column = pa.array(range(4))
+
+    assert selection.take(column) is column
+
+
 @pytest.mark.parametrize(
     ("found", "skipped", "kept"),
     [

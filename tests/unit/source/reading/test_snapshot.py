@@ -343,6 +343,15 @@ def test_the_memory_of_a_worker_is_its_part_of_the_machine_or_container(
     assert module._worker_bytes() == bytes_
 
 
+def test_a_returned_batch_has_fifty_thousand_rows_at_most() -> None:
+    """Where they are small."""
+    rows = pa.RecordBatch.from_arrays([pa.array(range(25_001))], ["k"])
+    half = rows.slice(0, 25_000)
+
+    assert [each.num_rows for each in module._joined([half, half])] == [50_000]
+    assert [each.num_rows for each in module._joined([half, rows])] == [25_000, 25_001]
+
+
 def test_joined_batches_are_no_larger_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows as in bytes; one that is exactly as large is one batch."""
     monkeypatch.setattr(module, "_OUT_ROWS", 20)

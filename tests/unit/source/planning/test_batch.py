@@ -1,0 +1,75 @@
+"""A batch read on the driver and in its tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.source.planning import batch
+from pyspark_upsert_kafka.source.planning.batch import BatchReader
+from pyspark_upsert_kafka.source.reading import task
+from tests.table_options import table_options
+from tests.unit.source.fake_cluster import FakeCluster, table
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Topic ``t`` with two partitions that hold nothing."""
+    found = FakeCluster()
+    found.create("t", 2)
+    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(batch, "freeze_modules", lambda: None)
+    client: Any = type("Client", (), {"cluster": lambda *_: found})()
+    monkeypatch.setattr(batch, "load_client", lambda _: client)
+    return found
+
+
+def options(**more: object) -> ReadOptions:
+    """Of a batch read."""
+    given = table_options(**{"read.mode": "changelog", **more})
+    return read_options(given, format_options, stream=False)
+
+
+def test_a_topic_without_messages_gives_no_rows(cluster: FakeCluster) -> None:
+    """One task that reads nothing: Spark would make one of its own."""
+    reader = BatchReader(table(options()), options())
+    (only,) = reader.partitions()
+
+    assert list(reader.read(only)) == []
+
+
+def test_each_task_reads_its_ranges(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the table and the options of the query."""
+    cluster.produce("t", 0, 10)
+    cluster.produce("t", 1, 5)
+    given = options()
+    reader = BatchReader(table(given), given)
+    monkeypatch.setattr(task, "read_ranges", lambda *found: iter([found]))
+
+    found = [each for partition in reader.partitions() for each in reader.read(partition)]
+
+    assert [ranges for ranges, *_ in found] == [
+        (Range("t", 0, 0, 10, topic_id="id-1"),),
+        (Range("t", 1, 0, 5, topic_id="id-1"),),
+    ]
+    assert all(rest == [table(given), given] for _, *rest in found)
+
+
+def test_what_the_options_warn_of_is_told_where_a_query_is_planned(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, and without the secret."""
+    given = options(**{"properties.ssl.key.pem": "geheim"})
+    reader = BatchReader(table(given), given)
+    assert caplog.messages == []
+    reader.partitions()
+    reader.partitions()
+
+    (told,) = caplog.messages
+    assert "'properties.ssl.key.pem'" in told
+    assert "geheim" not in told
