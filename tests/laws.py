@@ -18,7 +18,7 @@ FULL = bool(os.environ.get("FULL_LAWS"))
 RANDOM = bool(os.environ.get("RANDOM_EXAMPLES"))
 
 FEW_EXAMPLES = 50
-FEW_RUNS = 12
+FEW_RUNS = 20
 
 PROFILE = "laws"
 

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -158,6 +159,38 @@ class ExactlyOnce(RuleBasedStateMachine):
     def _send(self, attempt: Attempt, rows: list[bytes]) -> None:
         for row in rows:
             attempt.delivery.send(Messages("t", octets([b"k"]), octets([row])))
+
+
+@pytest.mark.parametrize("step", ["", *STEPS])
+@pytest.mark.parametrize("fails", ["", "flush", "commit", "answer"])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_story_of_all_that_happens(step: str, fails: str, tasks: int) -> None:
+    """The law, where a rival comes in the middle of each step, the end fails in each way, and drivers and tasks of old runs go on."""
+    law = ExactlyOnce()
+    law.everything_goes_well_for_once()
+    law.a_driver_plans_the_batch(tasks)
+    planned = law.call
+    law._start(planned, 0)
+    law.a_driver_plans_the_batch(tasks)
+    law.a_driver_plans_the_batch(tasks + 1)
+    if step:
+        law.kafka.meanwhile[step] = lambda: law._whole_attempt(law.call, 0)
+    law._start(law.call, 0)
+    law.kafka.meanwhile.clear()
+    for task in range(tasks):
+        law._start(law.call, task)
+    law.kafka.fails = fails
+    while law.attempts:
+        law._end(law.attempts.pop(0))
+        law.nothing_is_there_twice()
+    law.kafka.fails = ""
+    for old in (planned, law.calls[0]):
+        with suppress(CheckpointError, OptionError):
+            prepare(old, law.kafka.open)
+        law._whole_attempt(old, 0)
+        law.nothing_is_there_twice()
+    law.everything_goes_well_for_once()
+    law.nothing_is_there_twice()
 
 
 TestExactlyOnce = ExactlyOnce.TestCase

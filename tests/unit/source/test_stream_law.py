@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -182,6 +183,36 @@ class ExactlyOnce(RuleBasedStateMachine):
 
     def _bounds(self, tp: TopicPartition):
         return self.cluster.topics_there[tp.topic].partitions[tp.partition]
+
+
+STORY: list[tuple[str, tuple[Any, ...]]] = [
+    ("produce", (0, 0, 7)), ("plan", ()), ("finish", ()), ("add_partition", (0,)), ("produce", (0, 2, 5)), ("open_transaction", (0, 1, 3)),
+    ("time_passes", (1000,)), ("plan", ()), ("crash_and_restart", (False, None)), ("end_transactions", (0, 1)), ("add_topic", ()),
+    ("produce", (1, 0, 4)), ("time_passes", (0.05,)), ("plan", ()), ("finish", ()), ("time_passes", (400,)), ("plan", ()), ("retention", (0, 0)),
+    ("crash_and_restart", (False, 500)), ("retention", (0, 0)), ("produce", (0, 0, 9)), ("plan", ()), ("crash_and_restart", (True, None)),
+    ("add_topic", ()), ("add_partition", (2,)), ("produce", (2, 1, 3)), ("time_passes", (1000,)), ("plan", ()), ("finish", ()),
+]  # fmt: skip
+"""What may happen to a query, each kind of it: a crash with a batch that is planned, new partitions and topics before and
+after discovery, transactions that stay open, retention, and a run with an end."""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("start", ["earliest-offset", "latest-offset"])
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("early", [0, 5])
+def test_a_story_of_all_that_happens(protocol, start, bounded, early):
+    """The law, for one order of all events, with each limit and each way to share the work of a batch."""
+    limits: list[tuple[Any, ...]] = [
+        (None, None, 1, None, None, None), (1, None, 3, None, None, 5), (7, None, 1, 3, 4, None), (None, 60, 1, None, None, 6),
+        (12, 500, 4, 2, None, "auto"), (None, 2000, 5, None, 5, None),
+    ]  # fmt: skip
+    for most, most_bytes, gaps, least, pieces, tasks in limits:
+        law = ExactlyOnce()
+        law.begin(protocol, start, most, most_bytes, gaps, least, pieces, tasks, bounded, early)
+        for event, arguments in STORY:
+            if event not in ("plan", "finish") or (law.planned is None) == (event == "plan"):
+                getattr(law, event)(*arguments)
+        law.teardown()
 
 
 TestExactlyOnce = ExactlyOnce.TestCase

@@ -292,6 +292,29 @@ class TableFirst(RuleBasedStateMachine):
         self.cluster.set(*tp, 0, self.logs[tp].length, self.logs[tp].latest)
 
 
+STORY: list[tuple[str, tuple[Any, ...]]] = [
+    ("write", (0, [(0, False), (1, False), (0, False), (1, True), (2, False)])), ("plan", ()), ("write", (0, [(0, False), (2, True)])),
+    ("compact", (0, None)), ("read_in_part", (1, 1)), ("crash_and_restart", (3,)), ("open_transaction", (1,)), ("read", (2, 2)), ("add_partition", ()),
+    ("write", (2, [(3, False), (3, False)])), ("time_passes", (400,)), ("plan", ()), ("compact", (1, 5)), ("commit_transaction", (1,)), ("crash_and_restart", (None,)),
+    ("read", (3, 1)), ("add_topic", ()), ("write", (3, [(0, False), (0, True)])), ("time_passes", (400,)), ("read", (4, 1000)), ("read", (5, 1)),
+]  # fmt: skip
+"""What may happen to a query, each kind of it: writes, deletes, compaction and transactions before and while the table is
+read, a task that is killed, a crash before and behind the table, new partitions and topics."""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("deletes", ["emit", "drop"])
+@pytest.mark.parametrize("early", [0, 10, 40])
+def test_a_story_of_all_that_happens(protocol, deletes, early):
+    """The law, for one order of all events, with each way to share the work of a batch."""
+    for most, pieces in ((None, None), (1, 3), (12, 7), (None, 2)):
+        law = TableFirst()
+        law.begin(protocol, most, pieces, deletes, early, seed=early)
+        for event, arguments in STORY:
+            getattr(law, event)(*arguments)
+        law.teardown()
+
+
 TestTableFirst = TableFirst.TestCase
 TestTableFirst.__doc__ = "After each batch a sink has the table as of the batch's end."
 TestTableFirst.settings = runs(150, steps=30)
