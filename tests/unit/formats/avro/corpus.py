@@ -156,7 +156,8 @@ LEAVES = [
 ]  # fmt: skip
 
 
-def _nullable(kind: Kind, *, first: bool) -> Kind:
+def nullable(kind: Kind, *, first: bool) -> Kind:
+    """A type or null."""
     branches = ["null", kind.schema] if first else [kind.schema, "null"]
     if kind.schema == "null" or isinstance(kind.schema, list):
         return kind
@@ -168,7 +169,8 @@ def _nullable(kind: Kind, *, first: bool) -> Kind:
     )
 
 
-def _array(kind: Kind) -> Kind:
+def array_of(kind: Kind) -> Kind:
+    """Arrays of a type."""
     return Kind(
         {"type": "array", "items": kind.schema},
         ArrayType(kind.column),
@@ -177,7 +179,8 @@ def _array(kind: Kind) -> Kind:
     )
 
 
-def _map(kind: Kind) -> Kind:
+def map_of(kind: Kind) -> Kind:
+    """Maps of a type."""
     return Kind(
         {"type": "map", "values": kind.schema},
         MapType(StringType(), kind.column),
@@ -212,9 +215,9 @@ def _records(inner: st.SearchStrategy[Kind], most: int = 3) -> st.SearchStrategy
 
 def _nested(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
     return (
-        st.builds(_nullable, inner, first=st.booleans())
-        | inner.map(_array)
-        | inner.map(_map)
+        st.builds(nullable, inner, first=st.booleans())
+        | inner.map(array_of)
+        | inner.map(map_of)
         | _records(inner)
     )
 
@@ -241,6 +244,72 @@ def _with_own_names(kind: Kind) -> Kind:
         return schema | parts
 
     return Kind(renamed(kind.schema), kind.column, kind.values, kind.expected)
+
+
+NUMBERS = [
+    0,
+    1,
+    -1,
+    2,
+    3,
+    63,
+    64,
+    -64,
+    -65,
+    127,
+    128,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**63 - 1,
+    -(2**63),
+]
+_TEXTS = [
+    b"",
+    b"a",
+    b"\xc3\xa9",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\0",
+    b"\x80",
+    b"\xff" * 16,
+    b"\x7f" + b"\xff" * 15,
+    b"\0" * 20,
+    b"x" * 64,
+]
+_TEXTS += [
+    b"01234567-89ab-cdef-0123-456789abcdef",
+    b"01234567-89AB-CDEF-0123-456789ABCDEF",
+    b"01234567-89ab-cdef-0123-456789abcdeg",
+]
+PIECES = [
+    *map(long, NUMBERS), *(long(len(text)) + text for text in _TEXTS), *_TEXTS,
+    b"\x80\x00", b"\x82\x80\x00", b"\xff" * 9 + b"\x01", b"\xff" * 9 + b"\x7f", b"\xff" * 10, b"\xff" * 10 + b"\x01", b"\x80" * 9,
+    b"\0\0\xc0\x7f", b"\0" * 6 + b"\xf8\x7f", b"\0" * 6 + b"\xf0\xff", b"\0\0\0\x80", b"\0" * 7 + b"\x80", b"\xff" * 3,
+]  # fmt: skip
+"""Data of every type, good and bad."""
+
+
+def odd_data(piece: bytes, place: str) -> list[bytes]:
+    """Data with a piece in a place: a field, a union with null, an array, or a map; whole, cut, too long, or with odd counts."""
+    end, one, two = long(0), long(1), long(2)
+    if place == "field":
+        return [piece, piece + b"\0", piece[:-1]]
+    if place == "union":
+        return [branch + piece for branch in (long(0), one, two, long(-1), long(2**40))] + [long(0)]
+    if place == "array":
+        size = long(len(piece))
+        return [
+            end, one + piece + end, two + piece + piece + end, one + piece + one + piece + end, one + piece, two + piece + end,
+            long(-1) + size + piece + end, long(-1) + long(99) + piece + end, long(-1) + long(-1) + piece + end, long(2**40) + piece,
+            long(-(2**63)) + size + piece + end, long(-2) + long(2 * len(piece)) + piece * 2 + long(-1) + size + piece + end,
+        ]  # fmt: skip
+    a, b, bad = b"\x02a", b"\x02b", b"\x02\xff"
+    return [
+        end, one + a + piece + end, two + a + piece + b + piece + end, two + a + piece + a + piece + end, one + bad + piece + end,
+        one + a + piece + one + a + piece + end, one + b"\0" + piece + end, one + b"\x01" + piece + end,
+    ]  # fmt: skip
 
 
 SPOILT = st.sampled_from([0, 1, 2, 3, 4, 0x7F, 0x80, 0x81, 0xC3, 0xED, 0xFE, 0xFF])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -13,9 +14,22 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
 from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
-from tests.laws import law
+from tests.laws import FULL, each_of, law
 from tests.unit.formats.avro.codecs import datum_decoder
-from tests.unit.formats.avro.corpus import ANYTHING, records, spoilt, written
+from tests.unit.formats.avro.corpus import (
+    ANYTHING,
+    LEAVES,
+    PIECES,
+    Kind,
+    array_of,
+    map_of,
+    nullable,
+    odd_data,
+    record,
+    records,
+    spoilt,
+    written,
+)
 from tests.unit.formats.avro.peers import written_by_apache
 
 ENOUGH = 64  # messages that make a batch take the vectorised path
@@ -70,15 +84,42 @@ def test_a_batch_reads_as_its_messages_do(data, kind):
         st.lists(st.sampled_from(good).flatmap(spoilt) | ANYTHING, min_size=1, max_size=6)
     )
     at = data.draw(st.integers(0, ENOUGH))
-    batch = ((good * ENOUGH)[:at] + bad + good * ENOUGH) + bad
+    unreadable = reads_as_its_messages_do(kind, ((good * ENOUGH)[:at] + bad + good * ENOUGH) + bad)
+    event(f"{unreadable} messages cannot be read")
+
+
+def reads_as_its_messages_do(kind: Kind, batch: list[bytes]) -> int:
+    """Asserts the law, and says how many different messages cannot be read."""
     decode = datum_decoder(kind.schema, kind.column).decode
-    alone = {message: decode([message]) for message in {*good, *bad}}
-    event(f"{sum(bool(alone[m].errors) for m in bad)} of {len(bad)} cannot be read")
+    alone = {message: decode([message]) for message in {*batch}}
     decoded = decode(batch)
     decoded.rows.validate(full=True)
     assert decoded.errors == {i: alone[m].errors[0] for i, m in enumerate(batch) if alone[m].errors}
     expected = [row for m in batch for row in shown(alone[m].rows)]
     assert shown(decoded.rows) == expected
+    return sum(bool(each.errors) for each in alone.values())
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=str)
+def test_odd_data_are_read_among_others_as_alone(leaf):
+    """Each odd piece of data as a field of each type, in a union, an array and a map of it, and where no column wants it."""
+    kinds = {
+        "field": leaf,
+        "union": nullable(leaf, first=True),
+        "array": array_of(leaf),
+        "map": map_of(leaf),
+    }
+    for place, kind in kinds.items():
+        pieces = PIECES if place == "field" else PIECES[:: 1 if FULL else 3]
+        many = [data for piece in pieces for data in odd_data(piece, place)]
+        reads_as_its_messages_do(record([kind], ["a"]), many * 2)
+        if place != "field":
+            unread = record([kind, LEAVES[0]], ["b"])
+            reads_as_its_messages_do(unread, [data + b"\1" for data in many[::2]])
+    last = record([nullable(leaf, first=False)], ["a"])
+    reads_as_its_messages_do(
+        last, [data for piece in PIECES[::5] for data in odd_data(piece, "union")]
+    )
 
 
 def shown(rows: Any) -> list[str]:
@@ -115,6 +156,7 @@ ONE_SCHEMA = {
 GOOD = written(ONE_SCHEMA, {"c": 7, "s": "seven"})
 
 
+@each_of("bad", [*PIECES, *(GOOD[:at] for at in range(len(GOOD))), GOOD + b"\0"], at=30)
 @law(150)
 @given(bad=st.lists(ANYTHING | spoilt(GOOD), min_size=1, max_size=3), at=st.integers(0, 64))
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, at):
