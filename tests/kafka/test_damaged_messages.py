@@ -11,6 +11,8 @@ from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from tests.conftest import broker_at
 from tests.kafka.conftest import CLIENTS, Edge
 
+pytestmark = pytest.mark.long("stops a broker of its own, to change its log")
+
 VALUES = [b"first"] * 3 + [b"second"] * 3 + [b"third"] * 3
 
 
