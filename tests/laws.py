@@ -34,21 +34,26 @@ settings.register_profile(
 )
 
 
-def each_of(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test], Test]:
-    """Pins an example of a list with each of these values.
+def pinned(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test], Test]:
+    """Pins an example for each of these values.
 
     Args:
-        name: The argument that is the list.
-        values: The values.
+        name: The argument.
+        values: What it is.
         others: The other arguments.
     """
 
-    def pinned(test: Test) -> Test:
+    def pin(test: Test) -> Test:
         for value in values:
-            test = example(**{name: [value]}, **others)(test)
+            test = example(**{name: value}, **others)(test)
         return test
 
-    return pinned
+    return pin
+
+
+def each_of(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test], Test]:
+    """Pins an example of a list with each of these values, as `pinned` does."""
+    return pinned(name, ([value] for value in values), **others)
 
 
 def law(examples: int, *, few: int = FEW_EXAMPLES) -> settings:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pyspark_upsert_kafka.formats.base64_text import binaries, binary
+from tests.laws import pinned
 from tests.unit.formats.csv import codecs as csv
 from tests.unit.formats.json import codecs as json_
 
@@ -40,8 +41,31 @@ def test_excess_and_missing_padding_is_refused(text):
         binaries(pa.array(["QQ==", text, "QQ=="]))
 
 
+@pinned(
+    "text",
+    [
+        "",
+        "QUJD",
+        "QQ==",
+        "QR==",
+        "QQ=",
+        "QQ",
+        "Q",
+        "====",
+        "QUJD=",
+        "QUJD====",
+        "Q Q==",
+        "QUJD\n",
+        "-_-_",
+        "+/+/",
+        "QQ==QQ==",
+        "QUI=",
+        "QUJ=",
+        "é",
+    ],
+)
 @given(
-    st.one_of(
+    text=st.one_of(
         st.text("QUJD=-+/ \n", max_size=9), st.binary().map(base64.b64encode).map(bytes.decode)
     )
 )

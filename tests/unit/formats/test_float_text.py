@@ -8,7 +8,7 @@ from math import inf, nan
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats.float_text import float_texts
@@ -44,6 +44,26 @@ def test_the_spelling_of_java(kind, table):
 LAYOUT = re.compile(r"-?(?:\d{1,7}\.\d+|[1-9]\.\d+E-?\d+)")
 
 
+@example(
+    numbers=[
+        0.0,
+        -0.0,
+        5e-324,
+        2.2250738585072014e-308,
+        1.7976931348623157e308,
+        1e7,
+        9999999.999999998,
+        1e-3,
+        0.0009999999999999998,
+        2.0**53,
+        2.0**63,
+        1e16,
+        1e22,
+        1e23,
+        2e-3,
+        1.0,
+    ]
+)
 @law(300)
 @given(numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_texts_are_the_numbers(numbers):

@@ -11,13 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats import number_text
-from tests.laws import law
+from tests.laws import law, pinned
 
 DIGITS = st.from_regex(
     r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", fullmatch=True
 )
 
 
+EDGES = [
+    "0", "-0", "1", "1.0", "10e-1", "1e2", "0.5", "-0.5", "1.5", "2.5", "0.005", "-0.005", "0.0049999", "0.015", "9223372036854775807", "9223372036854775808",
+    "-9223372036854775808", "-9223372036854775809", "99999999999999999999999999999999999999", "99999999999999999999999999999999999999.5", "1e37", "1e38",
+    "16777217", "16777217.0000001", "1.00000017881393432617187499", "1.000000178813934326171875", "7.006492321624086e-46", "1e-46", "3.4028235e38",
+    "3.4028235677973366e38", "3.4028236e38", "-1e39", "0.000000000000000000000000000000000000005",
+]  # fmt: skip
+"""Where a range ends, and where a number lies in the middle of two."""
+
+
+@pinned("text", EDGES)
 @law(300)
 @given(text=DIGITS)
 def test_numbers_are_exact_or_refused(text):
@@ -31,6 +41,9 @@ def test_numbers_are_exact_or_refused(text):
         assert value == exact
 
 
+@pinned("text", EDGES, scale=0)
+@pinned("text", EDGES, scale=2)
+@pinned("text", EDGES, scale=38)
 @law(300)
 @given(text=DIGITS, scale=st.integers(0, 38))
 def test_decimals_are_rounded_half_up(text, scale):
@@ -45,6 +58,7 @@ def test_decimals_are_rounded_half_up(text, scale):
         assert Fraction(value) * 10**scale == nearest
 
 
+@pinned("text", EDGES)
 @law(300)
 @given(text=DIGITS)
 def test_floats_are_the_nearest(text):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
+from tests.laws import pinned
 
 
 def hashes(*columns: pa.Array) -> list[int]:
@@ -71,7 +72,12 @@ def test_zeros_are_one_key_and_nans_are_one_key(type_: pa.DataType) -> None:
     assert len({zero, one, null}) == 3
 
 
-@given(st.lists(st.one_of(st.none(), st.text(max_size=30)), max_size=20), st.integers(0, 20))
+@pinned("values", [[], [None], [""], [None, "", "\0", "a"], ["é", "😀" * 30]], begin=0)
+@pinned("values", [["a", None, "b"], ["a", "b", ""]], begin=1)
+@given(
+    values=st.lists(st.one_of(st.none(), st.text(max_size=30)), max_size=20),
+    begin=st.integers(0, 20),
+)
 def test_a_hash_is_that_of_the_value_alone(values: list[str | None], begin: int) -> None:
     """Wherever it stands in a batch, and whatever stands beside it."""
     column = pa.array(values, pa.string())
@@ -80,7 +86,10 @@ def test_a_hash_is_that_of_the_value_alone(values: list[str | None], begin: int)
     assert hashes(column) == [hashes(pa.array([each], pa.string()))[0] for each in values]
 
 
-@given(st.lists(st.tuples(st.text("ab\0", max_size=9), st.text("ab\0", max_size=9)), unique=True))
+@pinned("rows", [[], [("a", "b"), ("ab", ""), ("", "ab")], [("\0", ""), ("", "\0"), ("\0\0", "")]])
+@given(
+    rows=st.lists(st.tuples(st.text("ab\0", max_size=9), st.text("ab\0", max_size=9)), unique=True)
+)
 def test_borders_of_columns_count(rows: list[tuple[str, str]]) -> None:
     """``ab`` and ``c`` are another row than ``a`` and ``bc``, and a zero byte at the end is a byte."""
     found = hashes(*(pa.array([row[at] for row in rows], pa.string()) for at in (0, 1)))
