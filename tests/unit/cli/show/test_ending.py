@@ -38,9 +38,12 @@ table = ["--topic", "t", "--schema", "id BIGINT, v STRING", "--primary-key", "id
 sys.exit(main(["show", *table, *arguments]))
 """
 SHOW = [sys.executable, "-c", PROGRAM]
+AGAIN = pytest.mark.long("starts a process, for what another case shows already")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=AGAIN)]
+)
 def test_signals(number: signal.Signals, code: int) -> None:
     """A signal while the bar is shown gives back the cursor, and is told by the exit code."""
     with Terminal([*SHOW, "0.6"]) as terminal:
@@ -53,7 +56,10 @@ def test_signals(number: signal.Signals, code: int) -> None:
         assert "Traceback" not in terminal.text
 
 
-@pytest.mark.parametrize("output", ["table", "json", "csv"])
+@pytest.mark.parametrize(
+    "output",
+    ["table", pytest.param("json", marks=AGAIN), pytest.param("csv", marks=AGAIN)],
+)
 def test_a_full_disk(output: str) -> None:
     """It is one sentence and exit code 1."""
     with Path("/dev/full").open("w") as full:
