@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
@@ -255,12 +256,21 @@ DAMAGED = st.tuples(GOOD, st.integers(5, 40), st.binary(min_size=1, max_size=3))
 )
 
 
+ODD = [
+    *(bad for bad, _ in BAD),
+    *(message(op, *rows) for op in [*"crudtx", ""] for rows in product([None, (1, "a"), (2, None)], repeat=2)),
+    *(message("u", (1, "a"), (1, "b"))[:at] for at in range(40)),
+    *(message("u", (1, "a"), (1, "b"))[:at] + b"\xff" + message("u", (1, "a"), (1, "b"))[at + 1 :] for at in range(5, 25)),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("key", [(), ("id",), ("id", "name")], ids=["images", "key", "keys"])
 def test_a_batch_is_its_messages(url: str, key: tuple[str, ...]) -> None:
     """Whatever is wrong with messages, both paths say and read the same of each."""
     compiled = decoder(url, *key)
 
-    @law(60)
+    @example(ODD)
+    @law(60, few=15)
     @given(st.lists(GOOD | GOOD | CUT | DAMAGED, min_size=1, max_size=30))
     def holds(messages: list[bytes]) -> None:
         many = copies(messages)

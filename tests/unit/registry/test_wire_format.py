@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
@@ -136,6 +136,22 @@ MESSAGES = st.one_of(
 )
 
 
+@example([])
+@example(
+    [
+        b"",
+        message(1),
+        message(90),
+        message(2, "!"),
+        b"\0\0\0\0",
+        b"\x01" + message(1),
+        message(3),
+        b"\0\x80\0\0\1x",
+        message(1, "!"),
+        message(1, ""),
+        message(2),
+    ]
+)
 @given(st.lists(MESSAGES, max_size=12))
 def test_a_message_fares_as_it_would_alone(messages: Sequence[bytes]):
     """What becomes of a message does not depend on those around it."""

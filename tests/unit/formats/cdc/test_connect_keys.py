@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -171,7 +171,18 @@ KEYS = st.one_of(
 )  # fmt: skip
 
 
-@law(60)
+ODD_KEYS = [
+    *(around(payload, ID) for payload in (None, "x", {}, [], 3, {"id": None}, {"id": "x"}, {"id": 1.5}, {"id": 2**63}, {"id": 1, "z": 2})),
+    *(bare(payload) for payload in ({}, {"id": 1}, {"id": None}, {"id": "1"})),
+    *(around({"id": 1}, ID)[:at] for at in range(90)),
+    around({"id": 1, "zone": "x"}, ID, {"type": "string", "field": "zone"}), around({"id": 1}, ID) + b" ", around({"id": 1}, ID) * 2,
+    b"", b" ", b"{}", b"[", b"null", b"\xff", b'{"schema":null,"payload":null}', b'{"schema":null}', b'{"payload":{"id":1}}',
+    b'{"schema":{"type":"struct"},"payload":{"id":1},"x":2}',
+]  # fmt: skip
+
+
+@example(ODD_KEYS)
+@law(60, few=20)
 @given(st.lists(KEYS, min_size=1, max_size=20))
 def test_a_batch_is_its_keys(keys: list[bytes]) -> None:
     """How keys are put together in batches makes no difference."""
