@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from pyspark_upsert_kafka.core.bytes_column import column_of, lines_of
+from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK, without_marks
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.leaf_readers import FALSE, TRUE, check_no_hexadecimals
 from pyspark_upsert_kafka.formats.parsed_columns import one_chunk
@@ -31,8 +32,8 @@ from pyspark_upsert_kafka.formats.parsed_columns import one_chunk
 _LARGEST_TEXT = 1 << 30
 # The number of quote characters that are looked at together: each takes some fifty bytes meanwhile.
 _MOST_QUOTES = 1 << 22
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_BREAK = ord("\n")
+_MARKED_LINE = b"\n" + BYTE_ORDER_MARK
 
 Parser = Callable[[Sequence[bytes]], "list[pa.Array]"]
 """Messages to their columns; raises ValueError when it is not sure to be right about all of them."""
@@ -93,13 +94,16 @@ def _joined(messages: Sequence[bytes], dialect: Dialect) -> bytes:
     if messages[0][-1:] in (b"\n", b"\r"):
         messages = [message.removesuffix(b"\n").removesuffix(b"\r") for message in messages]
     text = lines_of(messages)
+    # The parser takes one away at the beginning of the whole text only. To look for a single byte costs nothing.
+    if BYTE_ORDER_MARK[:1] in text and (text.startswith(BYTE_ORDER_MARK) or _MARKED_LINE in text):
+        messages = without_marks(messages)
+        text = lines_of(messages)
     if len(text) > _LARGEST_TEXT:
         raise ValueError("too much for one text")
     if text.count(b"\n") != len(messages) or b"\r" in text:
         raise ValueError("a message has a line break of its own")
-    if pc.min(pc.binary_length(column_of(messages))).as_py() == 0 or text.startswith(
-        _BYTE_ORDER_MARK
-    ):
+    shortest = pc.min(pc.binary_length(column_of(messages))).as_py()
+    if shortest == 0 or text.startswith(BYTE_ORDER_MARK):
         raise ValueError("a message is empty, or begins with what the parser takes away")
     if dialect.allow_comments and (text[:1] == b"#" or b"\n#" in text):
         raise ValueError("a message may be a comment")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.number_text import BLANK
@@ -65,6 +66,7 @@ def _field_pattern(dialect: Dialect) -> re.Pattern[str]:
 
 
 def _text(message: bytes, dialect: Dialect) -> str:
+    message = message.removeprefix(BYTE_ORDER_MARK)
     try:
         text = message.decode()
     except UnicodeDecodeError as why:

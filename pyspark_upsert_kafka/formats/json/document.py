@@ -1,7 +1,8 @@
 """One JSON document, read exactly, and values written as compact JSON.
 
-Python's own scanner is used because it lets numbers keep their digits. What it is lenient about is
-refused here: NaN and Infinity, lone surrogates, another encoding than UTF-8.
+Python's own scanner is used because it lets numbers keep their digits. Control characters in strings are read, as Flink's
+formats of JSON do. What else the scanner is lenient about is refused here: NaN and Infinity, another encoding than UTF-8.
+Half of a surrogate pair, which no column can hold, is a `Half`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from pyspark_upsert_kafka.core.errors import printable
+from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 DEEPEST = 250
@@ -37,12 +39,24 @@ class Number(str):
     __slots__ = ()
 
 
+class Half(str):
+    r"""A string that holds half of a surrogate pair, as JSON without its quotes: ``\ud800``. It equals no other string."""
+
+    __slots__ = ()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+HALF = "a string holds half of a surrogate pair"
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise UnreadableError(f"not JSON: {name} is no JSON value")
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, strict=True
+    parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, strict=False
 )
 
 
@@ -63,7 +77,12 @@ def parse_object(message: bytes, deepest: int = DEEPEST) -> dict[str, Any]:
 
 
 def parse(message: bytes, deepest: int = DEEPEST) -> Any:
-    """The value that a message is. Raises UnreadableError when it is not exactly one JSON value in UTF-8."""
+    """The value that a message is, behind a byte order mark or without one.
+
+    Raises:
+        UnreadableError: It is not exactly one JSON value in UTF-8.
+    """
+    message = message.removeprefix(BYTE_ORDER_MARK)
     if not message:
         raise UnreadableError("not JSON: the message is empty")
     if too_deep(message, deepest):
@@ -78,9 +97,32 @@ def parse(message: bytes, deepest: int = DEEPEST) -> Any:
         raise UnreadableError(f"not JSON: {what}, in {_cut(printable(text))}") from None
     except RecursionError:
         raise UnreadableError(_nested_too_deep()) from None
-    if "\\u" in text and _HALF.search(text.replace("\\\\", "  ")):
-        raise UnreadableError("not JSON: a string holds half of a surrogate pair")
+    return _with_halves(value) if holds_half(text) else value
+
+
+def holds_half(text: str) -> bool:
+    """Whether a string in a text of JSON holds half of a surrogate pair."""
+    return "\\u" in text and _HALF.search(text.replace("\\\\", "  ")) is not None
+
+
+def _with_halves(value: Any) -> Any:
+    """A parsed value, with each string that holds half of a surrogate pair as such."""
+    kind = type(value)
+    if kind is dict:
+        return {_with_halves(name): _with_halves(item) for name, item in value.items()}
+    if kind is list:
+        return [_with_halves(item) for item in value]
+    if kind is str and not _is_unicode(value):
+        return Half(json.dumps(value)[1:-1])
     return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def too_deep(message: bytes, deepest: int = DEEPEST) -> bool:
@@ -108,11 +150,15 @@ def compact(value: Any) -> str:
     """A value as JSON without spaces. Non-finite floats become strings, as with Jackson."""
     kind = type(value)
     if kind is dict:
-        pairs = (f"{encode_basestring(name)}:{compact(item)}" for name, item in value.items())
+        pairs = (f"{_name(name)}:{compact(item)}" for name, item in value.items())
         return f"{{{','.join(pairs)}}}"
     if kind is list:
         return f"[{','.join([compact(item) for item in value])}]"
     return cast("str", _SCALARS.get(kind, _quoted)(value))
+
+
+def _name(name: str) -> str:
+    return _quoted(name) if type(name) is Half else encode_basestring(name)
 
 
 def _float(value: float) -> str:

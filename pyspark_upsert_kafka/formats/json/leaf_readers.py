@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.base64_text import binaries, binary
-from pyspark_upsert_kafka.formats.json.document import Number, compact
+from pyspark_upsert_kafka.formats.json.document import HALF, Half, Number, compact, holds_half
 from pyspark_upsert_kafka.formats.json.settings import Settings
 from pyspark_upsert_kafka.formats.json.variants import variant
 from pyspark_upsert_kafka.formats.leaf_types import BITS
@@ -149,7 +149,12 @@ def _intervals(array: pa.Array) -> pa.Array:
 
 
 def _as_text(value: Any) -> str:
-    return value if type(value) is str else compact(value)
+    if type(value) is str:
+        return value
+    text = compact(value)
+    if type(value) is Half or holds_half(text):
+        raise ValueError(HALF)
+    return text
 
 
 def _text(value: Any, expected: str) -> str:

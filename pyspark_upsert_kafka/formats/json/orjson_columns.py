@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, Number, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import Leaf, leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
@@ -51,7 +52,9 @@ def _fields_of(messages: Sequence[bytes], names: Sequence[str]) -> list[list[Any
 def document(message: bytes) -> dict[str, Any]:
     """The object that a message is; ValueError = it needs the row path."""
     if not message.startswith(b"{"):
-        raise ValueError("the message is not plainly an object")
+        message = message.removeprefix(BYTE_ORDER_MARK)
+        if not message.startswith(b"{"):
+            raise ValueError("the message is not plainly an object")
     if len(message) > 2 * DEEPEST and too_deep(message):
         raise ValueError("the message is nested too deep")
     if b"-0" in message and _MINUS_ZERO.search(message):

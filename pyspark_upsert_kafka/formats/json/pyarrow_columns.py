@@ -14,6 +14,7 @@ import pyarrow.json
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of
+from pyspark_upsert_kafka.formats.byte_order_mark import without_marks
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
@@ -66,9 +67,11 @@ def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
     values = column_of(messages)
     if values.nbytes > _LARGEST_TEXT:
         raise ValueError("too much for one text")
-    plain = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
-    if not pc.all(plain).as_py():
-        raise ValueError("a message is not plain")
+    if not _are_plain(values):
+        messages = without_marks(messages)
+        values = column_of(messages)
+        if not _are_plain(values):
+            raise ValueError("a message is not plain")
     texts = values.cast(pa.string())  # refuses what is not UTF-8
     joined = lines_of(messages)
     # A byte is found in the whole text at a fiftieth of what the pattern takes.
@@ -84,6 +87,11 @@ def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
     if any(map(too_deep, BytesColumn(values.filter(long)))):
         raise ValueError("a message is nested too deep")
     return joined
+
+
+def _are_plain(values: pa.LargeBinaryArray) -> bool:
+    plain = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
+    return bool(pc.all(plain).as_py())
 
 
 def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Parser:

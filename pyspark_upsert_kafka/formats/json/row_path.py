@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
-from pyspark_upsert_kafka.formats.json.document import parse_object, shown
+from pyspark_upsert_kafka.formats.json.document import HALF, Half, parse_object, shown
 from pyspark_upsert_kafka.formats.json.leaf_readers import Reader, leaf
 from pyspark_upsert_kafka.formats.json.settings import Settings
 
@@ -85,6 +85,8 @@ def _map(entry: Reader) -> Reader:
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise ValueError("expected an object")
+        if Half in map(type, value):
+            raise ValueError(HALF)
         return {key: entry(item) for key, item in value.items()}
 
     return read

@@ -13,7 +13,13 @@ from typing import Any
 
 from pyspark.sql.types import VariantVal
 
-from pyspark_upsert_kafka.formats.json.document import Number, compact, too_deep
+from pyspark_upsert_kafka.formats.json.document import (
+    HALF,
+    Number,
+    compact,
+    holds_half,
+    too_deep,
+)
 
 DEEPEST_WRITTEN = 200
 """How deep a VARIANT may nest to be written, on every Python: PySpark takes up to four calls for each level, of a thousand."""
@@ -28,8 +34,11 @@ def variant(value: Any) -> dict[str, bytes]:
     """A parsed JSON value as a variant's two halves. Raises ValueError."""
     if any(math.isinf(float(number)) for number in _numbers(value)):
         raise ValueError("expected numbers within the range of DOUBLE")
+    text = compact(value)
+    if holds_half(text):
+        raise ValueError(HALF)
     try:
-        built = VariantVal.parseJson(compact(value))
+        built = VariantVal.parseJson(text)
     except RecursionError:
         raise ValueError("nested too deep for a VARIANT") from None
     return {"value": built.value, "metadata": built.metadata}

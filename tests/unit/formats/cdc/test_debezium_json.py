@@ -299,7 +299,7 @@ def test_nested_columns() -> None:
         (b"null", b"[" * 248 + b"]" * 248, None),
         (b"null", b"[" * 249 + b"]" * 249, "nested deeper than 250 levels"),
         (b'{"a":NaN}', b"1", "not JSON: NaN is no JSON value"),
-        (b'"\\ud800"', b"1", "not JSON: a string holds half of a surrogate pair"),
+        (b'"\\ud800"', b"1", None),
     ],
     ids=["deep", "too deep", "NaN", "half a surrogate pair"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import subprocess
 import sys
 from decimal import Decimal
@@ -300,7 +301,10 @@ NOT_OBJECTS = [
     (b'{"c":1}{"c":2}', "not JSON: Extra data"),
     (b'{"c":1} null {"c":2}', "not JSON: Extra data"),
     (b'{"c":1}\x00', "not JSON"),
-    (b'\xef\xbb\xbf{"c":1}', "not JSON"),
+    (b'\xef\xbb\xbf\xef\xbb\xbf{"c":1}', "not JSON"),
+    (b' \xef\xbb\xbf{"c":1}', "not JSON"),
+    (b"\xef\xbb\xbf", "the message is empty"),
+    (b'\xef\xbb{"c":1}', "not UTF-8"),
     ('{"c":1}'.encode("utf-16"), "not UTF-8"),
     (b'{"c":1,}', "not JSON"),
     (b'{"c":1 /* one */}', "not JSON"),
@@ -314,11 +318,9 @@ NOT_OBJECTS = [
     (b'{"x":"\xff"}', "not UTF-8: invalid start byte at byte 6"),
     (b'{"\xc0\x80":1}', "not UTF-8"),
     (b'{"x":"\xed\xa0\x80"}', "not UTF-8"),
-    (rb'{"x":"\ud800"}', "half of a surrogate pair"),
-    (rb'{"\udc00":1}', "half of a surrogate pair"),
-    (rb'{"x":"\ud800\ud800"}', "half of a surrogate pair"),
-    (b'{"x":"\x01"}', "not JSON"),
-    (b'{"x":"\n"}', "not JSON"),
+    (rb'"\ud800"', r'expected a JSON object, got "\ud800"'),
+    (b'{"x":1\x01}', "not JSON"),
+    (b'{"x":1\x0b}', "not JSON"),
     (rb'{"x":"\x41"}', "not JSON"),
 ]
 
@@ -343,6 +345,90 @@ def test_what_is_no_object_is_skipped_when_ignored(message, part):
     assert decoded.rows.column(0).to_pylist() == [1, None]
 
 
+CONTROLS = "".join(map(chr, range(0x20)))
+
+
+@pytest.mark.parametrize("character", CONTROLS)
+def test_control_characters_in_strings_are_read(character):
+    """As Flink's parser reads them: in texts, in names, in a map, in a field that no column wants, among good messages and alone."""
+    text, raw = f"a{character}b", character.encode()
+    assert read(TEXT, b'"a%bb"' % raw) == text
+    assert read(MapType(TEXT, TEXT), b'{"a%bb":"a%bb"}' % (raw, raw)) == [(text, text)]
+    assert read(ArrayType(TEXT), b'["a%bb",null]' % raw) == [text, None]
+    assert read(TEXT, b'{"k%b":1}' % raw) == f"{{{exact_name('k' + character)}:1}}"
+    good, odd = b'{"c":1}', b'{"x%b":"%b","c":2}' % (raw, raw)
+    decoded = decoder(columns(c=LONG)).decode([good] * ENOUGH + [odd] + [good] * ENOUGH)
+    assert decoded.rows.column(0).to_pylist() == [1] * ENOUGH + [2] + [1] * ENOUGH
+
+
+def exact_name(name):
+    """A name as it stands in compact JSON."""
+    return json.dumps(name, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "character", CONTROLS.replace("\t", "").replace("\n", "").replace("\r", "")
+)
+def test_control_characters_elsewhere_are_not_json(character):
+    """Between the parts of a message only blanks, tabs and line breaks may stand."""
+    message = b'{"c":%b1}' % character.encode()
+    assert "not JSON" in decoder(columns(c=LONG)).decode([message]).errors[0]
+
+
+@pytest.mark.parametrize("marked", ["all", "first", "last", "one"])
+@pytest.mark.parametrize("kind", [LONG, MapType(TEXT, LONG), VariantType()])
+def test_a_byte_order_mark_is_skipped(marked, kind):
+    """Before a message, on every path; it is no part of the row."""
+    mark, text = b"\xef\xbb\xbf", b'{"c":{"a":1}}' if kind != LONG else b'{"c":1}'
+    places = {"all": range(200), "first": [0], "last": [199], "one": [77]}[marked]
+    messages = [mark * (at in places) + text for at in range(200)]
+    decode = decoder(columns(c=kind)).decode
+    assert seen(decode(messages)) == seen(decode([text] * 200))
+    assert seen(decode([mark + text])) == seen(decode([text]))
+    assert seen(exactly(columns(c=kind)).decode(messages)) == seen(decode([text] * 200))
+
+
+HALVES = [rb"\ud800", rb"\udc00", rb"\ud800\ud800", rb"a\udbffb", rb"\udc00\ud800"]
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_half_a_surrogate_pair_where_no_column_wants_it(half):
+    """It spoils no row: as a value, a name, or anywhere within another value."""
+    for odd in (b'"x":"%b"', b'"%b":1', b'"x":[{"y":"%b"}]', b'"x":{"%b":{"y":[]}}'):
+        good, message = b'{"c":"a","d":1.5}', b"{%b}" % (b'"c":"b",' + odd % half + b',"d":2.5')
+        table = columns(c=TEXT, d=DecimalType(5, 1))
+        for many in ([message], [good] * ENOUGH + [message] + [good] * ENOUGH, [message] * ENOUGH):
+            decoded = decoder(table).decode(many)
+            assert not decoded.errors
+            assert decoded.rows.to_pylist()[len(many) // 2] == {"c": "b", "d": Decimal("2.5")}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_half_a_surrogate_pair_that_a_column_wants(half):
+    """No column can hold it: the message is bad, or the value NULL with ignore-parse-errors."""
+    for kind, value in (
+        (TEXT, b'"%b"'), (TEXT, b'["%b"]'), (TEXT, b'{"%b":1}'), (ArrayType(TEXT), b'["%b"]'), (VariantType(), b'"%b"'),
+        (VariantType(), b'{"%b":1}'), (MapType(TEXT, TEXT), b'{"%b":"a"}'), (MapType(TEXT, TEXT), b'{"a":"%b"}'),
+    ):  # fmt: skip
+        with pytest.raises(
+            ValueError, match=r"^field 'c.*': a string holds half of a surrogate pair, got .*\\u"
+        ):
+            read(kind, value % half)
+    for kind in (LONG, DoubleType(), DecimalType(5, 2), BooleanType(), BinaryType(), DateType(), TimestampType()):  # fmt: skip
+        with pytest.raises(ValueError, match=r"^field 'c': (expected|out of range).*got .*\\u"):
+            read(kind, b'"%b"' % half)
+    assert read(TEXT, b'"%b"' % half, ignore_parse_errors=True) is None
+
+
+def test_a_name_with_half_a_surrogate_pair_is_no_other_name():
+    """Not even that of a column which is spelled as its escape."""
+    table = columns(**{r"\ud800": LONG})
+    found = decoder(table).decode(
+        [rb'{"\ud800":1}', rb'{"\\ud800":2}', rb'{"\\ud800":2,"\ud800":1}']
+    )
+    assert found.rows.column(0).to_pylist() == [None, 2, 2]
+
+
 def test_escaped_surrogates_are_told_from_text_about_them():
     """A backslash that is itself escaped starts no surrogate."""
     assert read(TEXT, rb'"\\ud800 \\\\udc00 \ud83d\ude00"') == "\\ud800 \\\\udc00 😀"
@@ -360,7 +446,7 @@ RUN_TOGETHER = [
     [b'{"c":1}{"c":2}', b'{"c":"}', b'"}'],
     [b'{"c":{"x":1}', b'{"y":2}}'],
     [b'{"c":1}\x00', b'{"c":2}'],
-    [b"{}", b"\xef\xbb\xbf{}"],
+    [b"{}", b"\xef\xbb\xbf\xef\xbb\xbf{}"],
     [b'{"c":1},', b'{"c":2}'],
 ]
 
