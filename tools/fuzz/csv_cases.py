@@ -178,7 +178,7 @@ def _peer(table: Table, messages: Sequence[bytes]) -> list[Any]:
 def _read(names: list[str], delimiter: str, message: bytes) -> Any:
     """It takes quotes and line breaks in a plain field otherwise, and blanks behind a quoted one."""
     try:
-        text = message.decode()
+        text = message.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError:
         return UNKNOWN
     quotes = text.replace(f'{delimiter}"', delimiter).replace(f'"{delimiter}', delimiter).strip('"')

@@ -32,7 +32,8 @@ def json_peer(schema: StructType, options: Any, messages: Sequence[bytes]) -> li
 
 def _read(read: Callable[[Any], Any], message: bytes) -> Any:
     try:
-        value = json.loads(message.decode(), parse_constant=_no_constant)
+        text = message.removeprefix(b"\xef\xbb\xbf").decode()
+        value = json.loads(text, parse_constant=_no_constant, strict=False)
     except (ValueError, RecursionError) as why:
         return UNKNOWN if isinstance(why, RecursionError) else NoRow(why)
     if not isinstance(value, dict):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.csv.dialect import Dialect
 from pyspark_upsert_kafka.formats.csv.leaf_writers import ToText, is_bare, is_quoted, leaf_writer
 from pyspark_upsert_kafka.formats.text_columns import (
@@ -34,6 +35,7 @@ Quote = Callable[[pl.Series], TextParts]
 
 _BLANK = r"^[\x00-\x20]*$"
 _LONG = 24
+_MARK = BYTE_ORDER_MARK.decode()
 _TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
 
 
@@ -46,11 +48,11 @@ class CsvEncoder:
     """
 
     def __init__(self, columns: StructType, dialect: Dialect) -> None:
-        quote = _quoter(dialect)
+        quotes = [_quoter(dialect, begins=True), *[_quoter(dialect)] * len(columns.fields[1:])]
         self._names, self._dialect = columns.names, dialect
         self._writers = [
             naming_column(field.name, _field(field.dataType, dialect, quote))
-            for field in columns.fields
+            for field, quote in zip(columns.fields, quotes, strict=True)
         ]
 
     def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
@@ -95,7 +97,7 @@ def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Writer:
 def _null_field(dialect: Dialect, quote: Quote) -> str:
     """The null literal; Jackson never quotes it, which is right as long as it has nothing special."""
     literal = dialect.null_literal or ""
-    plain = all(character not in dialect.special for character in literal)
+    plain = all(character not in (*dialect.special, _MARK) for character in literal)
     return literal if plain else str(joined(quote(pl.Series([literal])), 1)[0])
 
 
@@ -161,14 +163,20 @@ def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
     return pl.select(pl.when(pl.Series(array.is_valid())).then(texts)).to_series()
 
 
-def _quoter(dialect: Dialect) -> Quote:
-    """Compiles the function from texts to fields."""
+def _quoter(dialect: Dialect, *, begins: bool = False) -> Quote:
+    """Compiles the function from texts to fields.
+
+    Args:
+        dialect: How they are written.
+        begins: Whether they begin messages, where a reader takes a byte order mark away.
+    """
     special = "".join(map(_class_of, dialect.special))
+    mark = f"|^{_class_of(_MARK)}" if begins else ""
     if dialect.quote is None:
-        return _refusing(f"[{special}]")
+        return _refusing(f"[{special}]{mark}")
     highest = _class_of(max(dialect.delimiter, dialect.quote))
     backslash = _class_of("\\") if dialect.escape is None else ""
-    return _quoting(rf"[\x00-{highest}{special}{backslash}]", dialect.quote, dialect.escape)
+    return _quoting(rf"[\x00-{highest}{special}{backslash}]{mark}", dialect.quote, dialect.escape)
 
 
 def _class_of(character: str) -> str:

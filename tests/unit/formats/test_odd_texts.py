@@ -7,15 +7,17 @@ from functools import partial
 from typing import Any
 
 import pytest
-from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructType
 
+from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats import csv, json, json_registry
 from pyspark_upsert_kafka.formats.cdc import connect_keys
 from tests.unit.formats.cdc.decoding import change_decoder
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.csv.codecs import decoder as csv_decoder
+from tests.unit.formats.csv.codecs import encoder as csv_encoder
 from tests.unit.formats.csv.codecs import exactly as csv_exactly
-from tests.unit.formats.json.codecs import columns, seen
+from tests.unit.formats.json.codecs import batch, columns, seen
 from tests.unit.formats.registry_codecs import PREFIX, Codecs
 
 TABLE = columns(id=LongType(), name=StringType())
@@ -132,3 +134,19 @@ def test_two_byte_order_marks_of_csv() -> None:
         found = csv_decoder(table).decode(many)
         assert seen(found) == seen(csv_exactly(table).decode(many))
     assert csv_decoder(table).decode([MARK]).errors[0] == "the message is empty; it holds no record"
+
+
+@pytest.mark.parametrize("kind", [StringType(), ArrayType(StringType()), columns(a=StringType())])
+def test_what_csv_writes_begins_with_no_byte_order_mark(kind: DataType) -> None:
+    """A text that begins with that character is quoted at the beginning of a message, and reads back; elsewhere it is as in Flink."""
+    text = "\ufeffa"
+    value = {StringType: text, ArrayType: [text], StructType: {"a": text}}[type(kind)]
+    table = columns(c=kind, name=StringType())
+    row = batch(table, (value, text))
+    (message,) = csv_encoder(table).encode(row)
+    assert message.decode() == f'"{text}",{text}'
+    assert csv_decoder(table).decode([message]).rows == row
+    only = columns(name=StringType())
+    assert csv_encoder(only).encode(batch(only, ("a",), (text,))) == [b"a", f'"{text}"'.encode()]
+    with pytest.raises(EncodeError, match="needs quotes"):
+        csv_encoder(only, disable_quote_character=True).encode(batch(only, (text,)))
