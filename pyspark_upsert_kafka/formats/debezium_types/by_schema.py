@@ -21,6 +21,10 @@ from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
 )
 from pyspark_upsert_kafka.formats.debezium_types.mapping import RowMapping, row_mapping
 from pyspark_upsert_kafka.formats.debezium_types.messages import Part, Splitter, exactly
+from pyspark_upsert_kafka.formats.debezium_types.numeric_decimals import (
+    NumericDecimalsDecoder,
+    has_decimals,
+)
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.document import parse
 
@@ -163,7 +167,11 @@ class SchemaDecoder:
             return Refused(str(why), self._target)
         physical = mapping.physical
         plain = _kept(self._by_columns, physical.json(), lambda _: self._plain(physical))
-        decoder = MappedDecoder(plain, mapping)
+        decoder: Decoder = MappedDecoder(plain, mapping)
+        if declared is not None and has_decimals(declared, self._columns):
+            decoder = NumericDecimalsDecoder(
+                decoder, declared, self._columns, lenient=self._lenient
+            )
         if self._schema_column is None:
             return decoder
         return WithSchema(decoder, self._target, None if schema == b"null" else schema.decode())

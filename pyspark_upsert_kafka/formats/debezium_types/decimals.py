@@ -30,8 +30,8 @@ from pyspark_upsert_kafka.formats.debezium_types.reading import Reading, plain
 
 MOST_DIGITS = 38
 # More than the largest NUMERIC of Postgres: 131,072 digits before the point and 16,383 behind it.
-_MOST_BYTES, _MOST_PLACES = 65_536, 200_000
-_EXACT = Context(prec=_MOST_PLACES, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
+_MOST_BYTES, MOST_PLACES = 65_536, 200_000
+EXACT = Context(prec=MOST_PLACES, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
 # Columns with more scales than this are read value by value.
 _MOST_SCALES = 16
 
@@ -129,9 +129,9 @@ def _halves(array: pa.LargeBinaryArray) -> tuple[Numbers, Numbers, Numbers]:
 def _number(data: bytes, scale: int) -> Decimal:
     if not data:
         raise ValueError("a decimal of no bytes")
-    if len(data) > _MOST_BYTES or abs(scale) > _MOST_PLACES:
+    if len(data) > _MOST_BYTES or abs(scale) > MOST_PLACES:
         raise ValueError("a decimal larger than those of any database")
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
 
 
 def _variable(parts: Mapping[str, Any]) -> Decimal:
@@ -178,7 +178,7 @@ def _rounded_one(kind: pa.Decimal128Type, number: Decimal) -> Decimal:
     digits = kind.precision - kind.scale
     if number and number.adjusted() >= digits:
         raise ValueError(expected)
-    rounded = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    rounded = number.quantize(Decimal(1).scaleb(-kind.scale), context=EXACT)
     if rounded and rounded.adjusted() >= digits:
         raise ValueError(expected)
     return rounded
