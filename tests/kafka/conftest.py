@@ -45,7 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         case = getattr(item, "callspec", None)
         if case is None or Path(__file__).parent not in item.path.parents:
             continue
-        if "kafka-python" in case.params.values() and not item.get_closest_marker("every_client"):
+        is_placed = any(map(item.get_closest_marker, ("every_client", "long", "alone")))
+        if "kafka-python" in case.params.values() and not is_placed:
             item.add_marker(pytest.mark.long("another client than the default one"))
 
 
