@@ -1,7 +1,7 @@
 """Write dead letters back to the topics that they came from.
 
 Each message is written with its original key, value and headers to the topic that its header __error.topic
-names. A dead letter is left out if its topic has a newer message with the same key, because it would undo that
+names, if --to names it too: whoever can write a dead letter can put any topic into that header. A dead letter is left out if its topic has a newer message with the same key, because it would undo that
 message. So a second run does not write again what the first run has written. Messages that are still bad become
 dead letters again, so fix the reader first.
 
@@ -10,22 +10,27 @@ a newer row that was written with the other.
 
 For example:
   python -m pyspark_upsert_kafka replay --topic users_errors --dry-run
-  python -m pyspark_upsert_kafka replay --topic users_errors
-  python -m pyspark_upsert_kafka replay --topic page_views_errors --append
+  python -m pyspark_upsert_kafka replay --topic users_errors --to users
+  python -m pyspark_upsert_kafka replay --topic page_views_errors --to page_views --append
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
+from collections.abc import Callable
 
 from pyspark_upsert_kafka.cli.arguments import add_connection_arguments, given_options
 from pyspark_upsert_kafka.cli.terminal import echo
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.bad_messages.originals import ReplayChoice
 from pyspark_upsert_kafka.source.bad_messages.replay import replay, what_to_replay
+
+_INTERNAL = "__"
+"""What the names of Kafka's own topics begin with."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic", required=True, help="the dead-letter topic (error-handling.log.target)"
     )
     add_connection_arguments(parser)
+    parser.add_argument(
+        "--to",
+        metavar="TOPIC",
+        action="append",
+        default=[],
+        help="a topic that may be written; may be repeated",
+    )
+    parser.add_argument(
+        "--to-pattern",
+        metavar="REGEX",
+        help="topics that may be written: a regular expression that matches the whole name",
+    )
     parser.add_argument(
         "--append",
         action="store_true",
@@ -48,15 +65,49 @@ def run(given: argparse.Namespace) -> None:
     """Writes the letters back and prints how many.
 
     Raises:
+        OptionError: No topic that may be written is named, or an internal one is.
         BrokerError: Among others: topics of letters do not exist. All other letters are written by then.
     """
+    may_write = _may_write(given)
     options = _options(given)
-    choice = what_to_replay(options, tables=not given.append)
+    choice = what_to_replay(options, may_write, tables=not given.append)
     if not given.dry_run:
         replay(choice.replayed, options)
     echo(_summary(given.topic, choice, "would be written" if given.dry_run else "written"))
     if choice.without_topic:
         raise _missing_topics(choice)
+
+
+def _may_write(given: argparse.Namespace) -> Callable[[str], bool]:
+    """Whether a topic may be written."""
+    internal = [topic for topic in given.to if topic.startswith(_INTERNAL)]
+    if internal:
+        raise OptionError(
+            f"--to {internal[0]}: topics whose names begin with '{_INTERNAL}' are Kafka's own, and are not written."
+        )
+    try:
+        pattern = re.compile(given.to_pattern) if given.to_pattern is not None else None
+    except re.error as why:
+        raise OptionError(
+            f"--to-pattern {given.to_pattern!r} is no regular expression: {why}."
+        ) from None
+    if not given.to and pattern is None and not given.dry_run:
+        raise OptionError(
+            "replay writes only to topics that are named: add --to TOPIC for each, or --to-pattern REGEX. --dry-run without "
+            "them shows to which topics the letters want to go."
+        )
+    any_topic = not given.to and pattern is None
+
+    def may_write(topic: str) -> bool:
+        if topic.startswith(_INTERNAL):
+            return False
+        return (
+            any_topic
+            or topic in given.to
+            or (pattern is not None and bool(pattern.fullmatch(topic)))
+        )
+
+    return may_write
 
 
 def _options(given: argparse.Namespace) -> ReadOptions:
@@ -76,6 +127,7 @@ def _summary(topic: str, choice: ReplayChoice, written: str) -> str:
         "left out: their keys have newer messages": choice.outdated,
         "left out: no key, so no row of a table": choice.keyless,
         "left out: the topic does not exist": choice.without_topic,
+        "left out: not named by --to": choice.not_named,
     }
     counts = {what: Counter(each.at.topic for each in part) for what, part in parts.items()}
     topics = sorted({each for counted in counts.values() for each in counted})

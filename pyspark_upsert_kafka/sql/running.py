@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.errors import printable
 from pyspark_upsert_kafka.core.options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
@@ -194,7 +195,10 @@ def _sink_options(job: Job, table: Table) -> dict[str, str]:
 
 
 def _show(rows: DataFrame, _batch: int) -> None:
-    rows.show(_ROWS_SHOWN, truncate=False)
+    """Prints rows as Spark does; of what may control a terminal, Spark escapes line breaks only."""
+    frame: Any = rows
+    text: str = frame._show_string(_ROWS_SHOWN, truncate=False)  # noqa: SLF001 - show() prints it as it is
+    print(*map(printable, text.split("\n")), sep="\n")  # noqa: T201
 
 
 def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:

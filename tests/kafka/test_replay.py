@@ -50,8 +50,10 @@ def headers(topic: str, *numbers: int) -> list[tuple[str, bytes]]:
 
 
 def replay(broker: Broker, letters: str, *more: str) -> int:
-    """Runs the command."""
-    return main(["replay", "--topic", letters, "--bootstrap-servers", broker.servers, *more])
+    """Runs the command; any topic of a test may be written, unless ``more`` names some."""
+    to = () if any(each.startswith("--to") for each in more) else ("--to-pattern", ".*")
+    where = ["--topic", letters, "--bootstrap-servers", broker.servers]
+    return main(["replay", *where, *to, *more])
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -153,3 +155,32 @@ def test_what_cannot_be_replayed(broker: Broker, capsys: pytest.CaptureFixture[s
     assert broker.pairs(topic) == [(b"a", BAD)] * 3
     assert replay(broker, letters, "--option", "properties.bootstrap.server=x") == 1
     assert "bootstrap.server" in capsys.readouterr().err
+
+
+def test_only_topics_that_are_named_are_written(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever may write dead letters can put any topic into a header; Kafka's own are never written."""
+    topic, other, letters = broker.topic(), broker.topic(), broker.topic()
+    internal = "__consumer_offsets"
+    for each in (topic, other, internal):
+        broker.produce(letters, ("a", BAD, headers(each, 0, 0, 1)))
+    where = ["replay", "--topic", letters, "--bootstrap-servers", broker.servers]
+
+    assert main(where) == 1
+    assert "add --to TOPIC for each" in capsys.readouterr().err
+    assert main([*where, "--to", internal]) == 1
+    assert "are Kafka's own, and are not written" in capsys.readouterr().err
+    assert main([*where, "--to-pattern", "("]) == 1
+    assert "is no regular expression" in capsys.readouterr().err
+    assert main([*where, "--dry-run"]) == 0
+    would = f"{topic}: 1 would be written\n"
+    assert would in capsys.readouterr().out
+
+    assert replay(broker, letters, "--to", topic) == 0
+    left_out = "1 left out: not named by --to"
+    expected = [f"{topic}: 1 written", f"{other}: {left_out}", f"{internal}: {left_out}"]
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(expected)
+    assert (broker.pairs(topic), broker.pairs(other)) == ([(b"a", BAD)], [])
+    assert replay(broker, letters, "--to-pattern", f"{other}|__.*") == 0
+    assert broker.pairs(other) == [(b"a", BAD)]

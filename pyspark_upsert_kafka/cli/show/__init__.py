@@ -54,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_OUTPUTS,
         help="default: table; with --follow into a pipe: json, one change per line",
     )
+    add(
+        "--csv-formulas",
+        choices=("keep", "escape"),
+        help="escape: in csv, a text that a spreadsheet would compute begins with an apostrophe (default: keep)",
+    )
     add_connection_arguments(parser, or_ddl=True)
 
 

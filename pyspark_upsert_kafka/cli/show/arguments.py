@@ -75,6 +75,8 @@ def output_of(given: argparse.Namespace, *, terminal: bool) -> str:
         raise OptionError(
             "--follow redraws its table, which needs a terminal: into a pipe or a file, give --output json or csv."
         )
+    if given.csv_formulas is not None and given.output != "csv":
+        raise OptionError("--csv-formulas is about CSV: add --output csv, or leave it out.")
     if given.output is not None:
         return str(given.output)
     return "json" if given.follow and not terminal else "table"

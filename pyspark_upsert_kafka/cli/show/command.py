@@ -65,7 +65,7 @@ def _print(
     given: argparse.Namespace, request: Request, reading: Reading, key: OneKey | None
 ) -> None:
     """Prints a table in the order of its key; changes, and a whole table as JSON or CSV, as they are read."""
-    output = output_named(given.output, request.table.schema)
+    output = _output(given, request)
     ordered = request.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
     prints = not ordered and given.output != "table"
     sought = None if key is None else SoughtKey(key)
@@ -78,6 +78,11 @@ def _print(
     absence = sought and sought.absence()
     if absence:
         sys.stderr.write(f"{absence}\n")
+
+
+def _output(given: argparse.Namespace, request: Request) -> Output:
+    escapes = given.csv_formulas == "escape"
+    return output_named(given.output, request.table.schema, escapes_formulas=escapes)
 
 
 def _write_first(output: Output, found: Iterable[pa.RecordBatch], first: FirstRows) -> str:
@@ -147,7 +152,7 @@ def _redraw(given: argparse.Namespace, request: Request, follower: Follower) -> 
 
 def _print_changes(given: argparse.Namespace, request: Request, follower: Follower) -> None:
     schema = arrow_schema(request.table.schema)
-    output = output_named(given.output, request.table.schema)
+    output = _output(given, request)
     batches = (
         pa.RecordBatch.from_arrays(change[1].columns, schema=schema)
         for change in follower.changes()

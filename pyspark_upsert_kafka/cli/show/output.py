@@ -12,7 +12,7 @@ from typing import Protocol
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
 from pyspark_upsert_kafka.cli.terminal import write_text
@@ -20,6 +20,11 @@ from pyspark_upsert_kafka.core.errors import printable
 
 _LINES = 1_000
 """Lines of a table that are written together."""
+
+_FORMULA = r"^[=+\-@\t\r]"
+"""How a text begins that a spreadsheet takes for a formula."""
+
+_NOT_ASCII_TEXT = r"[^ -~]"
 
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
@@ -39,9 +44,17 @@ class Output(Protocol):
         """Writes what is left; a table for people ends with the note."""
 
 
-def output_named(name: str, schema: StructType) -> Output:
-    """The form of rows that a value of ``--output`` names."""
-    kinds: dict[str, type[Output]] = {"table": TableOutput, "json": JsonOutput, "csv": CsvOutput}
+def output_named(name: str, schema: StructType, *, escapes_formulas: bool = False) -> Output:
+    """The form of rows that a value of ``--output`` names.
+
+    Args:
+        name: The value.
+        schema: The columns.
+        escapes_formulas: Whether texts in CSV that a spreadsheet would compute begin with an apostrophe.
+    """
+    if name == "csv":
+        return CsvOutput(schema, escapes_formulas=escapes_formulas)
+    kinds: dict[str, type[Output]] = {"table": TableOutput, "json": JsonOutput}
     return kinds[name](schema)
 
 
@@ -99,15 +112,39 @@ class JsonOutput:
 
 
 class CsvOutput:
-    """A header and one record for each row; NULL is empty, an empty text ``""``."""
+    """A header and one record for each row; NULL is empty, an empty text ``""``.
 
-    def __init__(self, schema: StructType) -> None:
+    On a terminal, characters that control it are escaped.
+
+    Args:
+        schema: The columns.
+        escapes_formulas: Whether texts that a spreadsheet would compute begin with an apostrophe.
+    """
+
+    def __init__(self, schema: StructType, *, escapes_formulas: bool = False) -> None:
         self._names, self._spelling = schema.names, Spelling(schema)
         self._has_header = False
+        self._texts = [
+            escapes_formulas and isinstance(field.dataType, StringType | BinaryType)
+            for field in schema
+        ]
+        if escapes_formulas:
+            self._names = [without_formula(name) for name in self._names]
+        self._is_terminal = sys.stdout.isatty()
+        if self._is_terminal:
+            self._names = [printable(name) for name in self._names]
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Writes the rows."""
-        self._write(self._spelling.cells(rows))
+        cells = zip(self._spelling.cells(rows), self._texts, strict=True)
+        self._write([self._safe(column, is_text=is_text) for column, is_text in cells])
+
+    def _safe(self, column: pl.Series, *, is_text: bool) -> pl.Series:
+        if is_text:
+            column = column.str.replace(_FORMULA, "'$0")
+        if self._is_terminal and column.str.contains(_NOT_ASCII_TEXT).any():
+            column = pl.Series([text and printable(text) for text in column], dtype=pl.String)
+        return column
 
     def end(self, note: str = "") -> None:  # noqa: ARG002 - a program reads the output
         """Writes the header of a table without rows."""
@@ -121,6 +158,15 @@ class CsvOutput:
         )
         self._has_header = True
         write_text(text)
+
+
+def without_formula(text: str) -> str:
+    """The text, behind an apostrophe if a spreadsheet would compute it.
+
+    >>> without_formula("=1+1"), without_formula("1+1")
+    ("'=1+1", '1+1')
+    """
+    return re.sub(_FORMULA, r"'\g<0>", text)
 
 
 def json_escaped(text: str, *, keep_printable: bool) -> str:

@@ -103,12 +103,14 @@ class ReplayChoice:
         outdated: Their keys have a newer message, so writing them back would undo it.
         keyless: They have no key, so they are no rows of a table.
         without_topic: Their topics do not exist.
+        not_named: Their topics may not be written.
     """
 
     replayed: tuple[Original, ...] = ()
     outdated: tuple[Original, ...] = ()
     keyless: tuple[Original, ...] = ()
     without_topic: tuple[Original, ...] = ()
+    not_named: tuple[Original, ...] = ()
 
     def without_outdated(self, batches: Iterable[RawBatch]) -> ReplayChoice:
         """The choice without originals that newer messages in the topics have replaced. A message may be an original itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark_upsert_kafka.core.closing import closing
@@ -24,11 +24,14 @@ from pyspark_upsert_kafka.source.bad_messages.originals import (
 )
 
 
-def what_to_replay(options: ReadOptions, *, tables: bool) -> ReplayChoice:
+def what_to_replay(
+    options: ReadOptions, may_write: Callable[[str], bool], *, tables: bool
+) -> ReplayChoice:
     """What is to be written back of the dead letters that a topic holds now. All of them are held in memory.
 
     Args:
         options: Name the dead-letter topic and its brokers.
+        may_write: Whether a topic that a letter names may be written. Anybody who may write dead letters can name any topic.
         tables: Whether they came from tables, in which the newest message of a key counts; else each counts.
 
     Raises:
@@ -46,13 +49,15 @@ def what_to_replay(options: ReadOptions, *, tables: bool) -> ReplayChoice:
                 batch.keys, batch.values, batch.headers, batch.timestamps, strict=True
             )
         ]
-        once = each_once(each for each in found if each is not None)
+        all_ = each_once(each for each in found if each is not None)
+        once = [each for each in all_ if may_write(each.at.topic)]
+        not_named = tuple(each for each in all_ if not may_write(each.at.topic))
         existing = cluster.existing(sorted({each.at.topic for each in once}))
         there = [each for each in once if each.at.topic in existing]
         without_topic = tuple(each for each in once if each.at.topic not in existing)
         if not tables:
-            return ReplayChoice(tuple(there), without_topic=without_topic)
-        choice = replace(last_of_each_key(there), without_topic=without_topic)
+            return ReplayChoice(tuple(there), without_topic=without_topic, not_named=not_named)
+        choice = replace(last_of_each_key(there), without_topic=without_topic, not_named=not_named)
         return choice.without_outdated(
             batch
             for topic in sorted({each.at.topic for each in choice.replayed})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -137,3 +139,46 @@ def test_all_rows_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(piece.nbytes for piece in found) < 20_000
     assert table["k"].to_pylist() == list(range(200))
     assert table["v"].to_pylist() == [str(number) * 100 for number in range(200)]
+
+
+EVIL = ["\x1b]0;title\x07", "\x9b2J", "\u202ex", "a\r\nb", None, "plain, größe"]
+TEXTS = spark_columns("`=name\x1b` STRING, n BIGINT, tags ARRAY<STRING>")
+
+
+def evil_csv(*, escapes_formulas: bool = False, texts: list[str | None]) -> None:
+    """Writes texts as CSV, and negative numbers beside them."""
+    rows = [{TEXTS.names[0]: text, "n": -1, "tags": [text]} for text in texts]
+    output = output_named("csv", TEXTS, escapes_formulas=escapes_formulas)
+    output.write(pa.RecordBatch.from_pylist(rows, arrow_schema(TEXTS)))
+    output.end()
+
+
+def test_csv_does_not_control_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There all that is not printable is escaped, also in the names of columns; a file has the data as it is."""
+    evil_csv(texts=EVIL)
+    in_file = capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    evil_csv(texts=EVIL)
+    on_terminal = capsys.readouterr().out
+
+    assert all(text is None or text in in_file for text in EVIL)
+    assert all(line.isprintable() for line in on_terminal.split("\n"))
+    assert len(on_terminal.split("\n")) == len(EVIL) + 2
+    assert r"\x1b]0;title\x07" in on_terminal
+    assert "plain, größe" in on_terminal
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_formulas_in_csv(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A text that a spreadsheet would compute gets an apostrophe, if that is wanted; a number does not."""
+    evil_csv(texts=[text])
+    assert f"'{text}" not in capsys.readouterr().out
+
+    evil_csv(texts=[text, "1=1"], escapes_formulas=True)
+    written = capsys.readouterr().out
+    assert written.startswith("'=name")
+    assert f"'{text}" in written
+    assert ",-1," in written
+    assert "'1=1" not in written
