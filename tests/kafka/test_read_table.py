@@ -27,6 +27,7 @@ from tests.kafka.conftest import Edge, eventually
 
 COLUMNS = "id BIGINT, name STRING"
 T0 = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+T0_MS = int(T0.timestamp() * 1000)
 SMALL_SEGMENTS = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.001"}
 
 Table = Callable[..., pa.RecordBatchReader]
@@ -325,3 +326,24 @@ def test_a_process_without_java(broker: Broker, users: str, tmp_path: Path) -> N
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == "True [] None\n0\n"
+
+
+def test_a_key_in_several_partitions(table: Table, broker: Broker) -> None:
+    """With the option one row of each key: the newest by its timestamp, in whichever partition it lies."""
+    topic = broker.topic(partitions=2)
+    producer = broker.producer()
+    for partition, id_, name, time_ms in (
+        (0, 1, "new", 2_000),
+        (1, 1, "old", 1_000),
+        (0, 2, None, 2_000),
+        (1, 2, "old", 1_000),
+        (1, 3, "x", 1_000),
+    ):
+        key, value = row(id_, name)
+        producer.produce(topic, value, key, partition=partition, timestamp=T0_MS + time_ms)
+    producer.flush(60)
+
+    assert rows(table(topic)) == [(1, "new"), (1, "old"), (2, "old"), (3, "x")]
+    merging = {"scan.snapshot.merge-partitions": "true"}
+    assert rows(table(topic, **merging)) == [(1, "new"), (3, "x")]
+    assert rows(table(topic, **merging, minPartitions="3")) == [(1, "new"), (3, "x")]

@@ -103,7 +103,7 @@ def _keys(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
     relies = options.key_partitioner is not None
     return [
         _partitions(facts, relies=relies),
-        _in_two_partitions(facts),
+        _in_two_partitions(facts, options),
         _spellings(facts, relies=relies),
     ]
 
@@ -176,7 +176,7 @@ def _hurt_by_option(check: str, text: str, *, relies: bool) -> Finding:
     return Finding(check, Level.WARNING, text, advice)
 
 
-def _in_two_partitions(facts: SampleFacts) -> Finding:
+def _in_two_partitions(facts: SampleFacts, options: ReadOptions) -> Finding:
     check, rows = "key-in-two-partitions", defaultdict(list)
     for key in _last_of_each(facts.keys):
         if not key.deletes:
@@ -193,11 +193,15 @@ def _in_two_partitions(facts: SampleFacts) -> Finding:
     )
     text = (
         f"{counted(len(apart), 'key')} of {len(rows):,} in more than one partition: {shown(first[0].data)} is in the "
-        f"partitions {where} of topic {first[0].topic!r}. The table has a row of each, one of them old{unless}"
+        f"partitions {where} of topic {first[0].topic!r}"
     )
+    if options.merges_partitions:
+        return Finding(check, Level.OK, f"{text}. The table has one row of each key")
+    text = f"{text}. The table has a row of each, one of them old{unless}"
     advice = (
         "Copy the topic to a new one with this connector (partitions were added to it, or its writers have different "
-        "partitioners), or write a tombstone of the key to its old partition"
+        "partitioners), or write a tombstone of the key to its old partition. 'scan.snapshot.merge-partitions' = 'true' shows one "
+        "row of each key, for which each task reads all partitions"
     )
     return Finding(check, Level.ERROR, text, advice)
 

@@ -40,6 +40,10 @@ def show(given: argparse.Namespace) -> None:
     if given.limit is None:
         given.limit = _ROWS_OF_A_TABLE if given.output == "table" else ALL
     request = request_of(given)
+    if request.options.merges_partitions and (given.follow or given.count):
+        raise OptionError(
+            "--follow and --count look at each partition by itself: leave out 'scan.snapshot.merge-partitions'."
+        )
     key = None if given.key is None else one_key(given.key, request.table)
     try:
         if given.follow:

@@ -47,7 +47,8 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
     """
     ranges, counts = _ranges(request)
     # What writes messages of a CDC format need not send those of one row to the partition of its key.
-    if key is None or request.options.table.is_cdc:
+    options = request.options
+    if key is None or options.table.is_cdc or options.merges_partitions:
         return Reading(ranges)
     chosen = KeyPlace(key.values, request.table, request.options).partitions(ranges, counts)
     if chosen is None:

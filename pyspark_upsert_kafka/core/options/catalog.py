@@ -167,6 +167,10 @@ _BATCHES = Section(
         Option("scan.snapshot.memory", memory_or_auto, None,
                "how much memory one task of a snapshot, or of the first batch of `full`, may use (`512 mb`, `2 gb`); `auto` = half of the memory of a Python "
                "worker. If a table needs more, the error says which value of `minPartitions` is enough", "`auto`"),
+        Option("scan.snapshot.merge-partitions", boolean, False,
+               "in a snapshot, and in the first batch of `full`, a key that lies in several partitions, as after partitions were "
+               "added, gives one row: each task reads all partitions, and keeps its share of the keys (`minPartitions`, by "
+               "default 1; see [snapshots](snapshots.md#a-key-in-several-partitions))"),
         Option("scan.parallelism", whole_number_or_auto(1), None,
                "at most this many Spark partitions: a task then reads several Kafka partitions, one "
                "after another; `auto` = one for each 10,000 offsets of a micro-batch or a batch read"),

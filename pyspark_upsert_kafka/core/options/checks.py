@@ -130,6 +130,22 @@ def check_limits(values: Mapping[str, Any]) -> None:
         )
 
 
+def check_merging(values: Mapping[str, Any], mode: ReadMode) -> None:
+    """Partitions are merged in a table only, by tasks each of which reads all of them."""
+    if not values["scan.snapshot.merge-partitions"]:
+        return
+    if mode != "snapshot" and values["scan.startup.mode"] != "full":
+        raise OptionError(
+            "'scan.snapshot.merge-partitions' is for snapshots, and for 'scan.startup.mode' = 'full'. Of changes, last_changes "
+            "finds the last one of each key."
+        )
+    if values["scan.parallelism"] is not None:
+        raise OptionError(
+            "'scan.parallelism' is not allowed with 'scan.snapshot.merge-partitions': 'minPartitions' is the number of tasks, "
+            "each of which reads all partitions."
+        )
+
+
 def check_dead_letter_topic(values: Mapping[str, Any], topics: Topics) -> None:
     """If bad messages are sent to a topic, that topic is given, and is not one that is read."""
     target = values["error-handling.log.target"]

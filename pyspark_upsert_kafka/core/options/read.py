@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.core.options.checks import (
     check_dead_letter_topic,
     check_key_partitioner,
     check_limits,
+    check_merging,
     check_no_primary_key,
     check_position,
     check_snapshot,
@@ -70,6 +71,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         min_partitions=values["minPartitions"],
         max_partitions=values["scan.parallelism"],
         snapshot_bytes=values["scan.snapshot.memory"],
+        merges_partitions=values["scan.snapshot.merge-partitions"],
         limits=_limits(values) if stream else Limits(),
         fail_on_data_loss=values["failOnDataLoss"],
         error_mode=values["error-handling.mode"],
@@ -108,6 +110,7 @@ def _check(
         check_table_first(values, mode, stream=stream)
     if mode == "snapshot":
         check_snapshot(values)
+    check_merging(values, mode)
     check_key_partitioner(values, table, mode)
     check_limits(values)
     check_dead_letter_topic(values, table.topics)

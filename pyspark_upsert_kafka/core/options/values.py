@@ -158,6 +158,7 @@ class ReadOptions:
         headers: What headers a message must have to be read; empty = all messages are read.
         takes_filters: Whether a batch reads only what the filters of its query leave.
         key_partitioner: Which hash of a key's bytes gives its partition; None = a key may be in any.
+        merges_partitions: Whether a key of a snapshot that lies in several partitions gives one row.
     """
 
     table: TableOptions
@@ -180,6 +181,7 @@ class ReadOptions:
     headers: WantedHeaders = ()
     takes_filters: bool = False
     key_partitioner: Literal["murmur2"] | None = None
+    merges_partitions: bool = False
 
     @property
     def shows_images(self) -> bool:

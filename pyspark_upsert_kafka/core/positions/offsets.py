@@ -51,12 +51,14 @@ class Share:
         count: How many tasks share the keys.
         ranges: How many ranges the whole read has.
         offsets: How many offsets are in all of them.
+        of_all: Whether a task reads this share of all ranges.
     """
 
     index: int
     count: int
     ranges: int
     offsets: int
+    of_all: bool = False
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,28 @@ def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     ]
 
 
+def shared_by_all(ranges: Sequence[Range], tasks: int) -> list[Range]:
+    """The ranges of a snapshot, each read by all tasks, which share the keys of all ranges.
+
+    >>> [(r.partition, r.share.index) for r in shared_by_all([Range("t", 0, 0, 10), Range("t", 1, 0, 5)], 2)]
+    [(0, 0), (1, 0), (0, 1), (1, 1)]
+    """
+    offsets = sum(range_.size for range_ in ranges)
+    return [
+        replace(range_, share=Share(index, tasks, len(ranges), offsets, of_all=True))
+        for index in range(tasks)
+        for range_ in ranges
+    ]
+
+
+def by_share(ranges: Sequence[Range]) -> list[tuple[Range, ...]]:
+    """Which ranges each task reads, of a plan of `shared_by_all`."""
+    tasks: dict[int, list[Range]] = {}
+    for range_ in ranges:
+        tasks.setdefault(range_.share.index if range_.share else 0, []).append(range_)
+    return [tuple(task) for task in tasks.values()]
+
+
 def tasks_to_share(range_: Range, count: int) -> int:
     """How many tasks a snapshot must have for ``count`` of them to share the keys of this range, one of a plan of `shared`.
 
@@ -148,6 +170,8 @@ def tasks_to_share(range_: Range, count: int) -> int:
     True
     """
     share = range_.share or Share(0, 1, 1, range_.size)
+    if share.of_all:
+        return count
     others = share.offsets - range_.size
     return count + math.ceil(others * (count - 1) / range_.size) + share.ranges - 1
 
@@ -165,6 +189,8 @@ def spread(ranges: Sequence[Range], tasks: int | Literal["auto"] | None) -> list
     >>> spread([a, b, c], 2) == [(a, c), (b,)]
     True
     """
+    if ranges and ranges[0].share is not None and ranges[0].share.of_all:
+        return by_share(ranges)
     most = _few(ranges) if tasks == "auto" else tasks
     if most is None or len(ranges) <= most:
         return [(range_,) for range_ in ranges]

@@ -95,7 +95,8 @@ def ranges_of_batch(
         Range(*tp, begin, min(ends[tp], view.bounds[tp].latest), view.topic_ids[tp.topic])
         for tp, begin in sorted(start.positions.items())
     ]
-    if narrowing is not None:
+    # Which row of a key is shown, depends on all partitions.
+    if narrowing is not None and not options.merges_partitions:
         ranges = narrowing.of(not_empty(ranges), cluster, view)
     if options.mode != "snapshot":
         return split(not_empty(ranges), options.min_partitions)

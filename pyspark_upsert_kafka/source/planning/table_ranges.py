@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     Range,
     TopicPartition,
 )
-from pyspark_upsert_kafka.core.positions.planning import shared
+from pyspark_upsert_kafka.core.positions.planning import shared, shared_by_all
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -47,7 +47,13 @@ def table_ranges(
         planned_ms: When the ends were fixed, in ms since the epoch.
     """
     read = _last_ranges(cluster, ranges, topics, options, planned_ms)
-    return shared(read, options.min_partitions)
+    return _shared(read, options)
+
+
+def _shared(ranges: list[Range], options: ReadOptions) -> list[Range]:
+    if options.merges_partitions:
+        return shared_by_all(ranges, options.min_partitions or 1)
+    return shared(ranges, options.min_partitions)
 
 
 def first_ranges(
@@ -75,7 +81,7 @@ def first_ranges(
     if ended:
         topics = sorted({each.topic for each in ended})
         read += _last_ranges(cluster, ended, topics, options, planned_ms)
-    return shared(read, options.min_partitions)
+    return _shared(read, options)
 
 
 def _last_ranges(

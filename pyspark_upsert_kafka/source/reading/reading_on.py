@@ -33,7 +33,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.interfaces import RangeReader
@@ -43,7 +42,6 @@ from pyspark_upsert_kafka.source.reading.snapshot import (
     MemoryLimit,
     Snapshot,
     kept_rows,
-    snapshot_bytes,
     too_large,
 )
 from pyspark_upsert_kafka.source.reading.witnesses import Holds, stand
@@ -83,17 +81,24 @@ class RangeSnapshot:
     Args:
         range_: What is read.
         key_columns: The columns of the key.
-        options: How it is read.
+        memory: Bytes that it may take.
         holds: Asks the partition for messages that were read.
+        greatest: A column of whole numbers of which the greatest value of each key is kept; None = none.
     """
 
     def __init__(
-        self, range_: Range, key_columns: tuple[str, ...], options: ReadOptions, holds: Holds
+        self,
+        range_: Range,
+        key_columns: tuple[str, ...],
+        memory: int,
+        holds: Holds,
+        greatest: str | None = None,
     ) -> None:
         self._range, self._keys, self._holds = range_, list(key_columns), holds
         self._read_to = range_.begin
-        self._memory = snapshot_bytes(options)
-        self._found = Snapshot(key_columns, MemoryLimit(self._memory, self._too_large))
+        self._memory, self._greatest = memory, greatest
+        limit = MemoryLimit(memory, self._too_large)
+        self._found = Snapshot(key_columns, limit, greatest=greatest)
         self._late: _Late | None = None
 
     def add(self, batch: RawBatch, rows: pa.RecordBatch, read: Rows) -> None:
@@ -142,7 +147,8 @@ class RangeSnapshot:
             return self._too_large(taken + parts * size)
 
         limit = MemoryLimit((self._memory - taken) // parts, too_large_with_late)
-        newest = None if self._range.is_followed else Snapshot(self._keys, limit)
+        followed, greatest = self._range.is_followed, self._greatest
+        newest = None if followed else Snapshot(self._keys, limit, greatest=greatest)
         return _Late(newest, Snapshot(self._keys, limit, which="first"))
 
     def _too_large(self, size: int) -> OptionError:

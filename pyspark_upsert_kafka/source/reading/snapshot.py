@@ -109,6 +109,7 @@ class Snapshot:
         key_columns: The columns of the key.
         limit: What all of it may take; None = any.
         which: Which change of each key is kept.
+        greatest: A column of whole numbers, of which the change that is kept gets the greatest value of its key; None = none.
     """
 
     def __init__(
@@ -116,7 +117,9 @@ class Snapshot:
         key_columns: Sequence[str],
         limit: MemoryLimit | None = None,
         which: Which = "last",
+        greatest: str | None = None,
     ) -> None:
+        self._greatest = greatest
         self._keys, self._which = list(key_columns), which
         self._limit = limit
         self._reduce_at = _REDUCE_AT if limit is None else min(_REDUCE_AT, limit.size // 2)
@@ -172,7 +175,10 @@ class Snapshot:
 
     def _last_changes(self) -> Iterator[pa.RecordBatch]:
         """The batches without overwritten rows; each original is released as soon as it is filtered."""
-        last = kept_rows([batch.select(self._keys) for batch in self._batches], self._which)
+        keys = [batch.select(self._keys) for batch in self._batches]
+        last = kept_rows(keys, self._which)
+        if self._greatest is not None:
+            self._batches = list(with_greatest(self._batches, keys, self._greatest))
         begin = 0
         waiting = deque(zip(self._batches, self._deletes, strict=True))
         self._batches = []
@@ -190,6 +196,21 @@ def _memory(batch: pa.RecordBatch) -> int:
     return int(batch.get_total_buffer_size() + _ROW_BYTES * batch.num_rows)
 
 
+def with_greatest(
+    batches: Sequence[pa.RecordBatch], keys: Sequence[pa.RecordBatch], column: str
+) -> Iterator[pa.RecordBatch]:
+    """The rows, the last one of each key with the greatest value that the key has in a column of whole numbers."""
+    values = pa.concat_arrays([batch.column(column) for batch in batches])
+    rows, greatest = _grouped(keys, values, ("row", "max"), ("value", "max"))
+    new = values.to_numpy().copy()
+    new[rows] = greatest
+    begin = 0
+    for batch in batches:
+        at = batch.schema.get_field_index(column)
+        yield batch.set_column(at, column, pa.array(new[begin : begin + batch.num_rows]))
+        begin += batch.num_rows
+
+
 def kept_rows(keys: Sequence[pa.RecordBatch], which: Which = "last") -> np.ndarray:
     """For every row whether it is the last one of its key, or the first one."""
     (chosen,) = rows_per_key(keys, "max" if which == "last" else "min")
@@ -200,15 +221,25 @@ def kept_rows(keys: Sequence[pa.RecordBatch], which: Which = "last") -> np.ndarr
 
 def rows_per_key(keys: Sequence[pa.RecordBatch], *which: Literal["min", "max"]) -> list[np.ndarray]:
     """For every key the number of its first row (``min``), or of its last one (``max``)."""
+    return _grouped(keys, None, *(("row", each) for each in which))
+
+
+def _grouped(
+    keys: Sequence[pa.RecordBatch], values: pa.Array | None, *aggregates: tuple[str, str]
+) -> list[np.ndarray]:
+    """For every key the aggregates of the numbers of its rows, or of their values."""
     table = pa.Table.from_batches(keys)
     # Arrow groups by bits, which differ among floats that are equal as keys.
     columns = [canonical_floats(column) for column in table.columns]
     # Named by their place: a key column may have any name, that of an aggregate too.
     names = [str(at) for at in range(len(columns))]
     rows = pa.chunked_array([pa.array(np.arange(table.num_rows))])
-    grouped = pa.table([*columns, rows], [*names, "row"]).group_by(names, use_threads=False)
-    found = grouped.aggregate([("row", each) for each in which])
-    return [found.column(f"row_{each}").to_numpy() for each in which]
+    grouped = pa.table(
+        [*columns, rows, rows if values is None else pa.chunked_array([values])],
+        [*names, "row", "value"],
+    ).group_by(names, use_threads=False)
+    found = grouped.aggregate(list(aggregates))
+    return [found.column(f"{column}_{each}").to_numpy() for column, each in aggregates]
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

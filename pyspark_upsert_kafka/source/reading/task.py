@@ -26,8 +26,10 @@ from pyspark_upsert_kafka.source.bad_messages.error_handling import (
 )
 from pyspark_upsert_kafka.source.reading.headers import with_headers
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
+from pyspark_upsert_kafka.source.reading.merged_partitions import merged_rows
 from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
+from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.source.reading.witnesses import holds
 from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 
@@ -61,6 +63,10 @@ def read_with(
         ranges: The ranges.
         chosen: Passes on which of the changes of a range count; None = all.
     """
+    if reader.options.merges_partitions and reader.options.mode == "snapshot":
+        all_ranges = list(with_last_checked(ranges))
+        yield from merged_rows(all_ranges, reader, chosen or (lambda changes, _: changes))
+        return
     schema = arrow_schema(reader.table.schema)
     for range_ in with_last_checked(ranges):
         # An error of the rows ends the client's fetches at once, and not when its traceback is forgotten.
@@ -126,15 +132,27 @@ class ChangeReader:
                     self._handle_errors(batch, rows.bad)
                 yield batch, rows
 
-    def snapshot_of(self, range_: Range, key_columns: tuple[str, ...]) -> RangeSnapshot:
+    def snapshot_of(
+        self,
+        range_: Range,
+        key_columns: tuple[str, ...],
+        taken: int = 0,
+        greatest: str | None = None,
+    ) -> RangeSnapshot:
         """The table of a range that is read, for its changes to be added.
 
         Args:
             range_: The range.
             key_columns: The names of the key's columns among those that are added.
+            taken: Bytes of the task's memory that are taken already.
+            greatest: A column of which the greatest value of each key is kept; None = none.
         """
         return RangeSnapshot(
-            range_, key_columns, self.options, partial(holds, self._reader, range_)
+            range_,
+            key_columns,
+            snapshot_bytes(self.options) - taken,
+            partial(holds, self._reader, range_),
+            greatest,
         )
 
 
@@ -245,4 +263,6 @@ def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     wanted = frozenset(detail for detail in shown if detail is not None)
     if options.headers:
         wanted |= {Detail.HEADERS}
+    if options.merges_partitions:
+        wanted |= {Detail.TIMESTAMP}
     return wanted | DETAILS if options.sends_dead_letters else wanted

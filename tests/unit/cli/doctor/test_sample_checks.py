@@ -52,6 +52,7 @@ HEALTHY = sample(key(b"a"), key(b"b"), key(b"b"))
         (sample(ELSEWHERE), {}, {"key-partition": Level.WARNING}),
         (sample(ELSEWHERE), MURMUR2, {"key-partition": Level.ERROR}),
         (sample(key(b"a"), ELSEWHERE), {}, {"key-partition": Level.WARNING, "key-in-two-partitions": Level.ERROR}),
+        (sample(key(b"a"), ELSEWHERE), {"scan.snapshot.merge-partitions": "true"}, {"key-partition": Level.WARNING}),
         (in_one(SPACED), {}, {"key-spelling": Level.WARNING}),
         (in_one(SPACED), MURMUR2, {"key-spelling": Level.ERROR}),
         (in_one(SPACED, key(b'{"a":1}', 0)), {}, {"key-spelling": Level.WARNING}),

@@ -428,6 +428,10 @@ VALID = {
     "scan.headers": {"scan.headers": "type=Order"},
     "minPartitions": {"minPartitions": "1"},
     "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
+    "scan.snapshot.merge-partitions": {
+        "scan.snapshot.merge-partitions": "true",
+        "scan.startup.mode": "full",
+    },
     "scan.parallelism": {"scan.parallelism": "1"},
     "maxOffsetsPerTrigger": {"maxOffsetsPerTrigger": "1"},
     "maxBytesPerTrigger": {"maxBytesPerTrigger": "1"},

@@ -47,6 +47,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.headers", "type=Order;tenant=7", (("tenant", b"7"), ("type", b"Order")), None),
     ("minPartitions", "4", 4, None),
     ("scan.snapshot.memory", "1 gb", 2**30, None),
+    ("scan.snapshot.merge-partitions", "true", True, False),
     ("scan.parallelism", "4", 4, None),
     ("maxOffsetsPerTrigger", "4", 4, None),
     ("maxBytesPerTrigger", "64 mb", 64 * 2**20, None),

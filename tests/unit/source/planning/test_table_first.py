@@ -389,3 +389,18 @@ def test_trigger_once_reads_the_table_alone(there):
     query.trigger()
 
     assert without_shares(query.read) == [of_table(0, 0, 10), of_table(1, 0, 5)]
+
+
+def test_tasks_that_merge_partitions_read_all_of_them(there, protocol):
+    """A key may lie in several partitions: each task keeps a share of the keys; the changes since are read as ever."""
+    merging = {"scan.snapshot.merge-partitions": "true", "minPartitions": "2"}
+    query = Query(stream_options(**FULL, **merging), protocol).start()
+    query.plan()
+    tasks = [task.value for task in query.tasks()]
+
+    assert [
+        [(each.partition, each.share.index, each.share.count) for each in task] for task in tasks
+    ] == [
+        [(0, 0, 2), (1, 0, 2)],
+        [(0, 1, 2), (1, 1, 2)],
+    ]

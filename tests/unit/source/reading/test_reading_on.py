@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.source.reading.witnesses import holds
 from tests.laws import FULL
 from tests.table_options import table_options
@@ -35,7 +36,8 @@ def options(**more: object) -> ReadOptions:
 
 def table(log: Log, range_: Range, **more: object) -> dict[int, int]:
     """The table that is read of a range."""
-    found = RangeSnapshot(range_, ("k",), options(**more), partial(holds, log, range_))
+    memory = snapshot_bytes(options(**more))
+    found = RangeSnapshot(range_, ("k",), memory, partial(holds, log, range_))
     for source in (log.read(range_), batches_past(log, range_)):
         for batch in source:
             keys = pa.array([int(key or b"") for key in batch.keys], pa.int64())
@@ -216,7 +218,7 @@ def test_nothing_to_show_on_either_side_of_the_end() -> None:
     """Each message that was read is a bad one."""
     batch = RawBatch("t", 0, BytesColumn.of([b"?"]), BytesColumn.of([b"?"]), [7])
     none = pa.record_batch([pa.array([], pa.int64())], ["k"])
-    found = RangeSnapshot(Range("t", 0, 0, 5), ("k",), options(), lambda *_: True)
+    found = RangeSnapshot(Range("t", 0, 0, 5), ("k",), 2**30, lambda *_: True)
     found.add(batch, none, Rows([none.column(0)], None, [], np.array([], dtype=np.int64)))
 
     assert list(found.rows()) == []

@@ -1,0 +1,122 @@
+"""One row for each key of a snapshot, also where the key lies in several partitions: a task reads all of them.
+
+The rule is that of ``changelog/order.py``: of the last changes of a key in each partition the one with the greatest time counts,
+then the one of the highest partition; the time is the greatest timestamp that the key has had in that partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.snapshot import rows_per_key, snapshot_bytes
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+    from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes
+
+OLDEST = int(np.iinfo(np.int64).min)
+"""The time of a message without a timestamp."""
+
+
+def merged_rows(
+    ranges: Sequence[Range], reader: ChangeReader, chosen: Callable[[Changes, Range], Changes]
+) -> Iterator[pa.RecordBatch]:
+    """The table in some ranges, whose partitions may have changes of the same keys.
+
+    Args:
+        ranges: The ranges; all of them are read before a row is returned.
+        reader: Reads them.
+        chosen: Passes on which of the changes of a range count.
+
+    Raises:
+        OptionError: The table takes more memory than the options allow.
+    """
+    schema = arrow_schema(reader.table.schema)
+    time, deleted = new_names(schema.names)
+    memory, taken = snapshot_bytes(reader.options), 0
+    parts: list[pa.RecordBatch] = []
+    places: list[np.ndarray] = []
+    order = sorted(ranges, key=lambda range_: (range_.partition, range_.topic))
+    for range_ in ranges:
+        if taken >= memory:
+            raise _too_large(taken, memory, range_)
+        found = reader.snapshot_of(range_, reader.table.key_names, taken, greatest=time)
+        with closing(reader.read(range_)) as changes:
+            for batch, rows in chosen(changes, range_):
+                columns = [*rows.columns, _times(batch, rows), _deletes(rows)]
+                with_order = pa.RecordBatch.from_arrays(columns, [*schema.names, time, deleted])
+                found.add(batch, with_order, replace(rows, deletes=None))
+        for each in found.rows():
+            parts.append(each)
+            places.append(np.full(each.num_rows, order.index(range_)))
+            taken += each.nbytes
+    if not parts:
+        return
+    kept, has_several = _newest(parts, [*reader.table.key_names], time, np.concatenate(places))
+    if has_several:
+        warn_once(
+            "Keys lie in several partitions, as after partitions were added to a topic. Of such a key the change with the "
+            "greatest timestamp is shown, then that of the highest partition ('scan.snapshot.merge-partitions')."
+        )
+    begin = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        mask = kept[begin : begin + part.num_rows]
+        begin += part.num_rows
+        alive = ~part.column(deleted).to_numpy(zero_copy_only=False)
+        rows = part.filter(pa.array(mask & alive))
+        if rows.num_rows:
+            yield pa.RecordBatch.from_arrays(rows.columns[: len(schema)], schema=schema)
+
+
+def new_names(taken: Sequence[str]) -> tuple[str, str]:
+    """Names of two columns that none of these columns has."""
+    time, deleted = "time", "deleted"
+    while {time, deleted} & {*taken}:
+        time, deleted = f"{time}_", f"{deleted}_"
+    return time, deleted
+
+
+def _times(batch: RawBatch, rows: Rows) -> pa.Array:
+    types, times = np.asarray(batch.timestamp_types), np.asarray(batch.timestamps, np.int64)
+    found = np.where(types == 0, OLDEST, times)
+    return pa.array(found if rows.places is None else found[rows.places])
+
+
+def _deletes(rows: Rows) -> pa.Array:
+    return pa.array(np.zeros(len(rows), bool)) if rows.deletes is None else rows.deletes
+
+
+def _newest(
+    parts: Sequence[pa.RecordBatch], keys: list[str], time: str, place: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """For each row whether it is the newest one of its key; and whether a key has several."""
+    times = np.concatenate([part.column(time).to_numpy() for part in parts])
+    order = np.lexsort((place, times))
+    table = pa.Table.from_batches([part.select(keys) for part in parts]).take(pa.array(order))
+    (last,) = rows_per_key(table.to_batches(), "max")
+    kept = np.zeros(len(times), bool)
+    kept[order[last]] = True
+    return kept, len(last) < len(times)
+
+
+def _too_large(taken: int, memory: int, range_: Range) -> OptionError:
+    pieces = 2 * (range_.share.count if range_.share else 1)
+    return OptionError(
+        f"The table in topic {range_.topic!r} does not fit into the memory of a task, which reads all partitions "
+        f"('scan.snapshot.merge-partitions'): it takes {taken / 2**20:,.0f} MB of {memory / 2**20:,.0f} MB "
+        f"('scan.snapshot.memory') before partition {range_.partition}. Have it read by more tasks, each of which reads all "
+        f"offsets and keeps its share of the keys: 'minPartitions' = '{pieces}'; or let a task hold more."
+    )

@@ -1,0 +1,147 @@
+"""A snapshot with one row for each key, also where the key lies in several partitions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import LongType, StringType, StructType
+
+from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.positions.planning import spread
+from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.source.planning import open_transactions
+from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
+from pyspark_upsert_kafka.source.reading import task
+from tests.table_options import table_options
+from tests.unit.source.memory_topics import NO_TIME, MemoryTopics, Message
+
+SCHEMA = StructType().add("id", LongType()).add("time", StringType())
+
+
+def options(**more: object) -> ReadOptions:
+    """Of a snapshot that merges partitions."""
+    given_ = table_options(**{"scan.snapshot.merge-partitions": "true", **more})
+    return read_options(given_, format_options, stream=False)
+
+
+def message(key: int, value: str | None, time_ms: int) -> Message:
+    """A change of a key; no value = a tombstone."""
+    row = None if value is None else json.dumps({"id": key, "time": value}).encode()
+    return Message(json.dumps({"id": key}).encode(), row, time_ms)
+
+
+def table(
+    patch: pytest.MonkeyPatch,
+    *partitions: list[Message],
+    tasks: int = 1,
+    at_once: int = 3,
+    **more: object,
+) -> list[tuple[int, str]]:
+    """The rows that so many tasks read."""
+    topics = MemoryTopics(at_once=at_once)
+    topics.fill("t", *partitions)
+    for module in (task, open_transactions):
+        patch.setattr(module, "load_client", lambda name: topics)
+    given_ = options(minPartitions=tasks, **more)
+    ranges = spread(ranges_of_batch(topics, given_), None)
+    assert len(ranges) == (tasks if any(partitions) else 0)
+    columns = table_to_read(SCHEMA, given_)
+    rows: list[dict[str, Any]] = []
+    for of_task in ranges:
+        for batch in task.read_ranges(of_task, columns, given_):
+            rows += batch.to_pylist()
+    return sorted((row["id"], row["time"]) for row in rows)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_one_row_of_each_key(monkeypatch: pytest.MonkeyPatch, tasks: int) -> None:
+    """The newest by timestamp, then by the partition; a newer tombstone of another partition deletes."""
+    new = [
+        message(1, "new", 20),
+        message(2, None, 20),
+        message(3, "new", 20),
+        message(4, "low", 10),
+        message(5, "timed", 1),
+        message(6, "only here", 1),
+    ]
+    old = [
+        message(1, "old", 10),
+        message(2, "old", 10),
+        message(3, None, 10),
+        message(4, "high", 10),
+        message(5, "timeless", NO_TIME),
+    ]
+
+    assert table(monkeypatch, new, [], old, tasks=tasks) == [
+        (1, "new"),
+        (3, "new"),
+        (4, "high"),
+        (5, "timed"),
+        (6, "only here"),
+    ]
+
+
+MESSAGES = st.lists(
+    st.tuples(st.integers(1, 3), st.sampled_from([None, "x", "y", "z"]), st.integers(0, 4)),
+    max_size=8,
+)
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=3), st.integers(1, 2), st.integers(1, 3))
+def test_the_rows_follow_the_rule(
+    drawn: list[list[tuple[int, str | None, int]]], tasks: int, at_once: int
+) -> None:
+    """Of the last change of each key in each partition, that with the greatest timestamp so far in its partition counts."""
+    expected: dict[int, tuple[tuple[int, int], str | None]] = {}
+    for partition, log in enumerate(drawn):
+        last: dict[int, tuple[int, str | None]] = {}
+        for key, value, time in log:
+            last[key] = max(time, last.get(key, (0, None))[0]), value
+        for key, (time, value) in last.items():
+            place = (time, partition)
+            if key not in expected or place > expected[key][0]:
+                expected[key] = place, value
+
+    with pytest.MonkeyPatch.context() as patch:
+        found = table(
+            patch,
+            *([message(*each) for each in log] for log in drawn),
+            tasks=tasks,
+            at_once=at_once,
+        )
+
+    assert found == sorted(
+        (key, value) for key, (_, value) in expected.items() if value is not None
+    )
+
+
+def test_a_table_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says how many tasks it takes, each of which reads all offsets."""
+    large = [
+        [message(key, "x" * 10_000, 1) for key in range(first, first + 100)] for first in (0, 100)
+    ]
+
+    with pytest.raises(OptionError, match=r"'minPartitions' = '\d+'"):
+        table(monkeypatch, *large, **{"scan.snapshot.memory": "1 mb"})
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"read.mode": "changelog"}, "is for snapshots"),
+        (
+            {"scan.parallelism": "2"},
+            "'scan.parallelism' is not allowed with 'scan.snapshot.merge-partitions'",
+        ),
+    ],
+)
+def test_what_contradicts_it(more: dict[str, str], error: str) -> None:
+    """Changes are not merged, and a task reads all partitions in any case."""
+    with pytest.raises(OptionError, match=error):
+        options(**more)
