@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.options.times import now_ms
