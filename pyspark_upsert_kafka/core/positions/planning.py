@@ -124,8 +124,8 @@ def split(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
 def shared(ranges: Sequence[Range], min_partitions: int | None) -> list[Range]:
     """The ranges of a snapshot, each read by several tasks that share its keys: at least ``min_partitions`` in all.
 
-    >>> [r.share for r in shared([Range("t", 0, 0, 10)], 2)]
-    [Share(index=0, count=2, ranges=1, offsets=10), Share(index=1, count=2, ranges=1, offsets=10)]
+    >>> [(r.share.index, r.share.count) for r in shared([Range("t", 0, 0, 10)], 2)]
+    [(0, 2), (1, 2)]
     """
     counts = _piece_counts(ranges, min_partitions)
     offsets = sum(range_.size for range_ in ranges)
