@@ -66,8 +66,8 @@ def steps(form: Form, folder: Path) -> Iterator[Step]:
     yield _tool(
         "mutants",
         "The unit tests notice when the code that decides about positions, rows and changes is wrong",
-        ("150",) if is_short else ("600",),
-        "{} mutations",
+        ("--count", "150") if is_short else ("--count", "600"),
+        "{1} mutations",
     )
     yield _tool(
         "soak",
