@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
@@ -49,7 +50,7 @@ class RangeFetch:
         self._fetcher, self._topic, self._range = fetcher, topic, topic.range
         self._fail_on_data_loss, self._waits = fail_on_data_loss, waits
         self._checks, self._now = checks, checks.clock.monotonic
-        self._position = self._range.begin
+        self._position, self._log_end = self._range.begin, self._range.end
         self._arrived_at = self._progress_at = self._checked_at = self._now()
         self._lookup_error = ""
         self._damaged_at, self._damaged = -1, 0
@@ -130,8 +131,9 @@ class RangeFetch:
         return False
 
     def _skip_to(self, earliest: int) -> None:
-        """Continues at the earliest offset if that is ahead; else nothing remains of the range."""
-        self._move_to(earliest if earliest > self._position else self._range.end)
+        """Continues at the earliest offset if that is ahead, and up to the end of the log if that is before the range's."""
+        self._move_to(earliest)
+        self._range = replace(self._range, end=min(self._range.end, self._log_end))
         if self._position < self._range.end:
             self._fetcher.seek(self._position)
 
@@ -213,6 +215,7 @@ class RangeFetch:
             return None
 
     def _truncation(self, bounds: Bounds) -> DataLossError:
+        self._log_end = bounds.latest
         reason = (
             f"the partition ends at offset {bounds.latest}, before offset {self._range.end} that was "
             "planned; was the topic created again, or truncated?"

@@ -372,14 +372,23 @@ def test_silence_with_unanimous_checks_is_a_loss(clock, answers, reason, caplog)
     assert len(caplog.records) == 1
 
 
-def test_silence_at_the_earliest_offset_of_a_log_that_ends_too_soon_ends_the_range(clock, caplog):
-    """It is not read on where it stands: the same silence would be the same loss again, for ever."""
-    fetcher = FakeFetcher(clock, bounds_answers=[Bounds(2, 3, 3)], silent_s=100)
+@pytest.mark.parametrize("earliest", [0, 2])
+def test_what_is_left_of_a_log_that_ends_too_soon_is_read(clock, earliest, caplog):
+    """A slow broker is waited for up to the end that the log has now; that is one warning."""
+    fetcher = FakeFetcher(clock, bounds_answers=[Bounds(earliest, 3, 3)], silent_s=30)
 
     with caplog.at_level(logging.WARNING):
-        assert read(fetcher, fail=False) == [0, 1]
+        assert read(fetcher, fail=False) == [0, 1, 2]
     assert len(caplog.records) == 1
-    assert fetcher.seeks == [0]
+    assert fetcher.seeks == [0, 2]
+
+
+def test_what_is_left_of_a_log_is_not_waited_for_for_ever(clock):
+    """A broker that never sends it is an error, as everywhere."""
+    fetcher = FakeFetcher(clock, bounds_answers=[Bounds(2, 3, 3)], silent_s=NEVER)
+
+    with pytest.raises(BrokerError, match="nothing arrived for"):
+        read(fetcher, fail=False)
 
 
 # Offsets out of range
