@@ -136,7 +136,7 @@ fuzz: $(READY)
 laws: export RANDOM_EXAMPLES := 1
 laws: export FULL_LAWS := 1
 laws: $(READY)
-	$(BIN)/python -m pytest tests/unit $(ARGS)
+	$(BIN)/python -m pytest tests/unit -m "not alone" $(ARGS)
 
 # 150 small mistakes are made in the code, one by one: the unit tests near each must notice it. Some ten minutes; the last
 # line is the verdict. SEED=7 chooses others, ARGS="core/positions" a folder, ARGS=--list shows them.
