@@ -17,7 +17,13 @@ between processes, which calls the constructor with ``args``: these are its argu
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 _SHOWN = 200
+_MOST_NAMES, _LONGEST_NAME = 10, 40
 
 
 class UpsertKafkaError(Exception):
@@ -232,6 +238,18 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def shown_names(names: Collection[str]) -> str:
+    """Some names, each cut when it is long, and how many there are besides.
+
+    >>> shown_names(["id", "name"])
+    "'id', 'name'"
+    """
+    some = [*names][:_MOST_NAMES]
+    cut = (name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…" for name in some)
+    more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
+    return ", ".join(map(repr, cut)) + more
 
 
 def shown(data: bytes | None) -> str:

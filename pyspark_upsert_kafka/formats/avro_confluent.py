@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.derive import DERIVED, derived_schema
-from pyspark_upsert_kafka.formats.avro.model import NO_DEFAULT, Record, Schema
+from pyspark_upsert_kafka.formats.avro.model import NO_DEFAULT, Record, Schema, Union
 from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.registry_format import (
@@ -26,6 +26,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaDecoder,
     SchemaEncoder,
     of_newest_schema,
+    warn_of_foreign,
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
@@ -44,9 +45,19 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
 
     def of_schema(registered: RegisteredSchema) -> Decoder:
         writer = parse_schema(whole_text(registered), registered.origin)
+        if reader is None:
+            _warn_of_foreign(registered, writer, spec)
         return datum_decoder(writer, spec.schema, reader=reader, prefix_length=prefix_length)
 
     return of_schema
+
+
+def _warn_of_foreign(registered: RegisteredSchema, writer: Schema, spec: CodecSpec) -> None:
+    branches = writer.type.branches if isinstance(writer.type, Union) else (writer.type,)
+    records = [branch for branch in branches if isinstance(branch, Record)]
+    fields = [field.name for record in records for field in record.fields]
+    names = ", ".join(repr(record.name) for record in records)
+    warn_of_foreign(f"{registered.origin}, the record {names},", fields, spec, str.lower)
 
 
 def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:

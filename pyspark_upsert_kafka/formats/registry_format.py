@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.errors import SchemaError, shown_names
 from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
 
@@ -70,10 +71,46 @@ def of_newest_schema(
     may_lack = {name.lower() for name in with_default} - {name.lower() for name in required}
     return StructType(
         [
-            StructField(each.name, nulls.dataType, each.nullable or each.name.lower() in may_lack)
-            for each, nulls in zip(columns, columns.toNullable(), strict=True)
+            StructField(
+                f.name, _nullable_within(f.dataType), f.nullable or f.name.lower() in may_lack
+            )
+            for f in columns
         ]
     )
+
+
+def _nullable_within(kind: DataType) -> DataType:
+    """The type with each field in it nullable; what arrays and maps hold is as it was."""
+    if isinstance(kind, StructType):
+        fields = [StructField(f.name, _nullable_within(f.dataType)) for f in kind]
+        return StructType(fields)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable_within(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _nullable_within(kind.valueType), kind.valueContainsNull)
+    return kind
+
+
+def warn_of_foreign(
+    what: str, fields: Collection[str], spec: CodecSpec, alike: Callable[[str], str] = str
+) -> None:
+    """Logs a warning, once, when messages of a schema have none of a value's columns, so that all are NULL.
+
+    Args:
+        what: The messages' type and schema, for people.
+        fields: The names of its fields; none = it may have any.
+        spec: The side.
+        alike: What names have in common that are the same.
+    """
+    columns = spec.schema.names
+    if spec.side != "value" or not columns or not fields:
+        return
+    if {*map(alike, fields)}.isdisjoint(map(alike, columns)):
+        topics = f" in {', '.join(map(repr, spec.topics))}" if spec.topics else ""
+        warn_once(
+            f"{what} has none of the columns {shown_names(columns)}: its messages{topics} are rows of NULL. It has the fields "
+            f"{shown_names(fields)}. Give each table a topic of its own, or tell its messages by 'scan.headers'."
+        )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     RegistryFormat,
     SchemaEncoder,
+    UnknownSchemaError,
 )
 from pyspark_upsert_kafka.registry.client import (
     context_of,
@@ -34,6 +35,11 @@ _HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 
 _WRONG_PREFIX = (
     "the message does not begin with a zero byte and the four bytes of a schema id, as the "
     "serializers of a schema registry write it; it begins with {prefix!r}"
+)
+
+_LONG_ID = (
+    "; is it the beginning of an id of 8 bytes, as Apicurio's serializers write it by default? Ids of 4 bytes are read: set "
+    "'apicurio.registry.as-confluent' = 'true' for the writer"
 )
 
 
@@ -165,6 +171,12 @@ def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) 
     def of_prefix(prefix: bytes) -> Decoder:
         if len(prefix) < PREFIX_LENGTH or prefix[0] != _MAGIC_BYTE or prefix[1] > _HIGHEST:
             raise SchemaError(_WRONG_PREFIX.format(prefix=shown(prefix)))
-        return compile_decoder(int.from_bytes(prefix[1:], "big"))
+        schema_id = int.from_bytes(prefix[1:], "big")
+        try:
+            return compile_decoder(schema_id)
+        except UnknownSchemaError as error:
+            if schema_id:
+                raise
+            raise UnknownSchemaError(f"{str(error).removesuffix('.')}{_LONG_ID}") from None
 
     return DecoderByPrefix(lambda message: message[:PREFIX_LENGTH], of_prefix, target)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -41,6 +42,8 @@ from pyspark_upsert_kafka.formats.avro.model import (
 )
 
 _LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
+# Java does not look at namespaces; those with a dash are common.
+_IN_NAMESPACE = re.compile(r"[\w-]+")
 
 Source = str | Mapping[str, Any] | list[Any]
 
@@ -129,8 +132,11 @@ class _Model:
 
     def _definition(self, parsed: apache.NamedSchema) -> AvroType:
         name, declared = parsed.fullname, _declared(parsed)
-        for part in name.split("."):
-            _check_name(part, f"part of the name {name!r}")
+        *space, last = name.split(".")
+        for part in space:
+            if not _IN_NAMESPACE.fullmatch(part):
+                _check_name(part, f"part of the name {name!r}")
+        _check_name(last, f"part of the name {name!r}")
         aliases = tuple(
             alias if "." in alias or not parsed.namespace else f"{parsed.namespace}.{alias}"
             for alias in _strings(declared, "aliases", f"of {name!r}")

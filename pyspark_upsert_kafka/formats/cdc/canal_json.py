@@ -1,6 +1,7 @@
 """``canal-json``: messages of Canal, as Flink's format of this name reads them: each may hold several rows of a table.
 
-Beyond Flink, every change of a schema is passed over, not only that of the type CREATE.
+Beyond Flink, every change of a schema is passed over, not only that of the type CREATE, and so are the watermarks that TiCDC writes
+among its messages in this format.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def changes(spec: ChangeSpec) -> ChangeDecoder:
     operations = Operations(
         "type",
         {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE},
-        {each: f"a change of a schema ('type' is '{each}')" for each in _SCHEMA_CHANGES},
+        {
+            **{each: f"a change of a schema ('type' is '{each}')" for each in _SCHEMA_CHANGES},
+            "TIDB_WATERMARK": "a watermark of TiCDC ('type' is 'TIDB_WATERMARK')",
+        },
     )
     lenient = spec.value.options["ignore-parse-errors"]
     envelopes = decoder(

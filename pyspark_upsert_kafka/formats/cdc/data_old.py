@@ -78,12 +78,12 @@ def explicit_nulls(
         if not lenient:
             has_null = pc.match_substring(column_of(messages), _NULL)
             unsure = unsure & _mask(has_null)[places]
-        parsed: tuple[int, Any] = (-1, None)
+        last: tuple[int, Any] = (-1, None)
         for at in np.flatnonzero(unsure).tolist():
             place = int(places[at])
-            if parsed[0] != place:
-                parsed = place, _parsed(messages[place])
-            for name in old_names(parsed[1], at):
+            if last[0] != place:
+                last = place, parsed(messages[place])
+            for name in old_names(last[1], at):
                 if name in masks:
                     masks[name][at] = True
         return masks
@@ -91,7 +91,8 @@ def explicit_nulls(
     return found
 
 
-def _parsed(message: bytes) -> Any:
+def parsed(message: bytes) -> Any:
+    """A message that was decoded, parsed."""
     try:
         return document(message)
     except ValueError:

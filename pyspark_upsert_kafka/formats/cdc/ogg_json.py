@@ -1,4 +1,7 @@
-"""``ogg-json``: envelopes of Oracle GoldenGate in JSON, as Flink's format of this name reads them."""
+"""``ogg-json``: envelopes of Oracle GoldenGate in JSON, as Flink's format of this name reads them.
+
+Beyond Flink, ``{}`` in the place of a row is none: GoldenGate writes it where it has nothing of a row.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def changes(spec: ChangeSpec) -> ChangeDecoder:
     )
     envelope = Envelope(
         envelopes,
-        read_before_after(operations),
+        read_before_after(operations, empty_is_missing=True),
         metadata_reader(places, spec.metadata),
         Words("before", "before", "after", "Ogg"),
     )

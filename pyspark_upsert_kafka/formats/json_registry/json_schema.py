@@ -85,7 +85,6 @@ _BY_TYPE: dict[object, type[DataType]] = {
     "number": DoubleType,
     "string": StringType,
 }
-_NULL = {"type": "null"}
 _MOST_DIGITS = 38
 
 
@@ -192,15 +191,21 @@ def _type(schema: object, path: str) -> tuple[DataType, bool]:
     if not isinstance(schema, dict):
         raise _UnclearError(f"it does not say which type {path!r} has")
     branches = schema.get("oneOf")
-    if isinstance(branches, list) and len(branches) == 2 and _NULL in branches:
-        other = branches[1 - branches.index(_NULL)]
-        return _type(other, path)[0], True
+    if isinstance(branches, list) and len(branches) == 2:
+        others = [branch for branch in branches if not _is_null(branch)]
+        if len(others) == 1:
+            return _type(others[0], path)[0], True
     kind = schema.get("type")
     if kind == "object":
         return _object(schema, path), False
     if kind == "array" and "items" in schema:
         return ArrayType(*_type(schema["items"], f"{path}[]")), False
     return _simple(schema, path), False
+
+
+def _is_null(schema: object) -> bool:
+    """Whether a schema is that of null, whatever title or description it has."""
+    return isinstance(schema, dict) and schema.get("type") == "null"
 
 
 def _object(schema: dict[str, Any], path: str) -> DataType:

@@ -31,6 +31,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaDecoder,
     SchemaEncoder,
     of_newest_schema,
+    warn_of_foreign,
 )
 
 _NAME = "proto-registry"
@@ -99,6 +100,8 @@ class _Reader:
     def _descriptor(self, schema: ProtoSchema, name: str) -> Any:
         """By what a message of that name is read."""
         if self._given is None:
+            fields = schema.descriptor(name).fields_by_name.keys()
+            warn_of_foreign(f"{schema.origin}, the message {name!r},", fields, self._spec)
             return with_columns(schema, name, self._spec.schema).descriptor(name)
         if name.rpartition(".")[2] != self._given.name:
             wanted = self._given.full_name

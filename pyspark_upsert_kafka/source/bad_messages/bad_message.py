@@ -35,7 +35,9 @@ class BadMessage:
     reason: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", outside_text(self.reason, _MOST))
+        # A reason is a part of a sentence; that of a schema is a sentence of its own.
+        reason = self.reason if self.reason.endswith("..") else self.reason.removesuffix(".")
+        object.__setattr__(self, "reason", outside_text(reason, _MOST))
 
 
 def first_per_message(bad: Iterable[BadMessage], skipped: Collection[int]) -> list[BadMessage]:

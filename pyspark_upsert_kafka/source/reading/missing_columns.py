@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pyspark_upsert_kafka.core.errors import shown
+from pyspark_upsert_kafka.core.errors import shown, shown_names
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -17,8 +17,6 @@ from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _LOOKED_AT = 10
-_SHOWN = 10
-_LONGEST = 40
 
 
 class MissingColumns:
@@ -61,17 +59,10 @@ class MissingColumns:
 def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str]) -> str:
     return (
         f"Topic {batch.topic!r}, partition {batch.partition}, offset {batch.offsets[at]} and following messages: the values "
-        f"have none of the columns {_names(columns)}, so these columns are NULL, except those of the key. The values have the "
-        f"fields {_names(fields)}. Check the schema: a column must have the name of its field, with the same capital letters. "
+        f"have none of the columns {shown_names(columns)}, so these columns are NULL, except those of the key. The values have the "
+        f"fields {shown_names(fields)}. Check the schema: a column must have the name of its field, with the same capital letters. "
         "If the row is within an envelope, as in Debezium's messages, a CDC format reads it: 'value.format' = 'debezium-json'."
     )
-
-
-def _names(names: Sequence[str]) -> str:
-    """Some names, each cut when it is long, and how many there are besides."""
-    cut = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, cut)) + more
 
 
 class NullKeys:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DateType, LongType, StringType, StructType, TimestampNTZType
 
+from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
@@ -153,3 +154,37 @@ def test_a_type_that_protobuf_lacks():
     for compiled in (format_.decoder, format_.encoder):
         with pytest.raises(SchemaError, match="Protobuf has no type for column 'day', DATE"):
             compiled(it)
+
+
+FOREIGN = {
+    "avro-confluent": '{"type":"record","name":"shop.Other","fields":[{"name":"x","type":"long","default":1},{"name":"y","type":"long"}]}',
+    "proto-registry": 'syntax = "proto3"; package shop; message Other { int64 x = 1; int64 y = 2; }',
+}
+FOREIGN_MESSAGES = {"avro-confluent": b"\x02\x04", "proto-registry": b"\0\x08\x01"}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_record_of_another_table(registry, name, caplog, monkeypatch):
+    """Its rows of NULL are told once for each schema, also among messages of the table."""
+    monkeypatch.setattr(warning, "_warned", set())
+    kind, _, message = REGISTERED[name]
+    registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 7})]
+    format_ = format_named(name, "value")
+    it = spec(format_, registry.url)
+    Listed(format_.encoder(it)).encode(batch(ROW, (1, "a")))
+    registry.schema(7, registry.asked[0].body["schema"], schemaType=kind)
+    registry.schema(8, FOREIGN[name], schemaType=kind)
+    own, foreign = b"\0\0\0\0\7" + message, b"\0\0\0\0\x08" + FOREIGN_MESSAGES[name]
+
+    assert not format_.decoder(it).decode([own] * 3).errors
+    assert caplog.messages == []
+    for _ in range(2):
+        decoded = format_.decoder(it).decode([own, foreign, own])
+        assert decoded.rows.column("id").to_pylist() == [1, None, 1]
+
+    (said,) = caplog.messages
+    what = "record" if name == "avro-confluent" else "message"
+    assert said == (
+        f"Schema id 8, the {what} 'shop.Other', has none of the columns 'id', 'name': its messages in 'orders' are rows of NULL. "
+        "It has the fields 'x', 'y'. Give each table a topic of its own, or tell its messages by 'scan.headers'."
+    )

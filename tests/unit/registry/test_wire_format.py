@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath, UnreadableError
+from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
 from pyspark_upsert_kafka.registry.framing import decoder_by_id, prefix_of
 
 TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -181,3 +182,17 @@ def test_what_is_kept_is_bounded():
         assert len(decoder.decode([message(1), *flood]).errors) == 3_000
     assert compiled.count(1) == 1
     assert compiled.count(90) == 2
+
+
+def test_an_id_of_eight_bytes():
+    """Apicurio's serializers write one by default: it begins with an id 0, which the error explains."""
+
+    def compile_decoder(schema_id):
+        raise UnknownSchemaError(f"Schema id {schema_id} is not in the schema registry (x).")
+
+    decode = decoder_by_id(compile_decoder, TARGET).decode
+    errors = decode([b"\0" + (7).to_bytes(8, "big") + b"a", message(7)]).errors
+    assert errors[0].startswith(
+        "Schema id 0 is not in the schema registry (x); is it the beginning of an id of 8 bytes, as Apicurio"
+    )
+    assert errors[1] == "Schema id 7 is not in the schema registry (x)."

@@ -179,3 +179,30 @@ def test_a_schema_travels():
     schema = parse_schema(field("int"))
     assert pickle.loads(pickle.dumps(schema)) == schema
     assert pickle.loads(pickle.dumps(schema)).type.fields[0].default is NO_DEFAULT
+
+
+@pytest.mark.parametrize("name", ["com.my-shop.R", "com.3m.v1-2.R"])
+@pytest.mark.parametrize("kind", ["record", "enum", "fixed"])
+def test_what_java_lets_stand_in_a_namespace(name: str, kind: str) -> None:
+    """It looks at names alone; a dash is common. Data of such a schema are read, also by a name that stands elsewhere in it."""
+    of = {
+        "record": {"fields": [field_("x", "int")]},
+        "enum": {"symbols": ["A"]},
+        "fixed": {"size": 1},
+    }
+    defined = {"type": kind, "name": name, **of[kind]}
+    again = {"type": "array", "items": name}
+    parsed = parse_schema(record(field_("a", defined), field_("b", again), name="com.my-shop.Top"))
+    assert parsed.type.name == "com.my-shop.Top"
+    assert parsed.type.fields[0].type.name == name
+    space, _, simple = name.rpartition(".")
+    apart = {**defined, "name": simple, "namespace": space}
+    assert parse_schema(apart) == parse_schema(defined)
+    for wrong in ("a-b", "x.a-b", "a b.R", "a..R", "a\n.R"):
+        with pytest.raises(SchemaError, match="is no name"):
+            parse_schema({**defined, "name": wrong})
+
+
+def field_(name: str, kind: object) -> dict[str, object]:
+    """A field of a record."""
+    return {"name": name, "type": kind}

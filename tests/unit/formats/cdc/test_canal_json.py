@@ -134,6 +134,23 @@ def test_several_rows_under_one_key() -> None:
     )
 
 
+@pytest.mark.parametrize("key", [None, ["id"]])
+def test_watermarks_of_ticdc_are_passed_over(key: list[str] | None) -> None:
+    """With its extension TiCDC writes one a second among the changes, and a field of its own into each message."""
+    watermark = {
+        "id": 0, "database": "", "table": "", "pkNames": None, "isDdl": False, "type": "TIDB_WATERMARK",
+        "es": 1640007049196, "ts": 1640007050284, "sql": "", "sqlType": None, "mysqlType": None, "data": None, "old": None,
+        "_tidb": {"watermarkTs": 429918007904436226},
+    }  # fmt: skip
+    change = INSERT | {"_tidb": {"commitTs": 163963314122145239}}
+    for copies in (1, 100):
+        found = decoded(*[watermark, change] * copies, key=key)
+        assert not found.errors
+        assert sorted(found.passed_over) == [*range(0, 2 * copies, 2)]
+        assert found.passed_over[0] == "a watermark of TiCDC ('type' is 'TIDB_WATERMARK')"
+        assert [*found.places] == [at for at in range(1, 2 * copies, 2) for _ in INSERT["data"]]
+
+
 OTHER = message("INSERT", [{"id": "not a number"}]) | {"table": "orders"}
 
 

@@ -42,6 +42,34 @@ def test_inserts_updates_and_deletes() -> None:
     ]
 
 
+@pytest.mark.parametrize("empty", [b"{}", b"{ \n\t}"])
+@pytest.mark.parametrize("copies", [1, 100])
+def test_an_object_without_fields_is_no_row(empty: bytes, copies: int) -> None:
+    """GoldenGate writes it where it has no row; one whose fields are NULL, or are no columns, is a row."""
+
+    def text(op: str, before: bytes, after: bytes) -> bytes:
+        return b'{"op_type":"%b","before":%b,"after":%b}' % (op.encode(), before, after)
+
+    row = b'{"id":1,"name":"Ada"}'
+    insert, delete = text("I", empty, row), text("D", row, empty)
+    assert rows(*[insert, delete] * copies)[:2] == [(0, INS, 1, "Ada"), (1, DEL, 1, "Ada")]
+    assert rows(text("U", empty, row), key=["id"]) == [(0, UPS, 1, "Ada")]
+    for before in (b'{"id":null}', b'{"other":{}}'):
+        assert rows(*[text("U", before, row)] * copies)[:2] == [
+            (0, PRE, None, None),
+            (0, POST, 1, "Ada"),
+        ]
+    for bad, why in (
+        (text("U", empty, row), 'The "before" field of UPDATE message is null'),
+        (text("D", empty, empty), 'The "before" field of DELETE message is null'),
+        (text("I", empty, empty), 'the "after" field of INSERT message is null or missing'),
+    ):
+        assert error(bad).startswith(why)
+    assert error(text("D", empty, row), key=["id"]).startswith('The "before" field of DELETE')
+    twice = b'{"op_type":"D","before":{},"before":{"id":1,"name":"x"}}'
+    assert rows(twice) == [(0, DEL, 1, "x")]
+
+
 def test_a_truncate_is_passed_over() -> None:
     """It is no row and no error."""
     assert decoded(message("T")).passed_over == {0: "a truncate of the table ('op_type' is 'T')"}

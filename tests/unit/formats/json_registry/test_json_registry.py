@@ -251,3 +251,28 @@ def test_what_json_cannot_carry():
             compiled(schema)
     assert rows_of(JSON.read(USER, [PREFIX + b'{"name":"a","more":1}'], "{}")) == [(None, "a")]
     assert list(JSON.read(USER, [PREFIX], "{}").errors) == [0]
+
+
+@pytest.mark.parametrize(
+    ("branches", "kind"),
+    [
+        ([{"type": "null", "title": "Not included"}, {"type": "string"}], "string"),
+        (
+            [{"type": "number", "connect.type": "int64"}, {"type": "null", "description": "none"}],
+            "bigint",
+        ),
+        ([{"type": "null"}, {"type": "string"}], "string"),
+        ([{"type": "null"}, {"type": "null"}], None),
+        ([{"type": "string"}, {"type": "integer"}], None),
+        ([{"type": "null"}], None),
+        ([True, {"type": "string"}], None),
+    ],
+)
+def test_one_of_null_and_a_type(branches: Any, kind: str | None) -> None:
+    """It may be NULL, whatever title or description the null has; as Confluent's own generator of schemas writes it."""
+    schema = json.dumps({"type": "object", "properties": {"a": {"oneOf": branches}}})
+    if kind is None:
+        with pytest.raises(SchemaError, match="which type 'a' has"):
+            JSON.columns(schema)
+    else:
+        assert JSON.columns(schema).simpleString() == f"struct<a:{kind}>"

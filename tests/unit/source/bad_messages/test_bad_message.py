@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.source.bad_messages.bad_message import (
     BadMessage,
     first_per_message,
@@ -61,3 +62,19 @@ def test_of_a_message_the_first_error_counts() -> None:
     ]
 
     assert first_per_message(errors, {3}) == [errors[1], errors[0]]
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("x is wrong.", "x is wrong"),
+        ("x is wrong", "x is wrong"),
+        ("a long one...", "a long one..."),
+        (".", ""),
+    ],
+)
+def test_a_reason_has_no_full_stop(reason: str, shown: str) -> None:
+    """It stands within a sentence, which then would end with two of them."""
+    bad = BadMessage(0, "value", reason)
+    assert bad.reason == shown
+    assert ".. " not in str(DecodeError("t", 0, 0, "value", bad.reason)).replace("...", "")
