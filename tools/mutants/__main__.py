@@ -92,9 +92,10 @@ def _ended(
 ) -> tuple[Mapping[Mutation, Ended], str]:
     """How each mutation was noticed, and a test that has noticed one and fails without it too."""
     nearest = Nearest(root)
+    near = {each.module: nearest.of(each.module) for each in tried}
 
     def ended(mutation: Mutation) -> Ended:
-        tests = nearest.of(mutation.module)
+        tests = near[mutation.module]
         with _borrowed(copies) as copy:
             found = copy.tried(mutation, tests) if tests else Ended("")
         print(f"mutants: {found.how or 'SURVIVED'}: {mutation}", file=sys.stderr, flush=True)
@@ -103,13 +104,11 @@ def _ended(
     with _copies(root, jobs) as copies:
         with ThreadPoolExecutor(jobs) as threads:
             all_ended = dict(zip(tried, threads.map(ended, tried), strict=True))
-        failing = {each.test for each in all_ended.values() if each.test}
-        files = {each for each in failing if "::" not in each}
-        runs = [sorted(failing - files)] if failing - files else []
-        runs += [["--collect-only", *sorted(files)]] if files else []
+        files = sorted({test for tests in near.values() for test in tests})
+        failing = sorted({each.test for each in all_ended.values() if "::" in each.test})
         with _borrowed(copies) as copy:
-            wrong = [copy.run(some) for some in runs]
-    return all_ended, ", ".join(each.test for each in wrong if each.how)
+            without = [copy.run(some) for some in (["--collect-only", *files], failing) if some]
+    return all_ended, ", ".join(each.test or each.how for each in without if each.how)
 
 
 @contextmanager

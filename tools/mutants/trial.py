@@ -16,8 +16,14 @@ from pathlib import Path
 from tools.mutants.mutations import Mutation
 from tools.mutants.nearest import PACKAGE
 
-_FAILED, _INTERRUPTED = 1, 2
-"""How pytest ends when a test fails, and when a file of tests cannot be imported."""
+_HOW = {
+    0: "",
+    1: "a test",
+    2: "no import",  # of a file of tests
+    3: "pytest",
+    4: "no import",  # of conftest.py
+}
+"""What the exit codes of pytest say of a mutation."""
 
 
 class MutantsError(Exception):
@@ -98,11 +104,11 @@ class Copy:
         print(json.dumps(tests), file=self._running.stdin, flush=True)
         told = json.loads(self._running.stdout.readline())
         code = told["code"]
-        if code > _INTERRUPTED:
-            raise MutantsError(f"pytest ended with {code}: {told['said']}")
         if code < 0:
             return Ended(signal.Signals(-code).name)
-        return Ended(("", "a test", "no import")[code], told["failed"])
+        if code not in _HOW:
+            raise MutantsError(f"pytest ended with {code}: {told['said']}")
+        return Ended(_HOW[code], told["failed"])
 
     def close(self) -> None:
         """Ends the process."""

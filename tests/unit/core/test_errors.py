@@ -102,6 +102,21 @@ def test_an_error_passes_from_process_to_process(error):
     again = pickle.loads(pickle.dumps(error))
 
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+    assert again.args == error.args
+
+
+def test_the_parts_of_an_error_are_its_arguments():
+    """All of them, however they were given."""
+    assert DeliveryError("t", 3, b"k", reason="late").args == ("t", 3, b"k", "late", 1)
+    assert DataLossError("t", 3, 42, earliest=None, reason="gone").args == (
+        "t",
+        3,
+        42,
+        None,
+        "gone",
+    )
+    assert EncodeError("id", reason="NULL").args == ("id", "NULL")
+    assert DecodeError("t", 3, 42, "key", reason="?").args == ("t", 3, 42, "key", "?")
 
 
 @pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)

@@ -118,11 +118,19 @@ def test_the_same_key_in_two_topics_is_two_changes() -> None:
     assert [(topic, value) for topic, _, value, *_ in drained.rows()] == [("t", b"3"), ("u", b"5")]
 
 
-def test_it_knows_how_many_messages_it_holds() -> None:
-    """However many come at once, in the middle of which it looks for what is overwritten."""
+def test_it_knows_how_many_messages_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many come at once: it looks for what is overwritten when as many have come again."""
+    looked_at: list[int] = []
+    flushes = newest_changes.flushes
+    monkeypatch.setattr(
+        newest_changes,
+        "flushes",
+        lambda keys, most: looked_at.append(len(keys)) or flushes(keys, most),
+    )
     held = NewestChanges(1_000_000)
     assert list(held.add(changes(range(120_000), 120_000))) == []
     assert held._count == 120_000
+    assert looked_at == [50_000, 100_000]
     assert list(held.add(changes(range(120_000), 120_000))) == []
 
     assert sum(map(len, held._parts)) == held._count
