@@ -42,6 +42,24 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "at the end of the same topic nothing is lost, and only what is lost comes here",
     ),
     Equivalent(
+        "core/secrets/masking.py",
+        'if (len(begun) - len(begun.rstrip("\\\\"))) % 2:',
+        'if (len(begun) + len(begun.rstrip("\\\\"))) % 2:',
+        "a sum is odd where the difference is",
+    ),
+    Equivalent(
+        "sink/newest_changes.py",
+        "size *= 2",
+        "size *= 4",
+        "how many keys are looked at in a step changes no result; fewer steps look at more of them",
+    ),
+    Equivalent(
+        "sink/newest_changes.py",
+        "size *= 2",
+        "size *= 3",
+        "how many keys are looked at in a step changes no result; fewer steps look at more of them",
+    ),
+    Equivalent(
         "sink/preimages.py",
         "if self._last is None and changes.preimages is None: return changes.messages",
         "pass",

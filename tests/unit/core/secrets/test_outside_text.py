@@ -6,7 +6,7 @@ import base64
 import json
 import unicodedata
 from collections.abc import Callable
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -129,3 +129,20 @@ def test_a_text_of_megabytes(part):
 def test_a_secret_that_is_part_of_every_word():
     """Where it is so short, stars would show it."""
     assert OutsideText({"sasl.password": "e"}).shown("refused") == "refused"
+
+
+@pytest.mark.parametrize(
+    "secret", ["s3cret-word\n", "tab\tand'quote\"", "back\\slash&more", "pässwörter"]
+)
+def test_each_spelling_of_a_secret_is_hidden_to_its_last_character(secret: str):
+    """As Python, a query of a URL and JSON write it."""
+    spellings = (
+        repr(secret)[1:-1],
+        quote(secret, safe=""),
+        quote_plus(secret, safe=""),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    )
+    for told in spellings:
+        shown = OutsideText({"ssl.key.password": secret}).shown(f"it is <{told}> here")
+        assert shown == "it is <***> here"

@@ -1,16 +1,31 @@
-"""How much is fetched at once, about what a range holds."""
+"""How much is fetched at once, about what a range holds; and how ranges are read, of topics in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
 
-from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.reading import planned_topic, pooled_reader
+from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
     SMALL_FETCH,
     FetchSizes,
 )
+from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
+from tests.unit.kafka import memory_client
+from tests.unit.kafka.memory_client import MemoryAdmin, MemoryFetcher, MemoryReader
+from tests.unit.source.fake_cluster import Clock
 
 
 def fetched(size: int, *, average: int | None = None, **given: str) -> int:
@@ -61,3 +76,154 @@ def test_each_topic_has_messages_of_its_own_size():
 
     assert sizes.choose(Range("large", 0, 0, 10), {}) == LARGE_FETCH
     assert sizes.choose(Range("other", 0, 0, 10), {}) == SMALL_FETCH
+
+
+class Fetcher(MemoryFetcher):
+    """Notes when it is closed; each message has 40 bytes."""
+
+    def __init__(self, range_: Range, log: list[str]) -> None:
+        super().__init__(range_)
+        self._log = log
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """Two messages at most."""
+        found = super().poll(position, end)
+        return replace(found, size_bytes=40 * len(found.batch))
+
+    def close(self) -> None:
+        """Takes note."""
+        self._log.append("closed")
+
+
+class Admin(MemoryAdmin):
+    """Answers for the topic t, of which it knows the id."""
+
+    topic: TopicInfo | None = TopicInfo("id", 2)
+    latest_is: int | Exception = 7
+
+    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        """The topic, as long as it is there."""
+        assert [*names] == ["t"]
+        return {} if self.topic is None else {"t": self.topic}
+
+    def latest(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool
+    ) -> dict[TopicPartition, int]:
+        """As the test says; less where open transactions are not read."""
+        if isinstance(self.latest_is, Exception):
+            raise self.latest_is
+        return dict.fromkeys(partitions, self.latest_is - read_committed)
+
+
+class Reader(MemoryReader):
+    """Notes what is opened and closed."""
+
+    _pool = Pool(lambda _: None)
+
+    def __init__(self, settings: ReadSettings) -> None:
+        super().__init__(settings)
+        self.log: list[str] = []
+
+    @contextmanager
+    def _admin(self) -> Iterator[Admin]:
+        yield Admin(self._properties)
+
+    def _connect(self, fetch_bytes: int) -> None:
+        self.log.append(f"opened for {fetch_bytes} bytes")
+
+    def _fetcher(self, client: None, range_: Range) -> Fetcher:
+        return Fetcher(range_, self.log)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reader]:
+    """Makes readers of a topic with six messages, each in a process of its own."""
+    monkeypatch.setitem(memory_client.TOPICS, "t", [dict.fromkeys(range(6), (b"k", b"v")), {}])
+    monkeypatch.setattr(pooled_reader, "_SIZES", FetchSizes())
+    monkeypatch.setattr(planned_topic, "_confirmed", {})
+    monkeypatch.setattr(planned_topic, "_lost", {})
+    monkeypatch.setattr(Reader, "_pool", Pool(lambda _: None))
+
+    def made(*, read_committed: bool = True, fail: bool = True) -> Reader:
+        properties = Properties({"bootstrap.servers": "here"})
+        return Reader(ReadSettings(properties, read_committed, fail, checks=LossChecks(Clock())))
+
+    return made
+
+
+def offsets(reader: Reader, begin: int, end: int) -> list[int]:
+    """The offsets of the messages of a range."""
+    batches = reader.read(Range("t", 0, begin, end, "id"))
+    return [offset for batch in batches for offset in batch.offsets]
+
+
+def test_a_range_is_read_and_its_fetches_end(reader: Callable[..., Reader]) -> None:
+    """Nothing is fetched behind it; the next range of the size finds the client open."""
+    one = reader()
+    assert offsets(one, 1, 4) == [1, 2, 3]
+    assert set(one.log[1:]) == {"closed"}
+    again = reader()
+    assert offsets(again, 4, 6) == [4, 5]
+
+    assert one.log[0] == f"opened for {SMALL_FETCH} bytes"
+    assert set(again.log) == {"closed"}
+
+
+def test_the_sizes_of_messages_are_learned(reader: Callable[..., Reader]) -> None:
+    """Those of the last range decide what is fetched at once for the next one."""
+    assert offsets(reader(), 0, 6) == [*range(6)]
+    assert offsets(reader(), 3, 3) == []
+    sizes = pooled_reader._SIZES
+
+    # Forty bytes of its own and sixteen beside them.
+    assert sizes.choose(Range("t", 0, 0, SMALL_FETCH // 56), {}) == SMALL_FETCH
+    assert sizes.choose(Range("t", 0, 0, SMALL_FETCH // 56 + 1), {}) == MEDIUM_FETCH
+
+
+@pytest.mark.parametrize(
+    ("topic", "latest", "end"),
+    [
+        (TopicInfo("id", 2), 9, 9),
+        (TopicInfo("other", 2), 9, None),
+        (TopicInfo("id", 1), 9, None),
+        (None, 9, None),
+        (TopicInfo("id", 2), UnknownTopicError("gone meanwhile"), None),
+    ],
+)
+@pytest.mark.parametrize("fail", [True, False])
+def test_how_far_a_partition_can_be_read_now(
+    reader: Callable[..., Reader],
+    monkeypatch: pytest.MonkeyPatch,
+    topic: TopicInfo | None,
+    latest: int | Exception,
+    end: int | None,
+    fail: bool,
+) -> None:
+    """Where the topic is lost that is an error, or no further than was planned."""
+    monkeypatch.setattr(Admin, "topic", topic)
+    monkeypatch.setattr(Admin, "latest_is", latest)
+    range_ = Range("t", 1, 0, 5, "id")
+    if end is None and fail:
+        with pytest.raises(DataLossError):
+            reader(fail=fail).end(range_)
+        return
+
+    assert reader(fail=fail, read_committed=False).end(range_) == (5 if end is None else end)
+    assert reader(fail=fail, read_committed=True).end(range_) == (5 if end is None else end - 1)
+
+
+@pytest.mark.parametrize("topic", [None, TopicInfo("other", 2)])
+def test_a_topic_that_is_lost_is_not_read(
+    reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch, topic: TopicInfo | None
+) -> None:
+    """That is an error, or a warning and no rows."""
+    monkeypatch.setattr(Admin, "topic", topic)
+
+    with pytest.raises(DataLossError):
+        offsets(reader(), 0, 6)
+    assert offsets(reader(fail=False), 0, 6) == []
+
+
+def test_what_is_fetched_at_once() -> None:
+    """At most as much as Kafka's own consumers fetch of a partition; a range of few messages takes a small part of it."""
+    assert (SMALL_FETCH, MEDIUM_FETCH, LARGE_FETCH) == (2**14, 2**18, 2**20)
