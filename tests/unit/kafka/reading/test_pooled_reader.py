@@ -8,20 +8,24 @@ from dataclasses import replace
 
 import pytest
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading import planned_topic, pooled_reader
-from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
     SMALL_FETCH,
     FetchSizes,
+    FirstSmallFetcher,
 )
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from tests.unit.kafka import memory_client
 from tests.unit.kafka.memory_client import MemoryAdmin, MemoryFetcher, MemoryReader
@@ -224,6 +228,133 @@ def test_a_topic_that_is_lost_is_not_read(
     assert offsets(reader(fail=False), 0, 6) == []
 
 
+def test_the_first_fetch_of_a_topic_is_a_small_one(reader: Callable[..., Reader]) -> None:
+    """In each process, of ranges that seem to be large; each message comes once."""
+    first, next_ = reader(), reader()
+    assert offsets(first, 0, 100_000) == [*range(6)]
+    pooled_reader._SIZES.learn(Range("t", 0, 0, 1), 1_000)
+    assert offsets(next_, 0, 100_000) == [*range(6)]
+
+    opened = [f"opened for {size} bytes" for size in (SMALL_FETCH, LARGE_FETCH)]
+    assert [each for each in first.log if each != "closed"] == opened
+    assert first.log[:3] == [opened[0], opened[1], "closed"]
+    assert [each for each in next_.log if each != "closed"] == []
+
+
 def test_what_is_fetched_at_once() -> None:
-    """At most as much as Kafka's own consumers fetch of a partition; a range of few messages takes a small part of it."""
-    assert (SMALL_FETCH, MEDIUM_FETCH, LARGE_FETCH) == (2**14, 2**18, 2**20)
+    """A quarter of what Kafka's own consumers fetch of a partition at most; a range of few messages takes a small part of it."""
+    assert (SMALL_FETCH, MEDIUM_FETCH, LARGE_FETCH) == (2**14, 2**17, 2**18)
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 100_000])
+def test_what_is_much_when_it_is_unpacked_is_fetched_in_small_pieces(size):
+    """A client unpacks the whole of a fetch, which may be ten thousand times as large, before a message is taken from it."""
+    sizes = FetchSizes()
+    assert not sizes.is_tried("t")
+
+    sizes.note_first("t", BATCH_BYTES // 2)
+    sizes.note_first("other", BATCH_BYTES // 2 - 1)
+
+    assert sizes.is_tried("t")
+    assert sizes.choose(Range("t", 0, 0, size), {}) == SMALL_FETCH
+    assert sizes.choose(Range("other", 0, 0, 100_000), {}) == LARGE_FETCH
+    given = {"max.partition.fetch.bytes": "5000"}
+    assert sizes.choose(Range("t", 0, 0, size), given) == LARGE_FETCH
+
+
+class Scripted:
+    """A fetcher that gives what it is told, and notes what is done."""
+
+    def __init__(self, name: str, done: list[str], *counts: int, **more: object) -> None:
+        self._name, self._done, self._counts, self._more = name, done, list(counts), more
+        self.errors = ClientErrors()
+
+    def seek(self, offset: int) -> None:
+        """Notes it."""
+        self._done.append(f"{self._name} seeks {offset}")
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """So many messages of a kilobyte."""
+        self._done.append(f"{self._name} polls {position}")
+        count = min(self._counts.pop(0), end - position)
+        found = [*range(position, position + count)]
+        column = BytesColumn.of([b"k"] * count)
+        fetched = Fetched(RawBatch("t", 0, column, column, found), position + count, 1_000 * count)
+        for name, value in self._more.items():
+            setattr(fetched, name, value)
+        return fetched
+
+    def bounds(self) -> Bounds:
+        """Its name, in a way."""
+        return Bounds(0, len(self._name), 0)
+
+    def close(self) -> None:
+        """Notes it."""
+        self._done.append(f"{self._name} closes")
+
+
+def read(
+    first: Scripted, rest: Scripted | None, noted: list[int], end: int = 10
+) -> FirstSmallFetcher:
+    """Reads a range to its end."""
+    fetcher = FirstSmallFetcher(first, noted.append, lambda: rest)
+    fetcher.seek(0)
+    position, found = 0, list[int]()
+    while position < end:
+        fetched = fetcher.poll(position, end)
+        position = fetched.position
+        found += fetched.batch.offsets
+        if not fetched.may_grow:
+            break
+    assert found == [*range(position)]
+    return fetcher
+
+
+def test_after_the_first_messages_another_fetcher_goes_on():
+    """Behind them, and with its own errors and bounds; each message comes once."""
+    done: list[str] = []
+    noted: list[int] = []
+    rest = Scripted("rest", done, 3, 9)
+    fetcher = read(Scripted("first", done, 0, 0, 4), rest, noted)
+    fetcher.close()
+
+    assert done == [
+        "first seeks 0", "first polls 0", "first polls 0", "first polls 0", "first closes",
+        "rest seeks 4", "rest polls 4", "rest polls 7", "rest closes",
+    ]  # fmt: skip
+    assert noted == [4_000]
+    assert fetcher.errors is rest.errors
+    assert fetcher.bounds().latest == len("rest")
+
+
+@pytest.mark.parametrize(
+    ("rest", "first", "more"),
+    [
+        (None, (4, 9), {}),  # the topic unpacks much
+        ("rest", (10,), {}),  # the range has ended
+        ("rest", (4,), {"is_out_of_range": True}),
+        ("rest", (4,), {"damage": "checksum"}),
+        ("rest", (4,), {"fatal_error": "no"}),
+    ],
+)
+def test_the_first_fetcher_goes_on(rest, first, more):
+    """Where small fetches suit the topic, nothing is left, or the broker says what is wrong."""
+    done: list[str] = []
+    noted: list[int] = []
+    read(Scripted("first", done, *first, **more), rest and Scripted(rest, done), noted)
+
+    assert noted == ([] if more else [1_000 * first[0]])
+    assert {each.split()[0] for each in done} == {"first"}
+
+
+def test_errors_and_bounds_are_those_of_the_first_fetcher_at_first():
+    """And it is told to seek and to close."""
+    done: list[str] = []
+    first = Scripted("first", done)
+    fetcher = FirstSmallFetcher(first, list[int]().append, lambda: None)
+    fetcher.seek(7)
+    fetcher.close()
+
+    assert fetcher.errors is first.errors
+    assert fetcher.bounds().latest == len("first")
+    assert done == ["first seeks 7", "first closes"]
