@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -335,3 +335,23 @@ def test_a_day_of_changes(lake: Lake) -> None:
         lake.session.conf.set("spark.sql.session.timeZone", "UTC")
 
     assert sorted(lake.rows(table)) == [(at, 2) for at in hours]
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_an_older_change_of_another_partition_changes_nothing(lake: Lake, deletes: str) -> None:
+    """If the table has the columns ``_timestamp`` and ``_partition``: then it knows when and where a row was changed."""
+    marked = ", is_deleted BOOLEAN" if deletes == "soft" else ""
+    table = lake.create(f"{USERS}, _timestamp TIMESTAMP, _partition INT{marked}")
+    columns = f"{USERS}, _timestamp TIMESTAMP, _partition INT, _offset BIGINT, _change_type STRING"
+    at = [datetime(2026, 1, 1, 0, 0, second, tzinfo=timezone.utc) for second in range(30)]
+    batches = (
+        [(1, "new", at[20], 0, 5, "upsert"), (2, "new", at[20], 0, 6, "upsert"), (3, "x", at[1], 2, 1, "upsert")],
+        [(1, "old", at[10], 1, 5, "upsert"), (2, None, at[10], 1, 6, "delete"), (3, None, at[2], 0, 7, "delete")],
+    )  # fmt: skip
+
+    for batch in batches:
+        changes = lake.session.createDataFrame(batch, columns)
+        merge_sink(table, primary_key="id", deletes=deletes)(changes, 0)
+
+    kept = [] if deletes == "hard" else [(3, "x")]
+    assert lake.rows(table, "id", "name") == [(1, "new"), (2, "new"), *kept]

@@ -29,6 +29,7 @@ from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
 from pyspark_upsert_kafka.source.reading.merged_partitions import merged_rows
 from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
+from pyspark_upsert_kafka.source.reading.seen_keys import SeenKeys
 from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.source.reading.witnesses import holds
 from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
@@ -68,13 +69,18 @@ def read_with(
         yield from merged_rows(all_ranges, reader, chosen or (lambda changes, _: changes))
         return
     schema = arrow_schema(reader.table.schema)
+    is_table = reader.options.mode == "snapshot"
+    seen = SeenKeys(reader.table.key_names, ranges) if is_table else None
     for range_ in with_last_checked(ranges):
         # An error of the rows ends the client's fetches at once, and not when its traceback is forgotten.
         with closing(reader.read(range_)) as changes:
             found = chosen(changes, range_) if chosen else changes
             for rows in shown_rows(found, range_, reader):
                 if len(rows):
-                    yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+                    batch = pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+                    if seen is not None:
+                        seen.look(range_, batch)
+                    yield batch
 
 
 def with_last_checked(ranges: Sequence[Range]) -> Iterator[Range]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
+from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.planning import spread
@@ -49,7 +50,7 @@ def table(
     for module in (task, open_transactions):
         patch.setattr(module, "load_client", lambda name: topics)
     given_ = options(minPartitions=tasks, **more)
-    ranges = spread(ranges_of_batch(topics, given_), None)
+    ranges = spread(ranges_of_batch(topics, given_), given_.max_partitions)
     assert len(ranges) == (tasks if any(partitions) else 0)
     columns = table_to_read(SCHEMA, given_)
     rows: list[dict[str, Any]] = []
@@ -85,6 +86,30 @@ def test_one_row_of_each_key(monkeypatch: pytest.MonkeyPatch, tasks: int) -> Non
         (5, "timed"),
         (6, "only here"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("second", "warnings"),
+    [([message(1, "new", 20)], 1), ([message(7, "new", 20)], 0), ([message(1, None, 20)], 0)],
+)
+@pytest.mark.parametrize("merges", ["true", "false"])
+def test_a_warning_says_that_keys_lie_in_several_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    second: list[Message],
+    warnings: int,
+    merges: str,
+) -> None:
+    """Once, by what reads several of them; without the option only of rows, since tombstones are not kept."""
+    monkeypatch.setattr(warning, "_warned", set())
+    first = [message(1, "old", 10), message(2, "x", 10)]
+    by_one = {} if merges == "true" else {"scan.parallelism": "1"}
+
+    table(monkeypatch, first, [], second, **{"scan.snapshot.merge-partitions": merges}, **by_one)
+
+    is_seen = warnings or (merges == "true" and second[0].value is None)
+    found = [each for each in caplog.messages if each.startswith("Keys lie in several partitions")]
+    assert len(found) == int(bool(is_seen))
 
 
 MESSAGES = st.lists(

@@ -260,9 +260,7 @@ def test_the_tail_keeps_within_the_memory_of_a_task() -> None:
 def test_what_is_past_the_end_shares_the_memory_that_is_left(followed_to: int, parts: int) -> None:
     """The newest changes and the keys of the first ones half each; where later batches show the changes, the keys have it all."""
     range_ = Range("t", 0, 0, 10, followed_to=followed_to)
-    snapshot = RangeSnapshot(
-        range_, ("k",), options(**{"scan.snapshot.memory": "1 mb"}), lambda *_: True
-    )
+    snapshot = RangeSnapshot(range_, ("k",), 2**20, lambda *_: True)
     rows = pa.RecordBatch.from_arrays([pa.array(range(10))], ["k"])
     nothing = BytesColumn.of([None] * 10)
     read: Any = SimpleNamespace(offsets_in=lambda _: np.arange(10), deletes=None)
