@@ -41,6 +41,7 @@ from tools.mutants.trial import MutantsError
         ("for a in b:\n    if a:\n        continue", ["pass"]),
         ("def f() -> int | None:\n    return a", ["return None"]),
         ("def f() -> int:\n    return a", []),
+        ("def f() -> bool:\n    return False", ["return True"]),
         ("zip(a, b, strict=True)", ["pass"]),
     ],
 )  # fmt: skip

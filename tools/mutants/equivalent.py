@@ -72,6 +72,12 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "taking all in their order gives an equal column; this is the fast way",
     ),
     Equivalent(
+        "source/reading/metadata.py",
+        "micros = np.where(known, ms, 0) * 1000",
+        "micros = np.where(known, ms, 1) * 1000",
+        "this number stands under a NULL",
+    ),
+    Equivalent(
         "source/reading/rows.py",
         "if column is not None and not column.null_count and not self._shares_keys: return column",
         "pass",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pyspark_upsert_kafka.core.options import ReadOptions, Topics
+from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
@@ -138,9 +138,11 @@ class Observer:
 
     def _existing(self, offset: StreamOffset) -> Mapping[str, TopicInfo]:
         wanted = self._options.table.topics
-        topics = {tp.topic for tp in offset.positions}
-        known = {topic for topic in topics if _covers(wanted, topic)}
-        return self.cluster.existing(sorted(known | set(wanted.names)))
+        topics = set(wanted.names)
+        if wanted.pattern is not None:
+            known = {tp.topic for tp in offset.positions}
+            topics |= {topic for topic in known if wanted.pattern.fullmatch(topic)}
+        return self.cluster.existing(sorted(topics))
 
     def _matching(self) -> Mapping[str, TopicInfo]:
         wanted = self._options.table.topics
@@ -160,9 +162,3 @@ class Observer:
         if self.last_view is None or view != self.last_view:
             self.last_view = view
         return self.last_view
-
-
-def _covers(wanted: Topics, topic: str) -> bool:
-    if wanted.pattern is None:
-        return topic in wanted.names
-    return wanted.pattern.fullmatch(topic) is not None

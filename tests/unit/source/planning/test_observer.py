@@ -97,3 +97,79 @@ def test_a_view_lives_shorter_than_a_fifth_of_a_second(there):
     there.clock.now += view_lifetime_s(1)
 
     assert not observer.is_fresh
+
+
+def test_while_nothing_changes_the_ends_alone_are_looked_up(there):
+    """At every tenth life of a view the whole is: a topic may be a new one."""
+    observer = Observer(stream_options())
+    assert not observer.is_unchanged()
+    there.clock.now = 0.0
+    observer.view(HERE)
+    there.clock.now = 1.9
+    assert observer.is_unchanged()
+    assert observer.is_fresh
+    assert (there.cluster.looks, there.cluster.least_looks) == (1, 1)
+    there.clock.now = 10 * view_lifetime_s(1)
+    assert not observer.is_unchanged()
+    assert (there.cluster.looks, there.cluster.least_looks) == (1, 1)
+
+
+def test_a_message_is_a_change(there):
+    """The view is not made to live longer then."""
+    observer = Observer(stream_options())
+    observer.view(HERE)
+    there.clock.now += 0.3
+    there.cluster.produce("t")
+
+    assert not observer.is_unchanged()
+    assert not observer.is_fresh
+
+
+def test_whether_a_view_is_of_a_time_after_a_question(there):
+    """One of the same moment is."""
+    observer = Observer(stream_options())
+    assert not observer.looked_since(there.clock.now)
+    observer.view(HERE)
+
+    assert observer.looked_since(there.clock.now)
+    assert not observer.looked_since(there.clock.now + 0.001)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "waits", "is_stale"), [(1, 0.2, True), (500, 1.0, True), (1000, 1.0, False)]
+)
+def test_waiting_for_the_next_view_takes_a_second_at_most(there, partitions, waits, is_stale):
+    """Spark asks again: a query over very many partitions can be stopped meanwhile."""
+    there.cluster.create("t", partitions)
+    there.clock.now = 0.0
+    observer = Observer(stream_options())
+    assert observer.wait_until_stale()
+    assert there.clock.now == 0.0
+    observer.view(HERE)
+
+    assert observer.wait_until_stale() is is_stale
+    assert there.clock.now == pytest.approx(waits)
+    assert observer.wait_until_stale()
+
+
+def test_a_view_that_is_like_the_last_one_is_the_last_one(there):
+    """A new object means that something has changed."""
+    observer = Observer(stream_options())
+    first = observer.current()
+    assert observer.current() is first
+    there.cluster.produce("t")
+
+    assert observer.current() is not first
+
+
+def test_topics_that_the_options_no_longer_name_are_not_asked_for(there):
+    """A checkpoint may hold some: by name, and by a pattern."""
+    there.cluster.create("t2")
+    offset = StreamOffset({TopicPartition(topic, 0): 0 for topic in ("t", "t2", "u")})
+    asked = []
+    existing = there.cluster.existing
+    there.cluster.existing = lambda names: asked.append([*names]) or existing(names)
+    for options in (stream_options(), stream_options(topic=None, topic_pattern="t.+")):
+        Observer(options)._existing(offset)
+
+    assert asked == [["t"], ["t2"]]

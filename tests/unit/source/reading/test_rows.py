@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
@@ -32,6 +33,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
 from tests.table_options import table_options
 from tests.unit.source.reading.test_metadata import FakeBatch, fake_batch
@@ -567,3 +569,19 @@ def test_not_null_in_a_ddl_tells_how_avro_was_written() -> None:
     found = RowDecoder(table_to_read(schema, options), options, "UTC").decode(batch)
 
     assert rows_of(found, schema) == [(1, "a", "b", "upsert"), (1, None, None, "delete")]
+
+
+@pytest.mark.parametrize("places", [None, np.array([1, 4, 5])])
+@pytest.mark.parametrize("deletes", [None, [True, False, True]])
+def test_rows_that_are_wanted(places: Any, deletes: list[bool] | None) -> None:
+    """With which of them are deletes and where their messages are; messages that cannot be decoded are told all the same."""
+    bad = [BadMessage(7, "key", "?")]
+    rows = Rows([pa.array(["a", "b", "c"])], deletes and pa.array(deletes), bad, places)
+
+    found = rows.where(np.array([True, False, True]))
+
+    assert [column.to_pylist() for column in found.columns] == [["a", "c"]]
+    assert (found.deletes and found.deletes.to_pylist()) == (deletes and [True, True])
+    assert found.bad == bad
+    assert found.places is not None
+    assert found.places.tolist() == ([0, 2] if places is None else [1, 5])
