@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.decoding import VectorisedPath
+from pyspark_upsert_kafka.formats.json.control_characters import with_escapes
 from pyspark_upsert_kafka.formats.json.orjson_columns import column_builder, orjson_columns
 from pyspark_upsert_kafka.formats.json.pyarrow_columns import pyarrow_columns
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
@@ -80,7 +81,14 @@ def compile_vectorised_path(
             return None
         return batch_of([next(ready[strategy]) for strategy in strategies], target, len(messages))
 
-    return read
+    def read_again(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+        rows = read(messages)
+        if rows is None:
+            escaped = with_escapes(messages)
+            rows = None if escaped is None else read(escaped)
+        return rows
+
+    return read_again
 
 
 def _some(fields: Iterable[Any], wanted: list[bool]) -> list[Any]:

@@ -375,6 +375,26 @@ def test_control_characters_elsewhere_are_not_json(character):
     assert "not JSON" in decoder(columns(c=LONG)).decode([message]).errors[0]
 
 
+@pytest.mark.parametrize("kind", [LONG, TEXT, MapType(TEXT, TEXT)])
+def test_control_characters_leave_a_batch_to_the_vectorised_path(kind):
+    """They are escaped for its parsers, in strings alone, whatever quotes and backslashes stand around."""
+    text = {LONG: b"7", TEXT: b'"a\tb"'}.get(kind, b'{"\x01":"a\tb"}')
+    odd = [
+        b'{"c":%b}' % text, b'{\n\t"c" :\r\n%b}' % text, b'{"x":"\\\\","c":%b}' % text, b'{"x":"\\"\t\\\\\\"\n","c":%b}' % text,
+        b'{"x\t":"\x1f","c":%b}' % text, b'{"x":"%b","c":%b}' % (b"y" * 100, text),
+    ]  # fmt: skip
+    schema = columns(c=kind)
+    read_all = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
+    rows = read_all(odd * 20)
+    assert rows is not None
+    assert seen(decoder(schema).decode(odd * 20)) == seen(exactly(schema).decode(odd * 20))
+    assert rows == exactly(schema).decode(odd * 20).rows
+    for bad in (b'{"c":"\t}', b'{"x":"\t"\x01}', b'{"x":\x01"\t"}', b'"\t', b'{"x":"\t\\"}'):
+        many = [*odd, bad, *odd] * 10
+        assert read_all(many) is None
+        assert seen(decoder(schema).decode(many)) == seen(exactly(schema).decode(many))
+
+
 @pytest.mark.parametrize("marked", ["all", "first", "last", "one"])
 @pytest.mark.parametrize("kind", [LONG, MapType(TEXT, LONG), VariantType()])
 def test_a_byte_order_mark_is_skipped(marked, kind):
