@@ -15,12 +15,15 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.connections import timeouts
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
+
+_NO_OFFSET = -1
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -36,6 +39,31 @@ class OffsetLookup:
 
     timestamp_ms: int
     read_committed: bool = False
+
+
+def answered_offset(offset: int | None, lookup: OffsetLookup) -> int:
+    """An offset as a broker, or a client for it, has answered; -1 = no message is as late as the time that was asked for.
+
+    Raises:
+        AttemptError: It is no offset, or none was answered, though there is no error either, as may come after a lost connection.
+    """
+    by_time = lookup.timestamp_ms not in (EARLIEST, LATEST)
+    if offset is not None and (offset >= 0 or (offset == _NO_OFFSET and by_time)):
+        return offset
+    raise AttemptError(Failure(Kind.RETRIABLE, "no offset was answered"))
+
+
+def answered_topic(name: str, id_: str, partitions: int) -> TopicInfo:
+    """A topic as a broker has answered.
+
+    Raises:
+        AttemptError: It has no partitions, as no topic is.
+    """
+    if not partitions:
+        raise AttemptError(
+            Failure(Kind.RETRIABLE, f"topic {name!r} was answered without partitions")
+        )
+    return TopicInfo(id_, partitions)
 
 
 class AdminRequests(ABC):

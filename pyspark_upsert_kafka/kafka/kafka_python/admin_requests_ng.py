@@ -19,7 +19,11 @@ from kafka.protocol.offset import OffsetRequest
 
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
+from pyspark_upsert_kafka.kafka.admin_requests import (
+    OffsetLookup,
+    answered_offset,
+    answered_topic,
+)
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import checked, connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.installed import no_read_committed
@@ -48,7 +52,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
 
         def request(client: Any, timeout: float) -> dict[str, TopicInfo]:
             found = topic_leaders(client, names, timeout)
-            return {name: TopicInfo("", len(leaders)) for name, leaders in found.items()}
+            return {name: answered_topic(name, "", len(leaders)) for name, leaders in found.items()}
 
         return self._call(f"look up the topics {', '.join(names)}", request)
 
@@ -116,7 +120,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
 
         def request(client: Any, timeout: float) -> dict[TopicPartition, int]:
             leaders = partition_leaders(client, partitions, timeout)
-            found = {}
+            found: dict[TopicPartition, int] = {}
             for node in {*leaders.values()}:
                 led = [tp for tp in partitions if leaders[tp] == node]
                 wanted = _by_topic((tp, (tp.partition, lookup.timestamp_ms)) for tp in led)
@@ -124,7 +128,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
                 for topic, answers in send(client, node, offsets, timeout).topics:
                     for partition, code, _, offset in answers:
                         found[TopicPartition(topic, partition)] = checked(code, offset)
-            return found
+            return {tp: answered_offset(found.get(tp), lookup) for tp in partitions}
 
         return self._call("look up offsets", request)
 

@@ -12,7 +12,11 @@ from kafka.admin import ConfigResource
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition, spelt_by_kafka
-from pyspark_upsert_kafka.kafka.admin_requests import OffsetLookup
+from pyspark_upsert_kafka.kafka.admin_requests import (
+    OffsetLookup,
+    answered_offset,
+    answered_topic,
+)
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts
@@ -37,7 +41,8 @@ class KafkaPython3Admin(KafkaPythonAdmin):
                     continue
                 if error is not kafka_errors.NoError:
                     raise error(topic["name"])
-                found[topic["name"]] = TopicInfo(_topic_id(topic), len(topic["partitions"]))
+                name, partitions = topic["name"], len(topic["partitions"])
+                found[name] = answered_topic(name, _topic_id(topic), partitions)
             return found
 
         return self._call(f"look up the topics {', '.join(names)}", request)
@@ -112,7 +117,8 @@ class KafkaPython3Admin(KafkaPythonAdmin):
             found = admin.list_partition_offsets(
                 wanted, isolation_level=level, timeout_ms=timeout * 1000
             )
-            return {TopicPartition(*tp): answer.offset for tp, answer in found.items()}
+            offsets = {TopicPartition(*tp): answer.offset for tp, answer in found.items()}
+            return {tp: answered_offset(offsets.get(tp), lookup) for tp in partitions}
 
         return self._call("look up offsets", request)
 

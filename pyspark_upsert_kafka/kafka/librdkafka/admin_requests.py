@@ -20,9 +20,10 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
     LATEST,
     AdminRequests,
     OffsetLookup,
+    answered_offset,
+    answered_topic,
     lent,
 )
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.admin_client import RetryingAdminClient
@@ -76,7 +77,7 @@ class LibrdkafkaAdmin(AdminRequests):
                     if error.args[0].code() != ck.KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
                 else:
-                    found[name] = TopicInfo(_topic_id(topic), len(topic.partitions))
+                    found[name] = answered_topic(name, _topic_id(topic), len(topic.partitions))
             return found
 
         return self._admin.call(f"look up the topics {', '.join(names)}", request)
@@ -141,12 +142,12 @@ class LibrdkafkaAdmin(AdminRequests):
             ]
             return [
                 {
-                    TopicPartition(tp.topic, tp.partition): valid_offset(
-                        self._admin.result(future).offset
+                    TopicPartition(tp.topic, tp.partition): answered_offset(
+                        self._admin.result(future).offset, lookup
                     )
                     for tp, future in answer.items()
                 }
-                for answer in answers
+                for lookup, answer in zip(lookups, answers, strict=True)
             ]
 
         return self._admin.call("look up offsets", request)
@@ -198,17 +199,6 @@ class LibrdkafkaAdmin(AdminRequests):
             }
 
         return self._admin.call("look up topic settings", request)
-
-
-def valid_offset(offset: int) -> int:
-    """An offset as the broker answered it.
-
-    Raises:
-        AttemptError: After a lost connection librdkafka may give none, and no error either.
-    """
-    if offset == ck.OFFSET_INVALID:
-        raise AttemptError(Failure(Kind.RETRIABLE, "no offset was answered"))
-    return offset
 
 
 def _spec(lookup: OffsetLookup) -> OffsetSpec:

@@ -159,6 +159,8 @@ class LibrdkafkaFetcher:
             raise BrokerError(self.errors.shown(error.args[0].str())) from None
         if found is None:
             raise BrokerError("no answer in time")
+        if min(found) < 0:
+            raise BrokerError("no offset was answered")
         earliest, high = found
         return Bounds(earliest, high, high)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from kafka.errors import KafkaError
 
-from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import (
     EARLIEST,
@@ -18,7 +18,10 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
     BackgroundCommits,
     CommitWarning,
     OffsetLookup,
+    answered_offset,
+    answered_topic,
 )
+from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Kind
 
 TP = TopicPartition("t", 0)
 
@@ -103,3 +106,36 @@ def test_commits_in_the_background_are_in_order_and_the_last_one_counts():
     last_done.wait()
 
     assert committed == [{TP: 1}, {TP: 3}]
+
+
+BY_TIME, LAST = OffsetLookup(1_700_000_000_000), OffsetLookup(LATEST)
+
+
+@pytest.mark.parametrize(
+    ("offset", "lookup", "is_believed"),
+    [
+        (0, LAST, True),
+        (42, BY_TIME, True),
+        (-1, BY_TIME, True),
+        (-1, LAST, False),
+        (-1, OffsetLookup(EARLIEST), False),
+        (-1001, BY_TIME, False),
+        (None, BY_TIME, False),
+    ],
+)
+def test_an_answer_without_an_offset_is_asked_again(offset, lookup, is_believed):
+    """It comes without an error, as after a lost connection. Only that no message is as late as a time is an answer."""
+    if is_believed:
+        assert answered_offset(offset, lookup) == offset
+        return
+    with pytest.raises(AttemptError) as error:
+        answered_offset(offset, lookup)
+    assert error.value.failure.kind is Kind.RETRIABLE
+
+
+def test_a_topic_without_partitions_is_asked_again():
+    """There is none: to believe it would lose all of the topic's data."""
+    assert answered_topic("t", "id", 2) == TopicInfo("id", 2)
+    with pytest.raises(AttemptError, match="'t'") as error:
+        answered_topic("t", "id", 0)
+    assert error.value.failure.kind is Kind.RETRIABLE

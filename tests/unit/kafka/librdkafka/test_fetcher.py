@@ -252,6 +252,6 @@ def test_bounds_are_those_of_the_leader():
     """Without an answer they are an error in the client's words."""
     assert fetching(Consumer(watermarks=(3, 9))).bounds() == Bounds(3, 9, 9)
     refused = ck.KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
-    for watermarks, reason in ((refused, "gone"), (None, "no answer")):
+    for watermarks, reason in ((refused, "gone"), (None, "no answer"), ((0, -1), "no offset")):
         with pytest.raises(BrokerError, match=reason):
             fetching(Consumer(watermarks=watermarks)).bounds()
