@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TypeVar
 
 import confluent_kafka as ck
@@ -119,7 +118,8 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         def send_offset(timeout: float) -> None:
             self._producer.send_offsets_to_transaction([partition], group, timeout)
 
-        self._request("add a receipt to a transaction", send_offset)
+        # librdkafka sends it again when an answer is lost, within the time of the call alone.
+        self._request("add a receipt to a transaction", send_offset, in_one_call=True)
         self._request("commit a transaction", self._producer.commit_transaction)
         self._in_transaction = False
 
@@ -130,8 +130,11 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         finds that out, or fences it off.
         """
         try:
-            with self._explained():
-                self._abort()
+            self._abort()
+        except ck.KafkaException as error:
+            raise BrokerError(
+                f"Could not abort a transaction: {self._failure(error).text}."
+            ) from None
         finally:
             self._producer.purge(blocking=not self._is_stuck)
             if not self._is_stuck:
@@ -156,17 +159,28 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
                 "abort a transaction", self._producer.abort_transaction, timeouts.CLOSE_TIMEOUT_S
             )
 
-    def _request(self, what: str, request: Callable[[float], object]) -> None:
+    def _request(
+        self, what: str, request: Callable[[float], object], *, in_one_call: bool = False
+    ) -> None:
         """A request of the transaction, sent again while that may help.
+
+        Args:
+            what: What is requested, to complete "could not".
+            request: Gets a timeout in seconds.
+            in_one_call: Whether one call has the time of all attempts.
 
         Raises:
             BrokerError: It failed for good; after a commit it may be unknown whether it did.
         """
         properties = self._properties.resolved()
+        times = Timeouts.from_properties(properties)
+
+        def attempt(timeout: float) -> None:
+            self._in_time(what, request, times.api_s if in_one_call else timeout)
+
         Retrying(
-            properties["bootstrap.servers"], Timeouts.from_properties(properties), self._reports.errors,
-            (ck.KafkaException,), self._failure,
-        ).call(what, partial(self._in_time, what, request))  # fmt: skip
+            properties["bootstrap.servers"], times, self._reports.errors, (ck.KafkaException,), self._failure
+        ).call(what, attempt)  # fmt: skip
 
     def _in_time(self, what: str, request: Callable[[float], object], timeout_s: float) -> None:
         """Sends a request; librdkafka may wait far longer for its answer than it was told to (its issue 5456).

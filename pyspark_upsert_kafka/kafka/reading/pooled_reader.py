@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypeVar
 
+from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits, message_timeout_s
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, Fetcher
@@ -135,6 +136,45 @@ class FirstSmallFetcher:
         self._fetcher.close()
 
 
+class LentClients(Generic[C]):
+    """The clients of one range.
+
+    Args:
+        pool: Lends them.
+    """
+
+    def __init__(self, pool: Pool[C]) -> None:
+        self._pool = pool
+        self._leases: list[Lease[C]] = []
+
+    @property
+    def were_used(self) -> bool:
+        """Whether others have used one of them, whose fetches may still be under way."""
+        return any(lease.was_used for lease in self._leases)
+
+    def take(self, settings: Hashable, open_: Callable[[], C]) -> C:
+        """A client with these settings."""
+        self._leases.append(self._pool.take(settings, open_))
+        return self._leases[-1].client
+
+    def replace(self, settings: Hashable, open_: Callable[[], C]) -> C:
+        """A new client in the place of all that were lent."""
+        lease = self._pool.open(settings, open_)
+        self.discard()
+        self._leases.append(lease)
+        return lease.client
+
+    def give_back(self) -> None:
+        """Keeps them for others."""
+        while self._leases:
+            self._pool.give_back(self._leases.pop())
+
+    def discard(self) -> None:
+        """Ends them."""
+        while self._leases:
+            self._pool.discard(self._leases.pop())
+
+
 class PooledReader(ABC, Generic[C]):
     """Reads ranges, each with a client that nobody else uses meanwhile.
 
@@ -153,7 +193,8 @@ class PooledReader(ABC, Generic[C]):
         """The messages of the range, in batches."""
         properties = self._properties.resolved()
         # A caller that stops early leaves fetches under way: then the pool closes the clients.
-        with ExitStack() as clients:
+        clients = LentClients(self._pool)
+        with undone_on_failure(clients.discard):
             fetcher = self._opened(properties, range_, clients)
             servers, checks = self._properties["bootstrap.servers"], self._settings.checks
             fetch = RangeFetch(
@@ -163,18 +204,29 @@ class PooledReader(ABC, Generic[C]):
                 waits=ReadWaits(message_timeout_s(properties), self._settings.outage_s),
                 checks=checks,
             )
+            fetch.renewed = partial(self._renewed, properties, range_, clients)
             yield from fetch.batches()
-            fetcher.close()
-            if range_.size:
-                _SIZES.learn(range_, fetch.size_bytes)
+            fetch.close()
+        clients.give_back()
+        if range_.size:
+            _SIZES.learn(range_, fetch.size_bytes)
 
-    def _opened(self, properties: Properties, range_: Range, clients: ExitStack) -> Fetcher:
-        """The fetcher of a range, with clients that are lent until the stack is closed."""
+    def _renewed(
+        self, properties: Properties, range_: Range, clients: LentClients[C]
+    ) -> Fetcher | None:
+        """A fetcher with a new client, where others have used those that the range has."""
+        if not clients.were_used:
+            return None
+        fetch_bytes = _SIZES.choose(range_, self._properties)
+        connect = partial(self._connect, fetch_bytes)
+        return self._fetcher(clients.replace((properties, fetch_bytes), connect), range_)
+
+    def _opened(self, properties: Properties, range_: Range, clients: LentClients[C]) -> Fetcher:
+        """The fetcher of a range, with clients that are lent until they are given back."""
 
         def fetcher(fetch_bytes: int) -> Fetcher:
             connect = partial(self._connect, fetch_bytes)
-            client = clients.enter_context(self._pool.client((properties, fetch_bytes), connect))
-            return self._fetcher(client, range_)
+            return self._fetcher(clients.take((properties, fetch_bytes), connect), range_)
 
         def rest() -> Fetcher | None:
             fetch_bytes = _SIZES.choose(range_, self._properties)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
@@ -37,6 +37,10 @@ class RangeFetch:
         waits: How long is waited.
         checks: When it is checked whether data is lost.
     """
+
+    renewed: Callable[[], Fetcher | None] | None = None
+    """Gives a fetcher with a new client, where this one's has served others: a fetch for them that is never answered would
+    hold up all that follow. None = the client is new."""
 
     def __init__(
         self,
@@ -83,6 +87,10 @@ class RangeFetch:
                 return
         if self._range.is_checked_after:
             self._ends_with(self._topic.loss_after())
+
+    def close(self) -> None:
+        """Ends fetching, so that the client can be used for another range."""
+        self._fetcher.close()
 
     def _poll(self) -> Fetched:
         fetched = self._fetcher.poll(self._position, self._range.end)
@@ -159,6 +167,7 @@ class RangeFetch:
         now = self._now()
         if now - max(self._progress_at, self._checked_at) < self._checks.stall_s:
             return None
+        self._renew()
         loss = self._checks.confirmed_loss(self._check_loss)
         self._checked_at = self._now()
         if loss is not None and loss.earliest is None:  # the topic's, and not of some offsets
@@ -177,6 +186,20 @@ class RangeFetch:
                 f"{self._lookup_error}"
             )
         return loss
+
+    def _renew(self) -> None:
+        """Goes on with a new client, the first time that nothing has come to one that others have used."""
+        renewed, self.renewed = self.renewed, None
+        if renewed is None:
+            return
+        try:
+            fetcher = renewed()
+        except BrokerError as error:
+            logger.info("%s: no new client: %s", self._place(), error)
+            return
+        if fetcher is not None:
+            self._fetcher = fetcher
+            fetcher.seek(self._position)
 
     def _was_away(self, asked_s: float) -> bool:
         """Whether brokers have answered after an outage: then messages are waited for anew.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -148,16 +148,24 @@ def fetched(
     return Fetched(batch, position, count, is_out_of_range, fatal_error)
 
 
-def fetch(fetcher: FakeFetcher, range_: Range = RANGE, *, fail: bool = True) -> RangeFetch:
+def fetch(
+    fetcher: FakeFetcher,
+    range_: Range = RANGE,
+    *,
+    fail: bool = True,
+    renewed: Callable[[], FakeFetcher] | None = None,
+) -> RangeFetch:
     """A fetch of the range that waits two minutes for a message."""
     checks = LossChecks(fetcher.clock)
-    return RangeFetch(
+    found = RangeFetch(
         fetcher,
         PlannedTopic(range_, "nowhere:9092", fetcher.topic, checks),
         fail_on_data_loss=fail,
         waits=ReadWaits(120.0),
         checks=checks,
     )
+    found.renewed = renewed
+    return found
 
 
 def read(fetcher: FakeFetcher, range_: Range = RANGE, *, fail: bool = True) -> list[int]:
@@ -538,6 +546,34 @@ def test_damaged_messages_are_fetched_again(clock, caplog):
     ) as error:
         list(batches)
     assert not why_it_ended(error.value).restart
+
+
+def test_a_client_that_others_have_used_is_replaced_when_nothing_comes(clock):
+    """Once: a fetch of theirs that is never answered would hold this one up until the request timeout."""
+    stuck, fresh = FakeFetcher(clock, silent_at=0, silent_s=NEVER), FakeFetcher(clock)
+    renewals: list[FakeFetcher] = []
+
+    def renewed() -> FakeFetcher:
+        renewals.append(fresh)
+        return fresh
+
+    began = clock.now
+    assert [
+        offset for batch in fetch(stuck, renewed=renewed).batches() for offset in batch.offsets
+    ] == [0, 1, 2, 3]
+    assert (renewals, fresh.seeks) == ([fresh], [0])
+    assert clock.now - began < 10
+
+
+def test_a_client_is_kept_where_no_other_can_be_opened(clock):
+    """Brokers that are away are waited for as long as before."""
+    fetcher = FakeFetcher(clock, silent_at=0, silent_s=30.0)
+
+    def renewed() -> FakeFetcher:
+        raise BrokerError("nobody answers")
+
+    batches = fetch(fetcher, renewed=renewed).batches()
+    assert [offset for batch in batches for offset in batch.offsets] == [0, 1, 2, 3]
 
 
 def test_the_id_is_asked_after_a_range_that_is_checked_after_it(clock):
