@@ -46,6 +46,10 @@ _ERROR_FIRST = frozenset({
 """Their answers have an error after the time for which the client is throttled."""
 
 
+_THROTTLING_FROM = {Api.FIND_COORDINATOR: 1, Api.FETCH: 7}
+"""From which version on they do; a fetch has errors of partitions alone before."""
+
+
 class Kind(Enum):
     """What happens to an answer."""
 
@@ -67,7 +71,8 @@ class Fault:
         code: The error of Kafka's protocol that the answer gets.
         seconds: For how long an answer, or from then on the whole broker, is late.
         times: To so many answers.
-        seen: How many there were.
+        after: So many answers are left alone before.
+        seen: How many it happened to.
     """
 
     api: Api
@@ -75,6 +80,7 @@ class Fault:
     code: int = 0
     seconds: float = 0.0
     times: int = 1
+    after: int = 0
     seen: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -82,6 +88,9 @@ class Fault:
         """Whether it happens to this answer."""
         with self.lock:
             if api != self.api or self.seen >= self.times:
+                return False
+            if self.after:
+                self.after -= 1
                 return False
             self.seen += 1
             return True
@@ -92,9 +101,10 @@ class FaultProxy:
 
     Args:
         servers: The broker's host and port.
-        topic: The topic whose errors an altered answer has.
-        topic_id: Its id, as it is sent.
     """
+
+    topic: str
+    """The topic that gets the error of an answer that has one for each topic."""
 
     def __init__(self, servers: str) -> None:
         host, _, port = servers.partition(":")
@@ -104,7 +114,7 @@ class FaultProxy:
         self._faults: list[Fault] = []
         self._silent_until = 0.0
         self._open: list[socket.socket] = [self._listener]
-        self.topic, self.topic_id = "", b""
+        self.topic = ""
         threading.Thread(target=self._accept, daemon=True).start()
 
     @contextmanager
@@ -185,8 +195,10 @@ class FaultProxy:
     def _with_error(self, api: Api, version: int, frame: bytes, code: int) -> bytes:
         """The answer with an error in the place where it has one."""
         is_flexible = version >= _FLEXIBLE_FROM[api]
-        if api in _ERROR_FIRST:
+        if api in _ERROR_FIRST and version >= _THROTTLING_FROM.get(api, 0):
             at = 4 + is_flexible + 4
+        elif api is Api.FIND_COORDINATOR:
+            at = 4
         elif api is Api.DESCRIBE_CONFIGS:
             at = 4 + is_flexible + 4 + (1 if is_flexible else 4)
         else:
