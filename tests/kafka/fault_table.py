@@ -33,6 +33,8 @@ TIMES: dict[str, object] = {
 
 UNKNOWN_SERVER_ERROR = -1
 
+_TEST = "`kafka/test_faults.py::test_the_table_of_faults`"
+
 
 @dataclass(frozen=True)
 class Work:
@@ -180,8 +182,8 @@ class Row:
 
     def text(self) -> str:
         """As a line of a table."""
-        cells = (_shown(each) for each in self.outcomes)
-        return f"| {self.work.name} | {_words(self.api)} | " + " | ".join(cells) + " |"
+        cells = [self.work.name, _words(self.api), *map(_shown, self.outcomes), _TEST]
+        return f"| {' | '.join(cells)} |"
 
 
 def table(broker: Broker) -> Iterator[Row]:
