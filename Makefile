@@ -61,7 +61,7 @@ test-connect: $(READY) $(CLASS_ARCHIVES)
 
 # The unit tests, which need no class archives.
 test-unit: $(READY)
-	$(BIN)/python -m pytest tests/unit --numprocesses=auto $(ARGS)
+	$(BIN)/python -m pytest tests/unit -m "not long and not alone" --numprocesses=auto $(ARGS)
 
 # zizmor looks for what is unsafe in workflows.
 lint: $(READY)

@@ -201,6 +201,7 @@ HALVES = [
     b'x,"a',
     b'b",y',
     b"#",
+    b"\r",
     b"a\n",
     b"a\r",
     b"a\r\n",
@@ -229,9 +230,12 @@ def test_odd_messages_are_read_alike_by_all_paths(options):
             paths.hold([message])
             if len(schema) == 1:
                 paths.hold_by_columns([message])
-        for pair in product([text.replace(b",", delimiter) for text in HALVES[:12]], repeat=2):
+        for pair in product([text.replace(b",", delimiter) for text in HALVES[:13]], repeat=2):
             paths.hold([*pair])
-        reads_as_its_messages_do(schema, [b"a" + delimiter] * 64 + many, options)
+        good = [b"a" + delimiter] * 64
+        reads_as_its_messages_do(schema, good + many, options)
+        for half in HALVES:
+            reads_as_its_messages_do(schema, [*good, half], options)
 
 
 @law(300)
