@@ -55,6 +55,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """An address in the name of a test differs from process to process: none of them could be told which tests to run."""
+    named = sorted({item.nodeid.partition("[")[0] for item in items if " at 0x" in item.nodeid})
+    if named:
+        raise pytest.UsageError(f"Give the cases of {', '.join(named)} ids without addresses.")
+
+
 @dataclass(frozen=True)
 class Message:
     """A message as a plain client sees it."""

@@ -100,7 +100,7 @@ def reads_as_its_messages_do(kind: Kind, batch: list[bytes]) -> int:
     return sum(bool(each.errors) for each in alone.values())
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=str)
+@pytest.mark.parametrize("leaf", LEAVES)
 def test_odd_data_are_read_among_others_as_alone(leaf):
     """Each odd piece of data as a field of each type, in a union, an array and a map of it, and where no column wants it."""
     kinds = {
