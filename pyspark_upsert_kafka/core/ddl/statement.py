@@ -31,9 +31,9 @@ class Column:
 
     name: Name
     type: DataType
-    nullable: bool = True
-    metadata: Name | None = None
-    virtual: bool = False
+    nullable: bool
+    metadata: Name | None
+    virtual: bool
 
 
 @dataclass(frozen=True)

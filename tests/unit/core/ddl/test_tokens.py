@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.ddl.tokens import Token, place_in, places_in, tokenize
+from pyspark_upsert_kafka.core.ddl.tokens import Token, Tokens, place_in, places_in, tokenize
 from pyspark_upsert_kafka.core.errors import OptionError
 
 TOKENS = {
@@ -93,3 +93,11 @@ def test_places_of_all_characters(text):
     assert [found(at) for at in range(len(text) + 1)] == [
         place_in(text, at) for at in range(len(text) + 1)
     ]
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e3", "`5`", "'5'", "x", "", "²"])
+def test_what_is_no_whole_number(text: str) -> None:
+    """With what was expected, and where."""
+    assert Tokens("007").number("a length") == 7
+    with pytest.raises(OptionError, match="expected a length, a whole number, but found"):
+        Tokens(text).number("a length")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka import OptionError, SchemaError, UpsertKafkaDataSource, upsert_sink
-from pyspark_upsert_kafka.core.options import given_options, read_options, write_options
+from pyspark_upsert_kafka.core.options import (
+    DDL_COLUMNS,
+    EVENT_TIME,
+    VIRTUAL,
+    given_options,
+    read_options,
+    write_options,
+)
 from pyspark_upsert_kafka.core.secrets.masking import masked
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl
@@ -242,3 +250,25 @@ def test_a_metadata_column_of_another_type() -> None:
         SchemaError, match="Column 'at' shows the metadata 'timestamp', which is TIMESTAMP or"
     ):
         UpsertKafkaDataSource({"ddl": ddl}).schema()
+
+
+def test_a_virtual_column_and_that_of_the_watermark_are_marked() -> None:
+    """Spark passes the columns on as text, and the tasks of a sink ask whether a column is virtual."""
+    marks = {
+        field.name: field.metadata
+        for ddl in (
+            upsert(),
+            append()
+            .replace("at TIMESTAMP", "seen TIMESTAMP")
+            .replace("FOR at AS at", "FOR seen AS seen"),
+        )
+        for field in StructType.fromJson(json.loads(given_options({"ddl": ddl})[DDL_COLUMNS.name]))
+    }
+
+    assert marks == {
+        "id": {},
+        "name": {},
+        "at": {VIRTUAL: True},
+        "user_id": {},
+        "seen": {EVENT_TIME: True},
+    }

@@ -1397,3 +1397,23 @@ def test_topics_are_shown_as_they_were_given(topics, shown):
 def test_limits_are_true_when_there_is_one(limits, any_):
     """Without a limit there is nothing that an old PySpark could not do."""
     assert bool(limits) is any_
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"read.mode": "snapshot", "scan.parallelism": "2"},
+            "'scan.parallelism' is not allowed with 'scan.snapshot.merge-partitions': ",
+        ),
+        ({"read.mode": "changelog"}, "'scan.snapshot.merge-partitions' is for snapshots, and for "),
+    ],
+)
+def test_partitions_are_merged_in_tables_by_so_many_tasks(given, message):
+    """Each task reads all partitions, so that their number is not limited by them."""
+    merged = {"scan.snapshot.merge-partitions": "true"}
+    with pytest.raises(OptionError, match="^" + re.escape(message)):
+        read_options(table_options(**merged, **given), format_options, stream=False)
+
+    read_options(table_options(**merged), format_options, stream=False)
+    read_options(table_options(**given), format_options, stream=False)

@@ -155,3 +155,11 @@ def test_times_that_are_asked_for_are_those_of_kafka(near: int) -> None:
 
     assert -2 <= min(seen) < 0
     assert 2**60 < max(seen) < 2**63
+
+
+def test_where_nothing_is_left_no_broker_is_asked() -> None:
+    """The batch ends where it may end at most."""
+    log = Log([1, 2], [3], begin=(2, 1))
+
+    assert log.next(Alignment(10, 0)) == {A: [], B: []}
+    assert log.requests == 0

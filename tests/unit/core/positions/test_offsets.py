@@ -425,3 +425,12 @@ def test_a_topic_keeps_its_id_whichever_client_gave_it():
     assert offset.topic_ids == {"t": "BqxOzHLESpSzdDxpA85X8w"}
     again = stream_offset(offset.to_json())
     assert again == offset
+
+
+def test_a_range_is_checked_after_its_last_message_unless_it_says_otherwise():
+    """A topic that was created again meanwhile is noticed; and nothing follows a range of changes."""
+    range_ = Range("t", 0, 5, 9)
+
+    assert range_.is_checked_after
+    assert not range_.is_followed
+    assert [Range("t", 0, 5, 9, followed_to=to).is_followed for to in (9, 10)] == [False, True]

@@ -146,3 +146,26 @@ def test_each_spelling_of_a_secret_is_hidden_to_its_last_character(secret: str):
     for told in spellings:
         shown = OutsideText({"ssl.key.password": secret}).shown(f"it is <{told}> here")
         assert shown == "it is <***> here"
+
+
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize("after", range(4))
+def test_base64_of_a_secret_amid_other_bytes_is_hidden(before: int, after: int):
+    """Wherever it stands; what is left of it are characters that depend on the bytes beside it, three at each end at most."""
+    whole = b"x" * before + SECRET.encode() + b"y" * after
+    known = OutsideText({"ssl.key.password": SECRET})
+    for encoded in (base64.b64encode(whole), base64.urlsafe_b64encode(whole)):
+        begin, stars, end = known.shown(f"<{encoded.decode()}>").partition("***")
+        assert stars
+        assert len(begin) <= 1 + -(-before * 4 // 3)
+        assert len(end) <= 1 + 2 + -(-after * 4 // 3) + 2
+
+
+@pytest.mark.parametrize("user", ["m", "me", "you", "them"])
+def test_a_login_without_padding_is_one(user: str):
+    """And what has no colon is another word, whatever its length."""
+    login = base64.b64encode(f"{user}:s3cret".encode()).decode().rstrip("=")
+    word = base64.b64encode(f"{user}-s3cret".encode()).decode().rstrip("=")
+
+    assert outside_text(f"Basic {login} is wrong") == "Basic *** is wrong"
+    assert outside_text(f"Basic {word} is wrong") == f"Basic {word} is wrong"
