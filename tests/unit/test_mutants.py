@@ -61,6 +61,8 @@ def test_a_mistake_of_each_kind(code: str, mutants: list[str]) -> None:
         "a = 'b' + c",
         "logger.warning(1 + 1)",
         "assert a < b",
+        "A = tuple[int, bytes | None]",
+        "A = Decoded | Changed",
         "if TYPE_CHECKING:\n    a = 1",
     ],
 )

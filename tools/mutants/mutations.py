@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,7 @@ _CALCULATED: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitAnd: ("&", "|"),
     ast.BitOr: ("|", "&"),
 }
+_TYPE = re.compile(r"None|bool|bytes|float|int|str|[A-Z]\w*[a-z]\w*(\[.*\])?")
 _SWAPPED = {"min": "max", "max": "min"}
 _CHECKS = {"strict", "stacklevel"}
 """Arguments that change nothing where the program is right (``zip``), or only a text (``warn``)."""
@@ -155,7 +157,9 @@ class _Finder:
                     yield self._between("and, or", left, right, operators)
             case ast.UnaryOp(op=ast.Not()):
                 yield self._instead("not dropped", node, f"({self._text(node.operand)})")
-            case ast.BinOp() if type(node.op) in _CALCULATED and not _is_text(node):
+            case ast.BinOp() if type(node.op) in _CALCULATED and not _is_text(node) | _is_type(
+                node
+            ):
                 operators = _CALCULATED[type(node.op)]
                 yield self._between("calculation", node.left, node.right, operators)
                 yield self._instead("operand dropped", node, f"({self._text(node.left)})")
@@ -230,6 +234,12 @@ def _is_text(node: ast.BinOp) -> bool:
         or (isinstance(side, ast.Constant) and isinstance(side.value, str))
         for side in (node.left, node.right)
     )
+
+
+def _is_type(node: ast.BinOp) -> bool:
+    """Whether it is a union of types, by the look of a side of it."""
+    sides = map(ast.unparse, (node.left, node.right))
+    return isinstance(node.op, ast.BitOr) and any(map(_TYPE.fullmatch, sides))
 
 
 def _is_log(call: ast.Call) -> bool:

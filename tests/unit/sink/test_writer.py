@@ -119,3 +119,15 @@ def test_options_are_checked_where_a_writer_is_made(kind: type) -> None:
     """No row is written with wrong ones."""
     with pytest.raises(OptionError, match=r"sink\.delivery-guarantee"):
         kind(SCHEMA, table_options(**{"sink.delivery-guarantee": "perhaps"}))
+
+
+@pytest.mark.parametrize("kind", [BatchWriter, StreamWriter])
+def test_what_is_loaded_is_frozen_where_a_writer_is_made(
+    kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process has loaded what it needs by then."""
+    frozen = []
+    monkeypatch.setattr(writer, "freeze_modules", lambda: frozen.append(kind))
+    kind(SCHEMA, table_options())
+
+    assert frozen == [kind]

@@ -73,3 +73,12 @@ def test_what_the_options_warn_of_is_told_where_a_query_is_planned(
     (told,) = caplog.messages
     assert "'properties.ssl.key.pem'" in told
     assert "geheim" not in told
+
+
+def test_what_is_loaded_is_frozen_where_a_reader_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process has loaded what it needs by then."""
+    frozen = []
+    monkeypatch.setattr(batch, "freeze_modules", lambda: frozen.append(1))
+    BatchReader(table(options()), options())
+
+    assert frozen == [1]

@@ -239,3 +239,18 @@ def test_the_first_batch_of_a_table_is_whole(monkeypatch):
     query.trigger()
 
     assert [(each.begin, each.end) for each in query.read] == [(0, 3000), (3000, 3010)]
+
+
+def test_of_what_nothing_is_known_a_message_has_a_byte():
+    """What was seen elsewhere says more, and what was seen of a partition itself the most."""
+    sizes = MessageSizes(FakeCluster())
+    assert sizes._means({A: 0, B: 0}) == {A: 1, B: 1}
+    sizes._remember(A, 10.5, 0)
+
+    assert sizes._means({A: 0, B: 0}) == {A: 11, B: 11}
+    sizes._remember(B, 0.5, 0)
+    assert sizes._means({A: 0, B: 0, TopicPartition("t", 2): 0}) == {
+        A: 11,
+        B: 1,
+        TopicPartition("t", 2): 6,
+    }
