@@ -49,8 +49,11 @@ def messages(table: dict[str, Any], side: str) -> list[bytes]:
 OTHER = {b"-0.0": b"0.0", b'{"k":-0.0}': b'{"k":0.0}'}
 """Keys of Flink, and what they are here, where equal keys have equal bytes.
 
-Nor is a message empty here, which would be no CSV record: its empty text is quoted.
+Nor is a message empty here, which would be no CSV record: its empty text is quoted. And so is a text with U+FEFF at the beginning of
+a CSV message, from where every reader takes it away, Flink's too.
 """
+
+MARK = b"\xef\xbb\xbf"
 
 
 @pytest.mark.parametrize("side", ["key", "value"])
@@ -65,13 +68,20 @@ def test_a_row_has_the_bytes_that_flink_writes(name, side):
 
     for row, ours, flinks in zip(table["rows"], written, messages(table, side), strict=True):
         other = OTHER.get(flinks, flinks) if side == "key" else flinks
+        if flinks.startswith(MARK):
+            delimiter = table["options"].get("field-delimiter", ",").replace(r"\t", "\t").encode()
+            text, *more = flinks.split(delimiter, 1)
+            other = delimiter.join([quote + text + quote, *more])
         assert ours == (other or quote * 2), row["row"]
 
 
 @pytest.mark.parametrize("copies", [1, 64])
 @pytest.mark.parametrize("name", TABLES)
 def test_what_flink_wrote_is_read(name, copies):
-    """What Flink wrote is read, and written again as it was; alone and as many as take the vectorised path."""
+    """What Flink wrote is read, and written again as it was; alone and as many as take the vectorised path.
+
+    But for U+FEFF at the beginning of a CSV message, which Flink does not read back either.
+    """
     format_, table = TABLES[name]
     side = spec(format_, table, "value")
     flinks = [message for message in messages(table, "value") for _ in range(copies)]
@@ -79,7 +89,8 @@ def test_what_flink_wrote_is_read(name, copies):
     decoded = format_named(format_, "value").decoder(side).decode(flinks)
 
     assert not decoded.errors
-    assert Listed(format_named(format_, "value").encoder(side)).encode(decoded.rows) == flinks
+    again = Listed(format_named(format_, "value").encoder(side)).encode(decoded.rows)
+    assert again == [message.removeprefix(MARK) for message in flinks]
 
 
 OLD = [b"1e+20", b"1e20", b"-1.5e-9", b"0.00001", b"10000000.0", b"12345678.9", b"1E+2", b"100.00"]
