@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings, Sender
+from pyspark_upsert_kafka.kafka.local.node import Node
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.reading.rechecking import LOSS_CHECKS, LossChecks
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
@@ -238,7 +239,14 @@ def delete_before(broker: Broker, topic: str, offset: int, partition: int = 0) -
 @contextmanager
 def hung(kafka: LocalKafka) -> Iterator[None]:
     """While it lasts, the broker keeps its connections and says nothing on them."""
-    (broker,) = psutil.Process(kafka._node.guard.process.pid).children()
+    with node_hung(kafka._node):
+        yield
+
+
+@contextmanager
+def node_hung(node: Node) -> Iterator[None]:
+    """The same for a broker of a cluster."""
+    (broker,) = psutil.Process(node.guard.process.pid).children()
     broker.send_signal(signal.SIGSTOP)
     try:
         # On a busy machine its threads go on answering for a while.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker, broker_at
-from tests.kafka.conftest import Edge, messages, numbered
+from tests.kafka.conftest import Edge, eventually, messages, node_hung, numbered
 from tests.kafka.two_brokers import TwoBrokers
 
 pytestmark = pytest.mark.long("stops brokers of a cluster of its own")
@@ -77,3 +81,41 @@ def test_writing_and_asking_follow_the_leader(two: TwoBrokers, edge: Edge) -> No
     found = broker.pairs(topic)
     assert list(dict.fromkeys(found)) == numbered(4_000)
     assert len(found) == 4_000 or not edge.has_transactions
+
+
+def leader(admin: AdminClient, topic: str) -> int:
+    """Who leads the topic's partition, as any broker says that answers."""
+    try:
+        found = admin.list_topics(topic, timeout=5)
+    except KafkaException:
+        return -1
+    return int(found.topics[topic].partitions[0].leader)
+
+
+@pytest.mark.alone("asserts that all goes on in time")
+def test_a_leader_that_hangs_is_not_waited_for(two: TwoBrokers) -> None:
+    """Reading, writing and planning go on within the request timeout and five seconds after another broker leads."""
+    _, topic = filled(two)
+    request_s = 3
+    times = {"request.timeout.ms": request_s * 1000, "default.api.timeout.ms": 60_000}
+    edge = Edge("librdkafka", two.servers).given({**times, "delivery.timeout.ms": 60_000})
+    asked = two.new_admin()
+    with edge.sender(topic) as sender, edge.cluster() as cluster, ThreadPoolExecutor() as pool:
+        batches = edge.batches(Range(topic, 0, 0, COUNT), details=frozenset())
+        offsets = list(next(batches).offsets)
+        sender.send(messages(topic, *numbered(3)))
+        sender.flush()
+        edge.view(cluster, topic)
+        with node_hung(two.nodes[1]):
+            sender.send(messages(topic, *numbered(3, 3)))
+            rest = pool.submit(list, batches)
+            others = pool.submit(sender.flush), pool.submit(edge.view, cluster, topic)
+            assert eventually(lambda: leader(asked, topic) == 1)
+            moved = time.monotonic()
+            for each in (rest, *others):
+                each.result()
+            took_s = time.monotonic() - moved
+
+    offsets += [offset for batch in rest.result() for offset in batch.offsets]
+    assert offsets == list(range(COUNT))
+    assert took_s < request_s + 5

@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -36,13 +36,11 @@ class Lease(Generic[C]):
         client: The client.
         settings: What it was opened with; may hold secrets.
         opened_at: When it was opened, by the pool's clock.
-        was_used: Whether somebody else has used it before.
     """
 
     client: C
     settings: Hashable = field(repr=False)
     opened_at: float
-    was_used: bool = False
     process: int = field(default_factory=os.getpid)
 
 
@@ -94,7 +92,7 @@ class Pool(Generic[C]):
             _let_be(lease)
             return
         with self._lock:
-            self._idle.append(replace(lease, was_used=True))
+            self._idle.append(lease)
         self._close_surplus()
 
     def discard(self, lease: Lease[C]) -> None:

@@ -147,11 +147,6 @@ class LentClients(Generic[C]):
         self._pool = pool
         self._leases: list[Lease[C]] = []
 
-    @property
-    def were_used(self) -> bool:
-        """Whether others have used one of them, whose fetches may still be under way."""
-        return any(lease.was_used for lease in self._leases)
-
     def take(self, settings: Hashable, open_: Callable[[], C]) -> C:
         """A client with these settings."""
         self._leases.append(self._pool.take(settings, open_))
@@ -211,12 +206,8 @@ class PooledReader(ABC, Generic[C]):
         if range_.size:
             _SIZES.learn(range_, fetch.size_bytes)
 
-    def _renewed(
-        self, properties: Properties, range_: Range, clients: LentClients[C]
-    ) -> Fetcher | None:
-        """A fetcher with a new client, where others have used those that the range has."""
-        if not clients.were_used:
-            return None
+    def _renewed(self, properties: Properties, range_: Range, clients: LentClients[C]) -> Fetcher:
+        """A fetcher with a new client in the place of those that the range has."""
         fetch_bytes = _SIZES.choose(range_, self._properties)
         connect = partial(self._connect, fetch_bytes)
         return self._fetcher(clients.replace((properties, fetch_bytes), connect), range_)

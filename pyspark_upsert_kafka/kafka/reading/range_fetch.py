@@ -38,9 +38,9 @@ class RangeFetch:
         checks: When it is checked whether data is lost.
     """
 
-    renewed: Callable[[], Fetcher | None] | None = None
-    """Gives a fetcher with a new client, where this one's has served others: a fetch for them that is never answered would
-    hold up all that follow. None = the client is new."""
+    renewed: Callable[[], Fetcher] | None = None
+    """Gives a fetcher with a new client; None = there is no other. A client may wait for a broker that has hung, and for a
+    fetch of an earlier range that is never answered, until the request timeout and longer."""
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class RangeFetch:
         self._arrived_at = self._progress_at = self._checked_at = self._now()
         self._lookup_error = ""
         self._damaged_at, self._damaged = -1, 0
+        self._renewed_after_s = checks.stall_s
         self.size_bytes = 0
 
     def batches(self) -> Iterator[RawBatch]:
@@ -167,7 +168,6 @@ class RangeFetch:
         now = self._now()
         if now - max(self._progress_at, self._checked_at) < self._checks.stall_s:
             return None
-        self._renew()
         loss = self._checks.confirmed_loss(self._check_loss)
         self._checked_at = self._now()
         if loss is not None and loss.earliest is None:  # the topic's, and not of some offsets
@@ -185,21 +185,21 @@ class RangeFetch:
                 f"{self._place()}: nothing arrived for {waited_s:.0f} seconds.{errors.describe()}"
                 f"{self._lookup_error}"
             )
+        if loss is None and not self._lookup_error:
+            self._renew(waited_s)
         return loss
 
-    def _renew(self) -> None:
-        """Goes on with a new client, the first time that nothing has come to one that others have used."""
-        renewed, self.renewed = self.renewed, None
-        if renewed is None:
+    def _renew(self, waited_s: float) -> None:
+        """Goes on with a new client, when nothing has come for long though brokers answer."""
+        if self.renewed is None or waited_s < self._renewed_after_s:
             return
+        self._renewed_after_s = 2 * waited_s  # it may also be the network that is slow
         try:
-            fetcher = renewed()
+            self._fetcher = self.renewed()
         except BrokerError as error:
             logger.info("%s: no new client: %s", self._place(), error)
-            return
-        if fetcher is not None:
-            self._fetcher = fetcher
-            fetcher.seek(self._position)
+        else:
+            self._fetcher.seek(self._position)
 
     def _was_away(self, asked_s: float) -> bool:
         """Whether brokers have answered after an outage: then messages are waited for anew.
