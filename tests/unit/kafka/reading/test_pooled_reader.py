@@ -242,8 +242,8 @@ def test_the_first_fetch_of_a_topic_is_a_small_one(reader: Callable[..., Reader]
 
 
 def test_what_is_fetched_at_once() -> None:
-    """A quarter of what Kafka's own consumers fetch of a partition at most; a range of few messages takes a small part of it."""
-    assert (SMALL_FETCH, MEDIUM_FETCH, LARGE_FETCH) == (2**14, 2**17, 2**18)
+    """As much of a partition as Kafka's own consumers at most; a range of few messages takes a small part of it."""
+    assert (SMALL_FETCH, MEDIUM_FETCH, LARGE_FETCH) == (2**14, 2**18, 2**20)
 
 
 @pytest.mark.parametrize("size", [10, 1_000, 100_000])
