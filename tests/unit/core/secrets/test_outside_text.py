@@ -169,3 +169,18 @@ def test_a_login_without_padding_is_one(user: str):
 
     assert outside_text(f"Basic {login} is wrong") == "Basic *** is wrong"
     assert outside_text(f"Basic {word} is wrong") == f"Basic {word} is wrong"
+
+
+@pytest.mark.parametrize(
+    ("secret", "told", "shown"),
+    [
+        ("abc", "<abc>", "<***>"),
+        ("ab", "<ab>", "<ab>"),
+        # Three bytes are four characters of base64; where they do not begin a group, fewer depend on them alone.
+        ("abc", "<YWJj>", "<***>"),
+        ("abcde", "<abcde>", "<***>"),
+    ],
+)
+def test_how_short_a_secret_may_be(secret: str, told: str, shown: str):
+    """Shorter ones are in other words, where stars would tell them."""
+    assert OutsideText({"ssl.key.password": secret}).shown(told) == shown

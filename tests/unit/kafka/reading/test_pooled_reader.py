@@ -358,3 +358,19 @@ def test_errors_and_bounds_are_those_of_the_first_fetcher_at_first():
     assert fetcher.errors is first.errors
     assert fetcher.bounds().latest == len("first")
     assert done == ["first seeks 7", "first closes"]
+
+
+def opened(reader: Reader) -> list[int]:
+    """How many bytes the clients fetch at once that were opened for a large range."""
+    assert [each for batch in reader.read(Range("t", 0, 0, 50_000, "id")) for each in batch.offsets]
+    return [int(each.split()[2]) for each in reader.log if each.startswith("opened")]
+
+
+def test_of_a_topic_that_is_tried_no_small_fetch_is_made(
+    reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first range begins with one, to see how much that is when it is unpacked."""
+    assert opened(reader())[0] == SMALL_FETCH
+    monkeypatch.setattr(Reader, "_pool", Pool(lambda _: None))
+
+    assert SMALL_FETCH not in opened(reader())
