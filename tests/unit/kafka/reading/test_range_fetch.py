@@ -600,3 +600,24 @@ def test_the_id_is_asked_after_a_range_that_is_checked_after_it(clock):
     list(fetch(fetcher).batches())
 
     assert (asked, fetcher.topic_checks) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "since_s", "lookup_error", "was_away"),
+    [
+        (1.0, 0.0, "", True),
+        (0.9, 0.0, "", False),
+        (1.0, 119.0, "", True),
+        (1.0, 120.0, "", False),
+        (30.0, 30.0, " nobody answers", False),
+    ],
+)
+def test_brokers_were_away_if_an_answer_has_taken_long(
+    clock, asked_s, since_s, lookup_error, was_away
+):
+    """Then messages are waited for anew, but not for ever: within twice the outage that is waited for since the last one."""
+    found = fetch(FakeFetcher(clock))
+    found._waits = replace(found._waits, outage_s=60.0)
+    found._arrived_at, found._lookup_error = clock.now - since_s, lookup_error
+
+    assert found._was_away(asked_s) is was_away
