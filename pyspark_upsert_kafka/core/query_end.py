@@ -36,6 +36,7 @@ _PASSES = re.compile(
     "no Kafka broker at .* answered"
     "|no broker answered"
     "|nothing arrived for"
+    "|what became of it, the next attempt finds out"
     "|The schema registry at .* gives no answer"
 )
 """What a `BrokerError` says if brokers, or the schema registry, do not answer."""

@@ -18,13 +18,14 @@ from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.connections import timeouts
-from pyspark_upsert_kafka.kafka.connections.failures import Failure
+from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.errors import (
     explained_in_transaction,
     kind_in_transaction,
+    kind_of,
 )
 from pyspark_upsert_kafka.kafka.librdkafka.producer import (
     OpenProducer,
@@ -49,6 +50,9 @@ _INVALID_STATE_CODE = 48
 
 _DROPPED = "Local: Purged"
 """How librdkafka's reasons begin for messages that it has dropped since their transaction failed."""
+
+_FOUND_OUT = "what became of it, the next attempt finds out"
+"""Said of a transaction that has ended with an error that passes; `why_it_ended` knows it."""
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
@@ -211,7 +215,10 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         error: ck.KafkaError = exception.args[0]
         if error.fatal():
             self._in_transaction = False  # nothing is left that this producer could abort
-        return Failure(kind_in_transaction(error), self._reason(error))
+        kind, reason = kind_in_transaction(error), self._reason(error)
+        if kind is Kind.FATAL and kind_of(error).is_retriable and not error.fatal():
+            reason = f"{reason}. The transaction has ended with it; {_FOUND_OUT}"
+        return Failure(kind, reason)
 
     def _reason(self, error: ck.KafkaError) -> str:
         said = self._reports.errors.shown(error.str())

@@ -89,6 +89,7 @@ RESTARTED: dict[str, UpsertKafkaError] = {
         "Topic 't', partition 0, offset 2: nothing arrived for 120 seconds."
     ),
     "transaction": BrokerError("Could not commit: no broker answered within 60 seconds, and ..."),
+    "coordinator": BrokerError("Could not commit: what became of it, the next attempt finds out."),
     "registry": BrokerError("The schema registry at http://host gives no answer; asked 9 times"),
     "not confirmed": delivery("no broker confirmed it within the time of ..."),
     "key of another": DeliveryError(

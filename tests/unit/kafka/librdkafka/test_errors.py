@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.query_end import why_it_ended
 from pyspark_upsert_kafka.kafka.connections.failures import Kind
+from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
 from pyspark_upsert_kafka.kafka.librdkafka.errors import (
     explained_in_transaction,
     kind_in_transaction,
 )
+from pyspark_upsert_kafka.kafka.librdkafka.transaction import LibrdkafkaTransactionalSender
 
 
 @pytest.mark.parametrize(
@@ -43,3 +47,23 @@ def test_who_is_fenced_off_is_told_so(code, is_fenced):
 def test_a_call_of_a_transaction_is_repeated_where_that_can_help(error, kind):
     """Not where the transaction has ended with the error."""
     assert kind_in_transaction(error) is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "restart"),
+    [
+        (KafkaError(KafkaError._DESTROY_BROKER, "gone", False, False, True), True),
+        (KafkaError(KafkaError._TIMED_OUT, "late", False, False, True), True),
+        (KafkaError(KafkaError.INVALID_PRODUCER_EPOCH, "old", True), False),
+        (KafkaError(KafkaError._STATE, "wrong", False, False, True), False),
+    ],
+)
+def test_a_transaction_that_ended_with_an_error_that_passes_is_no_reason_to_stop(error, restart):
+    """The call cannot be repeated, as where the coordinator has left the cluster; the query can."""
+    sender = LibrdkafkaTransactionalSender.__new__(LibrdkafkaTransactionalSender)
+    sender._id, sender._reports = "id", DeliveryReports({})
+
+    failure = sender._failure(KafkaException(error))
+
+    assert failure.kind is Kind.FATAL
+    assert why_it_ended(BrokerError(f"Could not commit: {failure.text}.")).restart is restart
