@@ -56,7 +56,10 @@ def test_a_step_ends_as_its_program_does(tmp_path: Path, text: str, ending: str,
 def test_what_make_says_of_a_failure_is_not_what_went_wrong(tmp_path: Path) -> None:
     """The line before it is."""
     (tmp_path / "Makefile").write_text("a:\n\t@echo no package of this name; exit 3\n")
-    ended = run(Step("a", "", "", ("make", "-C", str(tmp_path), "--silent", "a")), tmp_path)
+    ended = run(
+        Step("a", "", "", ("make", "-C", str(tmp_path), "--silent", "--no-print-directory", "a")),
+        tmp_path,
+    )
 
     assert (ended.ending, ended.said) == ("failed", "no package of this name")
 
