@@ -168,7 +168,7 @@ def test_a_derived_schema_gives_its_columns(schema):
         ({"b": {"type": "string"}, "a": {"type": "boolean"}}, columns(b=StringType(), a=BooleanType())),
         ({"b": {"type": "string", "connect.index": 1}, "a": {"type": "string", "connect.index": 0}}, columns(a=StringType(), b=StringType())),
         ({"a": {"oneOf": [{"type": "string"}, {"type": "null"}]}}, columns(a=StringType())),
-        ({"a": {"type": "object", "additionalProperties": {"type": "integer"}}}, columns(a=MapType(StringType(), LongType()))),
+        ({"a": {"type": "object", "additionalProperties": {"type": "integer"}}}, columns(a=MapType(StringType(), LongType(), valueContainsNull=False))),
         ({}, StructType()),
     ],
 )  # fmt: skip
