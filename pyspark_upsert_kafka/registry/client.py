@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.core.secrets.outside_text import outside_text
+from pyspark_upsert_kafka.core.unicode_text import is_unicode
 from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     Reference,
@@ -256,18 +257,9 @@ def _references(
 
 def _text(answer: Mapping[str, Any], key: str, origin: str) -> str:
     found = answer.get(key)
-    if not isinstance(found, str) or not _is_unicode(found):
+    if not isinstance(found, str) or not is_unicode(found):
         raise _malformed(origin, f"{key!r} is no text")
     return found
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it has no half of a surrogate pair, which JSON can spell and nobody can send."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _malformed(origin: str, what: str) -> SchemaError:

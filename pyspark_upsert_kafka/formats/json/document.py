@@ -18,6 +18,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from pyspark_upsert_kafka.core.errors import printable
+from pyspark_upsert_kafka.core.unicode_text import is_unicode
 from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
@@ -112,17 +113,9 @@ def _with_halves(value: Any) -> Any:
         return {_with_halves(name): _with_halves(item) for name, item in value.items()}
     if kind is list:
         return [_with_halves(item) for item in value]
-    if kind is str and not _is_unicode(value):
+    if kind is str and not is_unicode(value):
         return Half(json.dumps(value)[1:-1])
     return value
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def too_deep(message: bytes, deepest: int = DEEPEST) -> bool:
