@@ -19,13 +19,16 @@ demo: $(READY)
 # Five processes on two cores, file by file: tests wait much.
 PROCESSES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
 
+# What pytest runs: these files and folders, or those that ARGS names.
+tests_or = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
+
 test: $(READY) $(CLASS_ARCHIVES)
 	$(BIN)/python -m pytest -m "not long and not alone" $(PROCESSES) $(ARGS)
 
 .PHONY: test-all test-long test-alone repeat
 
 # Everything that needs nothing but Python and Java: each test with all its examples, those that run alone, and those of other
-# environments. An hour or more.
+# environments. Two hours.
 test-all: test-long test-alone test-connect test-kafka-python-3 test-pyspark-4.0 test-iceberg test-delta test-notebooks test-wheel \
 	test-plain site
 
@@ -50,18 +53,18 @@ repeat: $(READY) $(CLASS_ARCHIVES)
 PLAIN ?= tests/spark/test_sink_batch.py
 
 test-plain: $(READY)
-	PLAIN_TESTS=1 $(BIN)/python -m pytest $(or $(ARGS),$(PLAIN))
+	PLAIN_TESTS=1 $(BIN)/python -m pytest $(call tests_or,$(PLAIN))
 
 # The end-to-end tests with a session of Spark Connect; what needs a classic one is skipped, with its reason.
 # One process: a session that starts its own server listens on Spark's port for that, 15002.
 test-connect: $(READY) $(CLASS_ARCHIVES)
-	SPARK_REMOTE="local[2]" $(BIN)/python -m pytest tests/spark $(ARGS)
+	SPARK_REMOTE="local[2]" $(BIN)/python -m pytest $(call tests_or,tests/spark)
 
 .PHONY: test-unit test-newest lint-workflows dist recipe release-check
 
 # The unit tests, which need no class archives.
 test-unit: $(READY)
-	$(BIN)/python -m pytest tests/unit -m "not long and not alone" --numprocesses=auto $(ARGS)
+	$(BIN)/python -m pytest -m "not long and not alone" --numprocesses=auto $(call tests_or,tests/unit)
 
 # zizmor looks for what is unsafe in workflows.
 lint: $(READY)
@@ -136,9 +139,9 @@ fuzz: $(READY)
 laws: export RANDOM_EXAMPLES := 1
 laws: export FULL_LAWS := 1
 laws: $(READY)
-	$(BIN)/python -m pytest tests/unit -m "not alone" $(ARGS)
+	$(BIN)/python -m pytest -m "not alone" $(call tests_or,tests/unit)
 
-# 150 small mistakes are made in the code, one by one: the unit tests near each must notice it. Some ten minutes; the last
+# 150 small mistakes are made in the code, one by one: the unit tests near each must notice it. Some fifteen minutes; the last
 # line is the verdict. SEED=7 chooses others, ARGS="core/positions" a folder, ARGS=--list shows them.
 SEED ?= 1
 COUNT ?= 150
@@ -206,8 +209,8 @@ TESTS_ON_4_0 := $(addprefix tests/spark/test_,batch_read.py batch_sql.py sink_ba
 	update_mode.py stream_reading.py recovery_checkpoint.py table_first.py changelog.py)
 
 test-pyspark-4.0: .venv-4.0/.ready
-	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest $(TESTS_ON_4_0) \
-		-W ignore::ResourceWarning --numprocesses=2 --dist=loadfile $(ARGS)
+	PYSPARK_PYTHON=$(abspath .venv-4.0/bin/python) .venv-4.0/bin/python -m pytest \
+		-W ignore::ResourceWarning --numprocesses=2 --dist=loadfile $(call tests_or,$(TESTS_ON_4_0))
 
 # An environment with an older PySpark: .venv-4.0 has the newest 4.0, .venv-4.1 the newest 4.1.
 .venv-4.%/.ready: pyproject.toml
@@ -228,10 +231,10 @@ LAKEHOUSE ?= tests/lakehouse
 
 test-iceberg: .venv-4.1/.ready
 	PYSPARK_PYTHON=$(abspath .venv-4.1/bin/python) .venv-4.1/bin/python -m pytest \
-		-W ignore::ResourceWarning $(or $(ARGS),$(LAKEHOUSE))
+		-W ignore::ResourceWarning $(call tests_or,$(LAKEHOUSE))
 
 test-delta: .venv-4.2/.ready
-	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest $(or $(ARGS),$(LAKEHOUSE))
+	PYSPARK_PYTHON=$(abspath .venv-4.2/bin/python) .venv-4.2/bin/python -m pytest $(call tests_or,$(LAKEHOUSE))
 
 # The notebooks in examples, in a kernel as Jupyter has it: they print what they show. ARGS=--write shows what they print now.
 .PHONY: test-notebooks
@@ -251,8 +254,8 @@ bench-lakehouse: .venv-4.1/.ready .venv-4.2/.ready
 # That library leaves sockets of connections that failed to the garbage collector.
 test-kafka-python-3: .venv-kafka-python-3/.ready
 	PYSPARK_PYTHON=$(abspath .venv-kafka-python-3/bin/python) .venv-kafka-python-3/bin/python -m pytest \
-		tests/kafka tests/unit/kafka tests/spark/test_kafka_python.py -k "kafka-python or kafka_python" \
-		-W ignore::ResourceWarning --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(ARGS)
+		-k "kafka-python or kafka_python" -W ignore::ResourceWarning --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
+		$(call tests_or,tests/kafka tests/unit/kafka tests/spark/test_kafka_python.py)
 
 # Made anew each time: the two libraries own the same files.
 .venv-kafka-python-3/.ready: pyproject.toml
@@ -272,7 +275,7 @@ test-newest:
 	.venv-newest/bin/pip install --quiet --pre --upgrade --editable . --group test
 	.venv-newest/bin/pip list
 	PYSPARK_PYTHON=$(abspath .venv-newest/bin/python) .venv-newest/bin/python -m pytest \
-		$(or $(ARGS),tests/unit tests/kafka $(TESTS_ON_4_0) --numprocesses=3 --dist=loadfile)
+		--numprocesses=3 --dist=loadfile $(call tests_or,tests/unit tests/kafka $(TESTS_ON_4_0))
 
 # The wheel and the source distribution. With the time of the commit, so that each build has the same bytes.
 dist: export SOURCE_DATE_EPOCH = $(or $(shell git log -1 --format=%ct 2>/dev/null),1700000000)
@@ -308,8 +311,7 @@ recipe: dist .venv-release/.ready
 # Flink itself, in an environment of its own (PyFlink runs on Python 3.9 to 3.12): on the same topics as
 # this project, and to make the tables of messages in tests/unit/formats/flink (on Java 19 or newer).
 test-flink: $(READY) .venv-flink/.ready
-	$(BIN)/python -m pytest tests/flink/shared_topics.py tests/flink/sql_scripts.py \
-		tests/flink/functions.py tests/flink/cdc_topics.py $(ARGS)
+	$(BIN)/python -m pytest $(call tests_or,$(addprefix tests/flink/,shared_topics.py sql_scripts.py functions.py cdc_topics.py))
 
 bench-flink: $(READY) .venv-flink/.ready
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/beside_flink.py $(ARGS)
@@ -325,17 +327,17 @@ flink-tables: $(READY) .venv-flink/.ready
 # Kerberos with kafka-python, and a KDC of its own (apt-get install krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc).
 test-kerberos: $(READY)
 	$(BIN)/pip install --quiet "gssapi>=1.8"
-	$(BIN)/python -m pytest tests/kerberos/logins.py $(ARGS)
+	$(BIN)/python -m pytest $(call tests_or,tests/kerberos/logins.py)
 
 # The recorded topic beside a real Postgres with Debezium's connector (apt-get install postgresql openjdk-17-jdk-headless).
 .PHONY: test-debezium
 test-debezium: $(READY)
-	$(BIN)/python -m pytest tests/debezium/recording.py tests/debezium/types.py tests/debezium/page.py $(ARGS)
+	$(BIN)/python -m pytest $(call tests_or,$(addprefix tests/debezium/,recording.py types.py page.py))
 
 # The dashboard and the alerts: their tests with promtool, and a real Prometheus beside a real query (apt-get install prometheus).
 .PHONY: test-operating
 test-operating: $(READY)
-	$(BIN)/python -m pytest tests/unit/test_operating.py tests/operating/real_run.py $(ARGS)
+	$(BIN)/python -m pytest $(call tests_or,tests/unit/test_operating.py tests/operating/real_run.py)
 
 clean:
 	rm -rf $(VENV) .venv-4.0 .venv-4.1 .venv-4.2 .venv-kafka-python-3 .venv-wheel .venv-newest .venv-release .venv-bench .venv-flink .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,39 @@ def targets() -> set[str]:
         if (match := re.match(r"([\w.-]+( [\w.-]+)*):(?!=)", line))
         for name in match[1].split()
     }
+
+
+TESTS = [
+    "test-unit", "test-plain", "test-connect", "laws", "test-pyspark-4.0", "test-kafka-python-3", "test-iceberg", "test-delta",
+    "test-newest", "test-flink", "test-kerberos", "test-debezium", "test-operating",
+]  # fmt: skip
+"""The targets that run some tests by themselves."""
+
+ENVIRONMENTS = [".venv/class-archives/spark.jsa"] + [
+    f".venv{name}/.ready" for name in ("", "-4.0", "-4.1", "-4.2", "-kafka-python-3", "-flink")
+]
+"""What they install first."""
+
+
+def places_of_tests(target: str, arguments: str) -> set[str]:
+    """The files and folders of tests that pytest gets from a target with these ARGS; nothing is run."""
+    made = [word for each in ENVIRONMENTS for word in ("-o", each)]
+    command = ["make", "--dry-run", *made, target, f"ARGS={arguments}"]
+    # What the make was told that runs this test would count here too.
+    others = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    run = subprocess.run(command, cwd=ROOT, env=others, check=True, capture_output=True, text=True)
+    (call,) = re.findall(r"-m pytest .*", run.stdout.replace("\\\n", " "))
+    return {word for word in shlex.split(call) if word.startswith("tests/")}
+
+
+@pytest.mark.parametrize("target", TESTS)
+def test_args_name_the_tests_of_a_target(target: str) -> None:
+    """Files in ARGS are run in the place of the target's own, and other arguments beside these: never more than was asked for."""
+    own = places_of_tests(target, "")
+
+    assert own
+    assert places_of_tests(target, "-k planning") == own
+    assert places_of_tests(target, "-x tests/unit/test_docs.py") == {"tests/unit/test_docs.py"}
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda file: file.stem)
