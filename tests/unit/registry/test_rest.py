@@ -55,11 +55,12 @@ def access(registry: FakeRegistry | str, **more: str) -> Access:
     return Access("value.avro-confluent.", addresses(url).urls, **more)
 
 
-def free_address() -> str:
-    """An address where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address where nobody listens: its port is bound, so that no other program can take it."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
@@ -105,19 +106,17 @@ def test_retries_end(registry, answer, timeout_s, said, monkeypatch):
 
 
 @pytest.mark.usefixtures("_short_timeouts")
-def test_nobody_is_there():
+def test_nobody_is_there(nobody):
     """A refused connection is tried again, and told of with the address."""
-    url = free_address()
-
-    with pytest.raises(BrokerError, match=rf"at {url} gives no answer.*refused. Is it up"):
-        request(access(url), HERE, {})
+    with pytest.raises(BrokerError, match=rf"at {nobody} gives no answer.*refused. Is it up"):
+        request(access(nobody), HERE, {})
 
 
-def test_another_address_is_tried(registry):
+def test_another_address_is_tried(registry, nobody):
     """Of several addresses it is enough that one answers."""
     registry.answers[HERE] = [GOOD]
 
-    assert request(access(f"{free_address()},{registry.url}"), HERE, {}) == GOOD[1]
+    assert request(access(f"{nobody},{registry.url}"), HERE, {}) == GOOD[1]
 
 
 @pytest.mark.parametrize("status", [404, 409, 422])

@@ -56,6 +56,7 @@ def test_signals(number: signal.Signals, code: int) -> None:
         assert "Traceback" not in terminal.text
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device is Linux's")
 @pytest.mark.parametrize(
     "output",
     ["table", pytest.param("json", marks=AGAIN), pytest.param("csv", marks=AGAIN)],
