@@ -1,9 +1,10 @@
 """Write dead letters back to the topics that they came from.
 
 Each message is written with its original key, value and headers to the topic that its header __error.topic
-names, if --to names it too: whoever can write a dead letter can put any topic into that header. A dead letter is left out if its topic has a newer message with the same key, because it would undo that
-message. So a second run does not write again what the first run has written. Messages that are still bad become
-dead letters again, so fix the reader first.
+names, if --to names it too: whoever can write a dead letter can put any topic into that header. A dead letter is
+left out if its topic has a newer message with the same key, because it would undo that message. So a second run
+does not write again what the first run has written. Messages that are still bad become dead letters again, so fix
+the reader first.
 
 Keys are compared by their bytes: {"id":1} and {"id": 1} are two keys here, so a dead letter with the one undoes
 a newer row that was written with the other.
@@ -80,7 +81,7 @@ def run(given: argparse.Namespace) -> None:
 
 def _may_write(given: argparse.Namespace) -> Callable[[str], bool]:
     """Whether a topic may be written."""
-    internal = [topic for topic in given.to if topic.startswith(_INTERNAL)]
+    internal = [topic for topic in given.to if _is_internal(topic)]
     if internal:
         raise OptionError(
             f"--to {internal[0]}: topics whose names begin with '{_INTERNAL}' are Kafka's own, and are not written."
@@ -99,7 +100,7 @@ def _may_write(given: argparse.Namespace) -> Callable[[str], bool]:
     any_topic = not given.to and pattern is None
 
     def may_write(topic: str) -> bool:
-        if topic.startswith(_INTERNAL):
+        if _is_internal(topic):
             return False
         return (
             any_topic
@@ -108,6 +109,10 @@ def _may_write(given: argparse.Namespace) -> Callable[[str], bool]:
         )
 
     return may_write
+
+
+def _is_internal(topic: str) -> bool:
+    return topic.startswith(_INTERNAL)
 
 
 def _options(given: argparse.Namespace) -> ReadOptions:
@@ -127,7 +132,12 @@ def _summary(topic: str, choice: ReplayChoice, written: str) -> str:
         "left out: their keys have newer messages": choice.outdated,
         "left out: no key, so no row of a table": choice.keyless,
         "left out: the topic does not exist": choice.without_topic,
-        "left out: not named by --to": choice.not_named,
+        "left out: a topic of Kafka's own": [
+            each for each in choice.not_named if _is_internal(each.at.topic)
+        ],
+        "left out: not named by --to": [
+            each for each in choice.not_named if not _is_internal(each.at.topic)
+        ],
     }
     counts = {what: Counter(each.at.topic for each in part) for what, part in parts.items()}
     topics = sorted({each for counted in counts.values() for each in counted})
