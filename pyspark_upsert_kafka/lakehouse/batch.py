@@ -97,15 +97,16 @@ class Batch:
             deleted_column=deleted.name if deleted else None,
             unavailable={stored[name].name: place for place, name in enumerate(unavailable)},
             flags=self.flags,
-            place=self._known_place(stored),
+            **self._known_place(stored),
         )
 
-    def _known_place(self, stored: Mapping[str, StructField]) -> tuple[str, str] | None:
-        """The columns of the table that say when and in which partition its row was last changed; None = they are not there."""
-        timestamp, partition = self.columns.timestamp, self.columns.partition
-        if timestamp is None or timestamp not in stored or partition not in stored:
-            return None
-        return stored[timestamp].name, stored[partition].name
+    def _known_place(self, stored: Mapping[str, StructField]) -> dict[str, Any]:
+        """The columns of the table that say when and where its row was last changed; none unless it says both."""
+        timestamp, places = self.columns.timestamp, self.columns.place
+        known = [stored[name].name for name in places if name in stored]
+        if timestamp is None or timestamp not in stored or self.columns.partition not in stored:
+            return {}
+        return {"timestamp": stored[timestamp].name, "place": known}
 
     def _fitting_table(self, session: SparkSession) -> StructType:
         """The columns of the table, which can hold those of the batch."""

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.changelog.order import in_several_partitions, newest_f
 from pyspark_upsert_kafka.core.table.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.lakehouse.settings import Deletes, MergeSettings
+from pyspark_upsert_kafka.lakehouse.statements import PLACE
 from pyspark_upsert_kafka.lakehouse.unavailable import is_unavailable, placeholders
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def changes_by_key(
         The same columns, and a struct: ``has_row`` (else the row of the key is deleted, and only the key counts),
         ``is_deleted`` (the last change is a delete), ``unavailable`` (for each of `unavailable_columns`, whether the
         table's value stays), ``in_several_partitions`` (the key has changes in more than one), and, if there are timestamps,
-        ``time`` and ``partition`` of the last change.
+        ``time``, ``partition`` and, if there is a column of topics, ``topic`` of the last change.
     """
     from pyspark.sql import functions as f
 
@@ -196,7 +197,11 @@ def _flags(
 
     newest: list[Column] = []
     if columns.timestamp is not None:
-        newest = [f.col(f"{flags}_time").alias("time"), f.col(columns.partition).alias("partition")]
+        place = zip(PLACE, columns.place, strict=False)
+        newest = [
+            f.col(f"{flags}_time").alias("time"),
+            *(f.col(column).alias(part) for part, column in place),
+        ]
     return f.struct(
         has_row.alias("has_row"),
         is_deleted.alias("is_deleted"),

@@ -86,8 +86,8 @@ def merge_sink(  # noqa: PLR0913
 
     The stream has the columns ``_change_type``, ``_partition`` and ``_offset``, which order the changes of a key in its
     partition. With ``_timestamp``, changes of a key that lies in several partitions are ordered by it, then by the partition:
-    within a batch, and beyond it if the table has columns ``_timestamp`` and ``_partition`` (Iceberg
-    reserves the second name).
+    within a batch, and beyond it if the table has columns ``_timestamp`` and ``_partition``, and ``_topic`` if several topics
+    are read (Iceberg reserves the name ``_partition``).
     Its changes are of ``upsert`` and ``delete``, or rows before and after, such as those of `normalize_changelog`. These
     columns and other metadata columns are stored only if the table has columns of their names.
 

@@ -12,6 +12,9 @@ from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn
 from pyspark_upsert_kafka.lakehouse.settings import Deletes
 
+PLACE = ("partition", "topic")
+"""The fields of the flags that say where a change lies, in the order in which places are compared."""
+
 
 @dataclass(frozen=True)
 class Merge:
@@ -27,7 +30,9 @@ class Merge:
         deleted_column: The column that says that a row is deleted; None unless such rows stay.
         unavailable: The columns whose value may be one that was not sent, and the place of each in ``flags``.
         flags: The name of that column.
-        place: The columns that have the timestamp and the partition of the row's last change; None = the table has none.
+        timestamp: The column that has the timestamp of the row's last change; None = the table does not say when and where
+            that was.
+        place: The columns that have the partition of the row's last change, and its topic if both sides tell it.
     """
 
     table: str
@@ -38,7 +43,8 @@ class Merge:
     deleted_column: str | None
     unavailable: Mapping[str, int]
     flags: str
-    place: tuple[str, str] | None = None
+    timestamp: str | None = None
+    place: Sequence[str] = ()
 
 
 def merge_statement(merge: Merge) -> str:
@@ -51,7 +57,7 @@ def merge_statement(merge: Merge) -> str:
 
 def _clauses(merge: Merge) -> Iterator[str]:
     has_row = f"s.{quoted(merge.flags)}.has_row"
-    newer = "" if merge.place is None else f" AND NOT {_is_older(*merge.place, merge.flags)}"
+    newer = "" if merge.timestamp is None else f" AND NOT {_is_older(merge, merge.timestamp)}"
     matched = f"WHEN MATCHED{newer}"
     columns = [(quoted(name), _new_value(name, merge)) for name in merge.columns]
     inserted = [(name, f"s.{name}") for name, _ in columns]
@@ -67,17 +73,29 @@ def _clauses(merge: Merge) -> Iterator[str]:
     yield f"WHEN NOT MATCHED AND {has_row} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608
 
 
-def _is_older(timestamp: str, partition: str, flags: str) -> str:
+def _is_older(merge: Merge, timestamp: str) -> str:
     """Whether the change is older than the row of the table, which a change in another partition has made.
 
     The rule is that of ``changelog/order.py``; a row that does not say when and where it was changed is older than all.
     """
-    time, place = f"s.{quoted(flags)}.time", f"s.{quoted(flags)}.partition"
-    time_of_row, place_of_row = f"t.{quoted(timestamp)}", f"t.{quoted(partition)}"
+    time, time_of_row = f"s.{quoted(merge.flags)}.time", f"t.{quoted(timestamp)}"
+    places = [
+        (f"s.{quoted(merge.flags)}.{part}", f"t.{quoted(column)}")
+        for part, column in zip(PLACE, merge.place, strict=False)
+    ]
+    differs = " OR ".join(f"{place} <> {of_row}" for place, of_row in places)
     return (
-        f"coalesce({place} <> {place_of_row} AND ({time} < {time_of_row} OR ({time} <=> {time_of_row} AND "
-        f"{place} < {place_of_row}) OR ({time} IS NULL AND {time_of_row} IS NOT NULL)), false)"
+        f"coalesce(({differs}) AND ({time} < {time_of_row} OR ({time} <=> {time_of_row} AND "
+        f"({_is_lower(places)})) OR ({time} IS NULL AND {time_of_row} IS NOT NULL)), false)"
     )
+
+
+def _is_lower(places: Sequence[tuple[str, str]]) -> str:
+    """Whether the first of these that differs is lower than that of the row."""
+    (place, of_row), *others = places
+    if not others:
+        return f"{place} < {of_row}"
+    return f"{place} < {of_row} OR ({place} = {of_row} AND {_is_lower(others)})"
 
 
 def _new_value(name: str, merge: Merge) -> str:

@@ -356,3 +356,21 @@ def test_an_older_change_of_another_partition_changes_nothing(lake: Lake, delete
 
     kept = [] if deletes == "hard" else [(3, "x")]
     assert lake.rows(table, "id", "name") == [(1, "new"), (2, "new"), *kept]
+
+
+@pytest.mark.skipif(ICEBERG.fits, reason="Iceberg reserves the name _partition")
+def test_an_older_change_of_another_topic_changes_nothing(lake: Lake) -> None:
+    """Partitions of two topics are different ones, though they have one number, if the table tells the topic too."""
+    table = lake.create(f"{USERS}, _timestamp TIMESTAMP, _partition INT, _topic STRING")
+    columns = f"{USERS}, _timestamp TIMESTAMP, _partition INT, _topic STRING, _offset BIGINT, _change_type STRING"
+    at = [datetime(2026, 1, 1, 0, 0, second, tzinfo=timezone.utc) for second in range(30)]
+    batches = (
+        [(1, "new", at[20], 0, "a", 5, "upsert"), (2, "new", at[20], 0, "b", 6, "upsert")],
+        [(1, "old", at[10], 0, "b", 5, "upsert"), (2, None, at[20], 0, "a", 6, "delete")],
+    )  # fmt: skip
+
+    for batch in batches:
+        changes = lake.session.createDataFrame(batch, columns)
+        merge_sink(table, primary_key="id")(changes, 0)
+
+    assert lake.rows(table, "id", "name") == [(1, "new"), (2, "new")]

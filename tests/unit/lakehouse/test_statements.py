@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from itertools import product
+
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -111,15 +115,54 @@ def test_a_table_is_changed() -> None:
     )
 
 
-def test_an_older_change_of_another_partition_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    ("place", "differs", "is_lower"),
+    [
+        (["part"], "s.`_merge`.partition <> t.`part`", "s.`_merge`.partition < t.`part`"),
+        (
+            ["part", "of"],
+            "s.`_merge`.partition <> t.`part` OR s.`_merge`.topic <> t.`of`",
+            "s.`_merge`.partition < t.`part` OR (s.`_merge`.partition = t.`part` AND s.`_merge`.topic < t.`of`)",
+        ),
+    ],
+    ids=["partition", "partition and topic"],
+)
+def test_an_older_change_of_another_partition_changes_nothing(
+    place: list[str], differs: str, is_lower: str
+) -> None:
     """If the table says when and where a row was changed, each clause that changes a row looks at it."""
-    statement = merge_statement(merge(place=("at", "part")))
+    statement = merge_statement(merge(timestamp="at", place=place))
 
     *matched, insert = statement.splitlines()[1:]
     is_older = (
-        "coalesce(s.`_merge`.partition <> t.`part` AND (s.`_merge`.time < t.`at` OR (s.`_merge`.time <=> t.`at` AND "
-        "s.`_merge`.partition < t.`part`) OR (s.`_merge`.time IS NULL AND t.`at` IS NOT NULL)), false)"
+        f"coalesce(({differs}) AND (s.`_merge`.time < t.`at` OR (s.`_merge`.time <=> t.`at` AND "
+        f"({is_lower})) OR (s.`_merge`.time IS NULL AND t.`at` IS NOT NULL)), false)"
     )
     assert len(matched) == 2
     assert all(line.startswith(f"WHEN MATCHED AND NOT {is_older}") for line in matched)
     assert "coalesce" not in insert
+
+
+@pytest.mark.parametrize("place", [["part"], ["part", "of"]], ids=["partition", "and topic"])
+def test_which_change_is_older(place: list[str]) -> None:
+    """A lower time, or of equal times a lower place; no time is the lowest, and a row that does not say where it was is older."""
+    statement = merge_statement(merge(timestamp="at", place=place))
+    condition = statement.split("AND NOT ", 2)[1].removesuffix(" ")
+    asked = f"SELECT {condition} FROM change AS s, told AS t"
+    asked = asked.replace("s.`_merge`.", "s.").replace("<=>", "IS")
+    places = [(partition, topic) for partition in (0, 1) for topic in ("a", "b")]
+    told = [*product((None, 1, 2), [*places, (None, None)])]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE change (time, partition, topic)")
+        database.execute("CREATE TABLE told (at, part, of)")
+        for (time, change), (at, row) in product(product((None, 1, 2), places), told):
+            database.execute("DELETE FROM change")
+            database.execute("DELETE FROM told")
+            database.execute("INSERT INTO change VALUES (?, ?, ?)", (time, *change))
+            database.execute("INSERT INTO told VALUES (?, ?, ?)", (at, *row))
+            (is_older,) = database.execute(asked).fetchone()
+
+            here, there = change[: len(place)], row[: len(place)]
+            expected = None not in there and here != there
+            expected = expected and (time or 0, *here) < (at or 0, *there)
+            assert bool(is_older) == expected, (time, change, at, row)
