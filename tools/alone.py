@@ -2,7 +2,7 @@
 
 They assert times, memory, or counts of threads and processes, which other work changes. A test that fails runs once more in a new process,
 and the last lines say so: one that passed at the second try passes, and its name is shown. The exit code is 0 only if each test
-passed. ``ARGS="tests/kafka"`` runs those of a folder, a file or a test; other arguments go to pytest.
+passed. ``ARGS="tests/kafka"`` runs those of a folder, a file or a test; other arguments go to pytest, such as ``-k memory``.
 
     $ python -m tools.alone tests/unit
     ...
@@ -12,6 +12,7 @@ passed. ``ARGS="tests/kafka"`` runs those of a folder, a file or a test; other a
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,19 +54,26 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         "--junitxml", type=Path, help="where the outcome of all last tries is written"
     )
     given, others = parser.parse_known_args(arguments)
-    places = [each for each in others if not each.startswith("-")]
-    flags = [each for each in others if each.startswith("-")]
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder)
-        pytest = Pytest(root, flags)
+        pytest = Pytest(root, without_places(others, root))
         ended = [
             tried(test, partial(pytest.passes, report=reports / f"{n:04}.xml"))
-            for n, test in enumerate(pytest.marked(places))
+            for n, test in enumerate(pytest.marked(others))
         ]
         if given.junitxml is not None:
             given.junitxml.write_bytes(together(sorted(reports.glob("*.xml"))))
     print(f"alone: {summary(ended)}", flush=True)
     return int(not ended or not all(each.passed for each in ended))
+
+
+def without_places(arguments: Sequence[str], root: Path) -> list[str]:
+    """The arguments that are no files, folders or tests.
+
+    >>> without_places(["tools/alone.py", "-k", "memory", "tools/alone.py::x"], ROOT)
+    ['-k', 'memory']
+    """
+    return [each for each in arguments if not (root / each.partition("::")[0]).exists()]
 
 
 @dataclass(frozen=True)
@@ -80,16 +88,19 @@ class Pytest:
     root: Path
     flags: Sequence[str] = ()
 
-    def marked(self, places: Sequence[str]) -> list[str]:
+    def marked(self, arguments: Sequence[str]) -> list[str]:
         """The functions of the tests that are marked, each once.
 
         Args:
-            places: Folders, files and tests; none = all tests.
+            arguments: Folders, files and tests; none = all tests. And what else chooses tests.
 
         Raises:
             SystemExit: They cannot be collected.
         """
-        collected = self._run("--collect-only", "-q", *places, capture_output=True)
+        # With another -q, pytest would list no tests, and with -v their docstrings.
+        loudness = re.compile(r"-q+|-v+|--quiet|--verbose")
+        given = [each for each in arguments if not loudness.fullmatch(each)]
+        collected = self._run("--collect-only", "-q", *given, capture_output=True)
         said = collected.stdout.decode()
         if collected.returncode not in (0, _NOTHING_COLLECTED):
             sys.exit(said + collected.stderr.decode())

@@ -57,7 +57,7 @@ def test_what_was_run_twice_is_said() -> None:
     assert summary([good, again]) == "2 passed, 1 of them at the second try: a.py::y"
 
 
-@pytest.mark.long("starts pytest seven times")
+@pytest.mark.long("starts pytest nine times")
 def test_each_function_has_a_process(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The cases of a function share it; other tests do not run; one report has all last tries."""
     (tmp_path / "test_a.py").write_text(TESTS)
@@ -71,5 +71,7 @@ def test_each_function_has_a_process(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert len([*tmp_path.glob("good-*")]) == 1
     assert not (tmp_path / "other").exists()
     assert [outcome for _, outcome in cases(report)] == ["passed", "passed", "passed", "failed"]
+    assert main(["-k", "good", "-q"], tmp_path) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "alone: 1 passed"
     # A place without such a test has shown nothing.
     assert main(["test_a.py::test_other"], tmp_path) == 1
