@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options.headers import header_values
@@ -29,6 +30,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number_or_auto,
 )
 from pyspark_upsert_kafka.core.options.times import TIME_COMPLAINT, time_or_ago
+from pyspark_upsert_kafka.core.options.values import ErrorMode, ReadMode
 from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
 
 
@@ -103,7 +105,7 @@ _TABLE = Section(
 _READING = Section(
     "Reading: what is read",
     (
-        Option("read.mode", one_of("snapshot", "changelog", "append"), None,
+        Option("read.mode", one_of(*get_args(ReadMode)), None,
                "`snapshot` = the table as of now (batch); `changelog` = every change; "
                "`append` = every message is a row, without a key",
                "batch: `snapshot`; stream: `changelog`"),
@@ -196,7 +198,7 @@ _ERRORS = Section(
         Option("failOnDataLoss", boolean, True,
                "fail when offsets to be read no longer exist; `false` = log a warning, and continue at the next offset that exists",
                "`true`"),
-        Option("error-handling.mode", one_of("fail", "ignore", "log", "column"), "fail",
+        Option("error-handling.mode", one_of(*get_args(ErrorMode)), "fail",
                "what happens to a message that cannot be decoded or has a null key: `fail` (an error), `ignore` (it is "
                "skipped, and a warning is logged), `log` (it is sent to the dead-letter topic), `column` (a row with `_error`)"),
         Option("error-handling.log.target", topic_name, None, "the dead-letter topic; required with `error-handling.mode` = `log`"),

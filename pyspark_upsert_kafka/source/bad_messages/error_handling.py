@@ -38,9 +38,15 @@ ADDED = ("topic", "partition", "offset", "timestamp", "stage", "message")
 
 def error_handler(options: ReadOptions) -> ErrorHandler:
     """The handler for the error mode of the options."""
-    if options.sends_dead_letters:
-        return DeadLetters(options).send
-    return {"fail": _fail, "ignore": _warn, "column": _keep}[options.error_mode]
+    match options.error_mode:
+        case "fail":
+            return _fail
+        case "ignore":
+            return _warn
+        case "log":
+            return DeadLetters(options).send
+        case "column":
+            return _keep
 
 
 def _fail(batch: RawBatch, bad: Sequence[BadMessage]) -> None:

@@ -7,6 +7,7 @@ import builtins
 import pickle
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -25,6 +26,7 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
     shown,
 )
+from pyspark_upsert_kafka.core.options import OPTIONS, ErrorMode
 
 EVERY = [
     UpsertKafkaError("what is wrong"),
@@ -266,3 +268,17 @@ def test_an_error_keeps_its_parts():
 def test_bytes_in_an_error_are_readable_and_short(data, text):
     """Text is shown as text, other bytes as Python writes them, and long ones are cut."""
     assert shown(data) == text
+
+
+@pytest.mark.parametrize("mode", get_args(ErrorMode))
+def test_each_mode_is_named_where_users_look(mode: str) -> None:
+    """What may be done with bad messages: in the help of the option, in its pages, and in the error of a bad message."""
+    docs = Path(__file__).parents[3] / "docs"
+    (errors_page, monitoring) = (
+        (docs / page).read_text(encoding="utf-8") for page in ("errors.md", "monitoring.md")
+    )
+
+    assert f"`{mode}` (" in OPTIONS["error-handling.mode"].help
+    assert f"| `{mode}` | " in errors_page
+    assert re.search(rf"^\| `{mode}`[ ,]", monitoring, re.MULTILINE)
+    assert mode == "fail" or f"'{mode}'" in str(DecodeError("t", 3, 42, "value", "not JSON"))
