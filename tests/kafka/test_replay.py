@@ -60,7 +60,7 @@ def replay(broker: Broker, letters: str, *more: str) -> int:
 def test_letters_go_back_once(
     broker: Broker, client: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Key, value and headers as they were; no newer message is undone; a second run finds its own messages newer."""
+    """Key, value, headers and partition as they were; no newer message is undone; a second run finds its own messages newer."""
     topic, letters = broker.topic(partitions=3), broker.topic()
     chosen = [f"--option={each}" for each in CLIENTS[client]]
     broker.produce(
@@ -87,6 +87,7 @@ def test_letters_go_back_once(
     assert capsys.readouterr().out == f"{topic}: 1 written, {left_out}\n"
     (new,) = set(broker.messages(topic)) - set(before)
     assert (new.key, new.value, new.headers) == (b"bad", BAD, (("trace", b"3"),))
+    assert new.partition == 2 != partition_of(b"bad", 3)
     assert replay(broker, letters, *chosen) == 0
     assert "written" not in capsys.readouterr().out
     assert len(broker.messages(topic)) == len(before) + 1

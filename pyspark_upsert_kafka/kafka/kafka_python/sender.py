@@ -44,7 +44,7 @@ class KafkaPythonSender:
         for message in messages.rows():
             while self._unconfirmed.is_full:
                 self._wait_for_oldest()
-            self._hand_over(message)
+            self._hand_over(message, messages.partition)
         while self._unconfirmed and self._unconfirmed.oldest.future.is_done:
             self._wait_for_oldest()
         self._undelivered.raise_first()
@@ -70,14 +70,14 @@ class KafkaPythonSender:
         else:
             POOL.give_back(self._lease)
 
-    def _hand_over(self, message: Row) -> None:
+    def _hand_over(self, message: Row, partition: int | None) -> None:
         if self._is_cancelled:
             raise BrokerError("Nothing more is written: the task has ended.")
         topic, key, value, timestamp, headers = message
         size = len(key or b"") + len(value or b"")
-        partition = None
         try:
-            partition = self._partition(topic, key)
+            if partition is None:
+                partition = self._partition(topic, key)
             self._check_sendable(key, value, headers)
             future = self._producer.send(
                 topic, value, key, list(headers or ()), partition, timestamp or None

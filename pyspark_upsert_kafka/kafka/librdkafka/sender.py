@@ -24,6 +24,9 @@ next step though an exception was raised in a callback, which may be lost then."
 _ROOM_S = 0.01
 """How long a full queue is waited for before it is tried again; the least that fills it well."""
 
+_OF_KEY = -1
+"""In the place of a partition: the key decides on it."""
+
 
 def sender_of(lease: Lease[OpenProducer]) -> LibrdkafkaSender:
     """The sender that goes with a producer."""
@@ -135,11 +138,11 @@ class LibrdkafkaSender:
 
 
 class BatchSender(LibrdkafkaSender):
-    """The same with a `BatchProducer`, for messages without timestamps and headers."""
+    """The same with a `BatchProducer`, for messages without timestamps and headers, which go where their keys belong."""
 
     def _hand_over(self, messages: Messages) -> None:
-        if messages.timestamps is not None or messages.headers is not None:
-            raise ValueError("The sender was opened for messages without timestamps and headers.")
+        if (messages.timestamps, messages.headers, messages.partition) != (None, None, None):
+            raise ValueError("The sender was opened for messages of keys and values alone.")
         for topic, of_topic in messages.by_topic():
             self._hand_over_batch(MessageBatch(topic, of_topic.keys, of_topic.values))
 
@@ -162,10 +165,11 @@ class BatchSender(LibrdkafkaSender):
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:
     """The arguments of ``produce`` for each message, by position."""
     topics = messages.topic_of_each()
-    if messages.timestamps is None and messages.headers is None:
+    if (messages.timestamps, messages.headers, messages.partition) == (None, None, None):
         return zip(topics, list_of(messages.values), list_of(messages.keys), strict=True)
+    partition = _OF_KEY if messages.partition is None else messages.partition
     return (
-        # The key decides on the partition, and no message has a callback of its own, under neither name.
-        (topic, value, key, -1, None, None, timestamp, list(headers) if headers else None)
+        # No message has a callback of its own, under neither name.
+        (topic, value, key, partition, None, None, timestamp, list(headers) if headers else None)
         for topic, key, value, timestamp, headers in messages.rows()
     )

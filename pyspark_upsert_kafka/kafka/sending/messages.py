@@ -44,6 +44,7 @@ class Messages:
         values: Message values; null = a tombstone.
         timestamps: Record timestamps in ms since the epoch; 0 = now.
         headers: Headers of each message.
+        partition: The partition of all of them; None = each goes to that of its key.
     """
 
     topics: str | Sequence[str]
@@ -51,6 +52,7 @@ class Messages:
     values: pa.LargeBinaryArray
     timestamps: Sequence[int] | None = None
     headers: Sequence[Headers | None] | None = None
+    partition: int | None = None
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> Messages:
@@ -113,6 +115,7 @@ class Messages:
             self.values.filter(kept),
             None if self.timestamps is None else list(compress(self.timestamps, mask)),
             None if self.headers is None else list(compress(self.headers, mask)),
+            self.partition,
         )
 
     def part(self, begin: int, end: int) -> Messages:
@@ -127,11 +130,12 @@ class Messages:
             self.values[begin:end],
             None if self.timestamps is None else self.timestamps[begin:end],
             None if self.headers is None else self.headers[begin:end],
+            self.partition,
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Messages]) -> Messages:
-        """The messages of all parts, one part after the other; there must be one at least.
+        """The messages of all parts, one part after the other; there must be one at least, and none of a given partition.
 
         >>> first, second = (Messages("t", octets([key]), octets([b"v"]), at) for key, at in [(b"k", [7]), (b"l", None)])
         >>> Messages.joined([first, second]).timestamps

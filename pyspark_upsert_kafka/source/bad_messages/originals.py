@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark_upsert_kafka.core.options.parsers import topic_name
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
@@ -31,6 +31,7 @@ class Original:
         value: Its value.
         headers: Its headers.
         sent: When it became a dead letter, in ms since the epoch.
+        is_there: Whether it still lies there, as far as was looked; no part of what it was.
     """
 
     at: TopicPartition
@@ -40,6 +41,7 @@ class Original:
     value: bytes | None
     headers: Headers = ()
     sent: int = 0
+    is_there: bool = field(default=False, compare=False)
 
     @property
     def identity(self) -> Identity:
@@ -130,7 +132,11 @@ class ReplayChoice:
                     of_key.meet(at, place[0], place[1], value, headers)
         return replace(
             self,
-            replayed=tuple(each.original for each in waiting.values() if not each.is_outdated),
+            replayed=tuple(
+                replace(each.original, is_there=each.is_there)
+                for each in waiting.values()
+                if not each.is_outdated
+            ),
             outdated=(
                 *self.outdated,
                 *(each.original for each in waiting.values() if each.is_outdated),

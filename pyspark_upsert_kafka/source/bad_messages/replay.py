@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
@@ -68,6 +69,9 @@ def what_to_replay(
 def replay(originals: Sequence[Original], options: ReadOptions) -> None:
     """Writes messages back as new messages, and returns when the brokers have confirmed all of them.
 
+    One that still lies in its partition is written there, behind the older messages of its key, whatever its producer chose
+    partitions by. Another goes to the partition of its key.
+
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
         DeliveryError: The broker refused one of them.
@@ -80,15 +84,22 @@ def replay(originals: Sequence[Original], options: ReadOptions) -> None:
         DeliveryGuarantee.AT_LEAST_ONCE,
     )
     with closing(sender):
-        sender.send(
-            Messages(
-                [each.at.topic for each in originals],
-                octets(each.key for each in originals),
-                octets(each.value for each in originals),
-                headers=[each.headers for each in originals],
+        for partition, found in groupby(originals, _partition):
+            of_partition = list(found)
+            sender.send(
+                Messages(
+                    [each.at.topic for each in of_partition],
+                    octets(each.key for each in of_partition),
+                    octets(each.value for each in of_partition),
+                    headers=[each.headers for each in of_partition],
+                    partition=partition,
+                )
             )
-        )
         sender.flush()
+
+
+def _partition(original: Original) -> int | None:
+    return original.at.partition if original.is_there else None
 
 
 def _since(

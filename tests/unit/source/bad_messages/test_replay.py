@@ -95,7 +95,7 @@ class Kafka:
 
     def send(self, messages: Messages) -> None:
         """Takes note."""
-        self.log += messages.rows()
+        self.log += [messages.partition, *messages.rows()]
 
     def flush(self) -> None:
         """Takes note."""
@@ -235,11 +235,27 @@ def test_messages_are_written_back_and_confirmed(kafka: Kafka) -> None:
 
     assert kafka.log == [
         (["t", "u"], DeliveryGuarantee.AT_LEAST_ONCE),
+        None,
         ("u", b"k", None, 0, [("a", b"1")]),
         ("t", None, b"v", 0, ()),
         "flush",
         "close",
     ]
+
+
+def test_messages_that_are_still_there_are_written_behind_them(kafka: Kafka) -> None:
+    """Their keys lie in those partitions, whatever chose them; another goes to the partition of its key."""
+    kafka.logs = {
+        TopicPartition("dead", 0): [letter(T1, 1, 100), letter(T1, 0, 9, b"l"), letter(T0, 0, 100, b"m")],
+        T0: [(b"x", b"", 100, [])],
+        T1: [(b"x", b"", 100, []), (b"k", b"?", 100, [])],
+    }  # fmt: skip
+    replay(what_to_replay(options(), lambda _: True, tables=True).replayed, options())
+
+    sent = [each for each in kafka.log if each is None or isinstance(each, int | tuple)][1:]
+    assert [each if each is None or isinstance(each, int) else each[1] for each in sent] == [
+        None, b"m", b"l", 1, b"k",
+    ]  # fmt: skip
 
 
 def test_without_messages_nothing_is_opened(kafka: Kafka) -> None:
