@@ -48,8 +48,9 @@ class Hidden:
 
     def __str__(self) -> str:
         since = "" if self.since_ms is None else f" since {_utc(self.since_ms)}"
+        offsets = "offset" if self.count == 1 else "offsets"
         return (
-            f"In {self.place}, an open transaction hides {self.count:,} newer offsets{since}: nothing from offset "
+            f"In {self.place}, an open transaction hides {self.count:,} newer {offsets}{since}: nothing from offset "
             f"{self.offset:,} on is read until it ends"
         )
 

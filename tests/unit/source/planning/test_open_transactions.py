@@ -30,6 +30,7 @@ def test_how_it_is_said() -> None:
         "In topic 't', partition 0, an open transaction hides 201 newer offsets since 2023-11-14T22:13:20Z: nothing from "
         "offset 1,000 on is read until it ends"
     )
+    assert "hides 1 newer offset: nothing" in str(Hidden(PLACE, 1000, 1))
 
 
 @pytest.mark.parametrize(("age_ms", "warnings"), [(9_000, 0), (11_000, 1)])
