@@ -6,12 +6,15 @@ UpsertKafkaError
 ├── DecodeError          a message cannot be read: topic, partition, offset, stage, reason
 ├── EncodeError          a row cannot be written: column, reason
 ├── DeliveryError        the broker did not accept a message: topic, partition, key, reason
+│   └── RetriableDeliveryError    no broker has confirmed it in time
 ├── DataLossError        offsets are gone: topic, partition, wanted, earliest
 ├── CheckpointError      a checkpoint cannot be read, or belongs to another query
 └── BrokerError          no broker answers, no such topic, or access denied: what was tried
+    ├── RetriableBrokerError    brokers, or the schema registry, do not answer
     └── UnknownTopicError    a topic or partition that the broker does not know
 
-Spark shows only the text of an error that a Python source raises, so each text contains everything. An error is pickled
+Spark shows only the class and the text of an error that a Python source raises, so each text contains everything, and the class
+says whether a query that is started again goes on (`why_it_ended`). An error is pickled
 between processes, which calls the constructor with ``args``: these are its arguments, from which ``__str__`` makes the text.
 """
 
@@ -145,6 +148,10 @@ class DeliveryError(UpsertKafkaError):
         )
 
 
+class RetriableDeliveryError(DeliveryError):
+    """No broker has confirmed a message in time: a query that is started again goes on once they do."""
+
+
 class DataLossError(UpsertKafkaError):
     """Offsets that the query still had to read are gone.
 
@@ -218,6 +225,10 @@ class BrokerError(UpsertKafkaError):
     def __init__(self, text: str, *, is_final: bool = False) -> None:
         super().__init__(text)
         self.is_final = is_final
+
+
+class RetriableBrokerError(BrokerError):
+    """Brokers, or the schema registry, do not answer: a query that is started again goes on once they do."""
 
 
 class UnknownTopicError(BrokerError):

@@ -9,7 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DeliveryError,
+    RetriableBrokerError,
+    RetriableDeliveryError,
+    UpsertKafkaError,
+)
 
 _RAISED = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)*(?=([\w.]+)(?:: ([^\n]*))?$)",
@@ -32,22 +38,11 @@ _OF_SPARK = ("pyspark.", "py4j.")
 
 _OF_THIS_PACKAGE = re.compile(r"pyspark_upsert_kafka\.(?:\w+\.)*(\w+Error)")
 
-_PASSES = re.compile(
-    "no Kafka broker at .* answered"
-    "|no broker answered"
-    "|nothing arrived for"
-    "|what became of it, the next attempt finds out"
-    "|The schema registry at .* gives no answer"
-)
-"""What a `BrokerError` says if brokers, or the schema registry, do not answer."""
-
-_UNCONFIRMED = "no broker confirmed it"
-"""What the reason of a `DeliveryError` says if no broker answered. The text before the reason shows the message's key, which may be
-anything."""
-
-_OTHER_PROTOCOL = "answers as one that expects"
-"""What an error says of a broker that answers, but not in the protocol of the options."""
-
+_RETRIABLE = {
+    RetriableBrokerError.__name__: BrokerError.__name__,
+    RetriableDeliveryError.__name__: DeliveryError.__name__,
+}
+"""The classes whose cause passes by itself, with the public one that each is."""
 
 _DEAD_WORKER = "org.apache.spark.SparkException: Python worker exited unexpectedly"
 """What Spark says of a task whose process has ended by itself."""
@@ -92,8 +87,8 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
                 raise
 
     >>> from pyspark_upsert_kafka import BrokerError, why_it_ended
-    >>> why_it_ended(BrokerError("no Kafka broker at 'localhost:9092' answered"))
-    QueryEnd(error='BrokerError', text="no Kafka broker at 'localhost:9092' answered", restart=True)
+    >>> why_it_ended(BrokerError("Could not look up offsets: the user has no ACL for the topic"))
+    QueryEnd(error='BrokerError', text='Could not look up offsets: the user has no ACL for the topic', restart=False)
     """
     if not isinstance(exception, BaseException):
         raise TypeError(
@@ -125,10 +120,4 @@ def _raised(text: str) -> tuple[str, str] | None:
 
 
 def _end(error: str, text: str) -> QueryEnd:
-    if error == "DeliveryError":
-        reason = text.rpartition(" was not delivered: ")[2]
-        passes = _UNCONFIRMED in reason
-    else:
-        reason = text
-        passes = error == "BrokerError" and _PASSES.search(text) is not None
-    return QueryEnd(error, text, passes and _OTHER_PROTOCOL not in reason)
+    return QueryEnd(_RETRIABLE.get(error, error), text, restart=error in _RETRIABLE)

@@ -19,7 +19,12 @@ from typing import Any, TypeVar
 from urllib.request import Request
 
 from pyspark_upsert_kafka.core.backoff import Backoff
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    OptionError,
+    RetriableBrokerError,
+    SchemaError,
+)
 from pyspark_upsert_kafka.core.secrets import key_stores
 from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
@@ -81,7 +86,7 @@ def request(
         if time.monotonic() + pause_s >= deadline:
             break
         time.sleep(pause_s)
-    raise BrokerError(
+    raise RetriableBrokerError(
         f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
         f"in {_API_TIMEOUT_S:.0f} s, at last {url}: {said}. Is it up, and "
         "can it be reached from here?"

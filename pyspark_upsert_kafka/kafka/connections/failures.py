@@ -24,6 +24,9 @@ class Kind(Enum):
     FATAL = auto()
     """Retrying cannot change the answer."""
 
+    ENDED = auto()
+    """The transaction has ended with it, though it will pass: the next attempt of the task finds out what became of it."""
+
     @property
     def is_retriable(self) -> bool:
         """Whether it will pass."""

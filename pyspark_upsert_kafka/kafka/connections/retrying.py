@@ -9,7 +9,11 @@ from typing import TypeVar
 
 from pyspark_upsert_kafka.core.backoff import Backoff
 from pyspark_upsert_kafka.core.clock import Clock
-from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    RetriableBrokerError,
+    UnknownTopicError,
+)
 from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT, ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
@@ -136,7 +140,7 @@ class Retrying:
             return False
         if self.outage.goes_on(self.servers, failure.text):
             return True
-        raise BrokerError(
+        raise RetriableBrokerError(
             f"Could not {what}: no Kafka broker at {self.servers!r} has answered for {self.outage.limit_s:g} seconds, the "
             f"time of 'scan.outage.timeout' ({failure.text}).{self.errors.describe()} A query that is started again goes "
             "on from its checkpoint."
@@ -152,7 +156,8 @@ class Retrying:
         if failure.kind is Kind.UNKNOWN_TOPIC:
             raise UnknownTopicError(text)
         advice = f"{self.hint()}{SECURITY_HINT}" if fatal else ""
-        raise BrokerError(text + advice, is_final=True)
+        passes = failure.kind is Kind.ENDED and not fatal
+        raise (RetriableBrokerError if passes else BrokerError)(text + advice, is_final=True)
 
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
         """Replaces a client that fails for long, or whose login failed; gives when the client was opened."""
@@ -171,7 +176,7 @@ class Retrying:
         if hint := self.hint():  # the cause is known: nothing else has to be checked
             return BrokerError(nobody + hint)
         seen = self.errors.describe(failure.text)
-        return BrokerError(
+        return RetriableBrokerError(
             f"{nobody}{seen}{'.' if seen else ''} "
             "Check 'properties.bootstrap.servers' and 'properties.security.protocol', and that the broker "
             "runs and can be reached from here. Where a broker needs longer, raise "

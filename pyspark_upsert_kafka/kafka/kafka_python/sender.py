@@ -8,7 +8,7 @@ from typing import Any
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
+from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, RetriableDeliveryError
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
@@ -140,7 +140,8 @@ class KafkaPythonSender:
             error
         )
         code = getattr(error, "errno", None)
-        failed = DeliveryError(topic, partition, key, reason)
+        late = isinstance(error, kafka_errors.KafkaTimeoutError)
+        failed = (RetriableDeliveryError if late else DeliveryError)(topic, partition, key, reason)
         self._undelivered.add(failed, code, refused_with_batch=refused_with_batch)
 
 

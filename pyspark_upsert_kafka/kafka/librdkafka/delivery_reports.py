@@ -8,7 +8,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.core.errors import DeliveryError, RetriableDeliveryError
 from pyspark_upsert_kafka.kafka.connections.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.sending.undelivered import (
@@ -68,7 +68,9 @@ class DeliveryReports:
         self, topic: str, partition: int | None, key: bytes | None, error: ck.KafkaError
     ) -> None:
         """Takes note of a message that was not delivered."""
-        undelivered = DeliveryError(topic, partition, key, self._reason(error))
+        late = error.code() == ck.KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - confluent-kafka's spelling
+        raised = RetriableDeliveryError if late else DeliveryError
+        undelivered = raised(topic, partition, key, self._reason(error))
         with_batch = error.code() == ck.KafkaError._INVALID_DIFFERENT_RECORD  # noqa: SLF001 - confluent-kafka's spelling
         self.undelivered.add(undelivered, error.code(), refused_with_batch=with_batch)
 

@@ -15,7 +15,12 @@ import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, UpsertKafkaError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DeliveryError,
+    RetriableBrokerError,
+    UpsertKafkaError,
+)
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
@@ -50,9 +55,6 @@ _INVALID_STATE_CODE = 48
 
 _DROPPED = "Local: Purged"
 """How librdkafka's reasons begin for messages that it has dropped since their transaction failed."""
-
-_FOUND_OUT = "what became of it, the next attempt finds out"
-"""Said of a transaction that has ended with an error that passes; `why_it_ended` knows it."""
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
@@ -207,7 +209,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             answer.result(timeout_s + _LATE_S)
         except FutureTimeoutError:
             self._is_stuck = True
-            raise BrokerError(
+            raise RetriableBrokerError(
                 f"Could not {what} of transactional id {self._id!r}: no broker answered within {timeout_s:g} seconds, and "
                 "it is not known whether the request has arrived. The next attempt finds that out."
             ) from None
@@ -219,7 +221,8 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             self._in_transaction = False  # nothing is left that this producer could abort
         kind, reason = kind_in_transaction(error), self._reason(error)
         if kind is Kind.FATAL and kind_of(error).is_retriable and not error.fatal():
-            reason = f"{reason}. The transaction has ended with it; {_FOUND_OUT}"
+            kind = Kind.ENDED
+            reason = f"{reason}. The transaction has ended with it; what became of it, the next attempt finds out"
         return Failure(kind, reason)
 
     def _reason(self, error: ck.KafkaError) -> str:
@@ -232,7 +235,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         try:
             yield
         except ck.KafkaException as exception:
-            raise BrokerError(f"Nothing is written by {self._failure(exception).text}.") from None
+            raise self._nothing_written(exception) from None
         except DeliveryError as undelivered:
             raise self._cause_of(undelivered) from None
 
@@ -248,7 +251,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         except ck.KafkaException as exception:
             error: ck.KafkaError = exception.args[0]
             if not error.retriable() and _code(error) != _INVALID_STATE_CODE:
-                return BrokerError(f"Nothing is written by {self._failure(exception).text}.")
+                return self._nothing_written(exception)
         except BrokerError as stuck:
             logger.info("%s", stuck)
         if failed is None or not undelivered.reason.startswith(_DROPPED):
@@ -260,6 +263,11 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             self._reason(failed),
             undelivered.failed,
         )
+
+    def _nothing_written(self, exception: ck.KafkaException) -> BrokerError:
+        failure = self._failure(exception)
+        raised = RetriableBrokerError if failure.kind is Kind.ENDED else BrokerError
+        return raised(f"Nothing is written by {failure.text}.")
 
     def _failed_with(self) -> ck.KafkaError | None:
         """What the transaction failed with; None = it has not failed."""

@@ -6,7 +6,12 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DataLossError,
+    RetriableBrokerError,
+    UnknownTopicError,
+)
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.data_loss import RETENTION
 from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT
@@ -56,7 +61,7 @@ class RangeFetch:
         self._checks, self._now = checks, checks.clock.monotonic
         self._position, self._log_end = self._range.begin, self._range.end
         self._arrived_at = self._progress_at = self._checked_at = self._now()
-        self._lookup_error = ""
+        self._lookup_error: BrokerError | None = None
         self._damaged_at, self._damaged = -1, 0
         self._renewed_after_s = checks.stall_s
         self.size_bytes = 0
@@ -181,10 +186,14 @@ class RangeFetch:
                 f"{self._place()} cannot be read: {errors.fatal_error}.{SECURITY_HINT}"
             )
         if loss is None and waited_s > self._waits.message_s:
-            raise BrokerError(
+            text = (
                 f"{self._place()}: nothing arrived for {waited_s:.0f} seconds.{errors.describe()}"
-                f"{self._lookup_error}"
             )
+            if self._lookup_error is None:
+                raise RetriableBrokerError(text)
+            passes = isinstance(self._lookup_error, (RetriableBrokerError, UnknownTopicError))
+            raised = RetriableBrokerError if passes else BrokerError
+            raise raised(f"{text} {self._lookup_error}")
         if loss is None and not self._lookup_error:
             self._renew(waited_s)
         return loss
@@ -213,14 +222,14 @@ class RangeFetch:
 
     def _check_loss(self) -> DataLossError | None:
         """What one check shows to be lost; no answer shows nothing."""
-        self._lookup_error = ""
+        self._lookup_error = None
         try:
             loss = self._topic.check(self._position)
         except BrokerError as error:
             if error.is_final:
                 raise BrokerError(f"{self._place()} cannot be read. {error}") from error
             logger.info("The topic of %s is not known: %s", self._place(), error)
-            self._lookup_error = f" {error}"
+            self._lookup_error = error
             return None
         if loss is not None:
             return loss

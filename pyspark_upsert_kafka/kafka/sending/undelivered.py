@@ -58,7 +58,7 @@ class Undelivered:
         if self._first_cause is not None and self._first_cause[2] in _ONE_SPOILS_THE_BATCH:
             reason = in_a_batch(reason, self._with_first_cause)
         # The client's own error, if one is being handled, says nothing more.
-        raise DeliveryError(first.topic, first.partition, first.key, reason, self._count) from None
+        raise type(first)(first.topic, first.partition, first.key, reason, self._count) from None
 
 
 def in_a_batch(reason: str, count: int) -> str:

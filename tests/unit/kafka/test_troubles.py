@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import RetriableBrokerError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.unit.kafka.scripted_broker import FOR_EVER, ScriptedBroker, Span
@@ -38,7 +38,7 @@ def test_an_outage_that_lasts_too_long_is_an_error(trouble: str, begin: float) -
     broker = ScriptedBroker(**{trouble: [(begin, FOR_EVER)]})
 
     told = r"has answered for 50 seconds, the time of 'scan\.outage\.timeout'"
-    with pytest.raises(BrokerError, match=told):
+    with pytest.raises(RetriableBrokerError, match=told):
         broker.offsets(RANGE, outage_s=50.0, **SHORT)
     assert 50 < broker.passed_s < 70
 
@@ -51,7 +51,7 @@ def test_without_time_for_an_outage_it_is_an_error_within_that_of_an_answer(
     """The message says where, and what to raise."""
     broker = ScriptedBroker(**{trouble: [(begin, FOR_EVER)]})
 
-    with pytest.raises(BrokerError, match="answered within 4 seconds"):
+    with pytest.raises(RetriableBrokerError, match="answered within 4 seconds"):
         broker.offsets(RANGE, **SHORT)
     assert broker.passed_s < 5 + 2 * 4 + 1
 
@@ -101,10 +101,10 @@ def test_a_partition_that_gets_no_leader_is_an_error() -> None:
     cluster = broker.cluster(**SHORT)
     cluster.wait_out(600.0)
 
-    with pytest.raises(BrokerError, match="answered within 4 seconds"):
+    with pytest.raises(RetriableBrokerError, match="answered within 4 seconds"):
         cluster.view(cluster.topics(Topics(("t",))), read_committed=True)
     assert broker.passed_s < 6
-    with pytest.raises(BrokerError, match="nothing arrived for"):
+    with pytest.raises(RetriableBrokerError, match="nothing arrived for"):
         broker.offsets(RANGE, outage_s=600.0, **SHORT)
 
 

@@ -26,7 +26,12 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 
 from pyspark_upsert_kafka.core.backoff import Backoff
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    OptionError,
+    RetriableBrokerError,
+    SchemaError,
+)
 from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access, addresses
 from pyspark_upsert_kafka.registry.rest import request
@@ -108,7 +113,8 @@ def test_retries_end(registry, answer, timeout_s, said, monkeypatch):
 @pytest.mark.usefixtures("_short_timeouts")
 def test_nobody_is_there(nobody):
     """A refused connection is tried again, and told of with the address."""
-    with pytest.raises(BrokerError, match=rf"at {nobody} gives no answer.*refused. Is it up"):
+    gone = rf"at {nobody} gives no answer.*refused. Is it up"
+    with pytest.raises(RetriableBrokerError, match=gone):
         request(access(nobody), HERE, {})
 
 

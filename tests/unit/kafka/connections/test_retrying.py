@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_upsert_kafka.core.backoff import Backoff
-from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
+from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.outage import Outage
@@ -90,7 +90,9 @@ def test_a_client_that_cannot_be_helped_is_replaced():
     """Now and then, as the last resort; the error comes when the time is over."""
     client = Client(Kind.RETRIABLE)
 
-    with pytest.raises(BrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"):
+    with pytest.raises(
+        RetriableBrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"
+    ):
         client.call()
 
     assert 60 <= client.now < 62
@@ -185,7 +187,7 @@ def test_a_broker_that_answers_with_errors_is_not_away():
     """However long the outage before: from then on it has the time for all attempts."""
     client = waiting_out(Client(*[Kind.AWAY] * 50, Kind.RETRIABLE), 600.0)
 
-    with pytest.raises(BrokerError, match="answered within 60 seconds"):
+    with pytest.raises(RetriableBrokerError, match="answered within 60 seconds"):
         client.call()
 
     assert 105 < client.now < 115
@@ -196,7 +198,7 @@ def test_one_broker_that_is_away_is_no_outage():
     client = waiting_out(Client(Kind.AWAY), 600.0)
     client.retrying = replace(client.retrying, refresh=lambda _: True)
 
-    with pytest.raises(BrokerError, match="answered within 60 seconds"):
+    with pytest.raises(RetriableBrokerError, match="answered within 60 seconds"):
         client.call()
 
     assert 60 <= client.now < 62

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.query_end import why_it_ended
 from pyspark_upsert_kafka.kafka.connections.failures import Kind
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
@@ -65,5 +65,19 @@ def test_a_transaction_that_ended_with_an_error_that_passes_is_no_reason_to_stop
 
     failure = sender._failure(KafkaException(error))
 
-    assert failure.kind is Kind.FATAL
-    assert why_it_ended(BrokerError(f"Could not commit: {failure.text}.")).restart is restart
+    assert failure.kind is (Kind.ENDED if restart else Kind.FATAL)
+    assert why_it_ended(sender._nothing_written(KafkaException(error))).restart is restart
+
+
+@pytest.mark.parametrize(
+    ("code", "restart"),
+    [(KafkaError._MSG_TIMED_OUT, True), (KafkaError.MSG_SIZE_TOO_LARGE, False)],
+)
+def test_a_message_that_no_broker_has_confirmed_in_time_can_be_sent_later(code, restart):
+    """The query that is started again sends it; what was refused is refused again."""
+    reports = DeliveryReports({})
+    reports.add("t", 0, b"k", KafkaError(code))
+
+    with pytest.raises(DeliveryError) as error:
+        reports.raise_first()
+    assert why_it_ended(error.value).restart is restart

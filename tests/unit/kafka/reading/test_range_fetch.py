@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DataLossError,
+    RetriableBrokerError,
+    UnknownTopicError,
+)
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.query_end import why_it_ended
@@ -395,7 +400,7 @@ def test_what_is_left_of_a_log_is_not_waited_for_for_ever(clock):
     """A broker that never sends it is an error, as everywhere."""
     fetcher = FakeFetcher(clock, bounds_answers=[Bounds(2, 3, 3)], silent_s=NEVER)
 
-    with pytest.raises(BrokerError, match="nothing arrived for"):
+    with pytest.raises(RetriableBrokerError, match="nothing arrived for"):
         read(fetcher, fail=False)
 
 
@@ -449,14 +454,16 @@ def test_an_offset_that_only_one_broker_misses_is_fetched_again(clock, bounds, w
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "said", "passes"),
     [
-        ([SAME, BrokerError("Could not look up t.")], " Could not look up t."),
-        ([SAME, BrokerError("Could not look up t."), SAME], ""),
+        ([SAME, BrokerError("Could not look up t.")], " Could not look up t.", False),
+        ([SAME, RetriableBrokerError("No answer.")], " No answer.", True),
+        ([SAME, UnknownTopicError("No such t.")], " No such t.", True),
+        ([SAME, BrokerError("Could not look up t."), SAME], "", True),
     ],
 )
-def test_silence_without_a_loss_is_an_error_in_the_end(clock, answers, said):
-    """It names the place, how long nothing came, and what the client and the last lookup have said."""
+def test_silence_without_a_loss_is_an_error_in_the_end(clock, answers, said, passes):
+    """It names the place, how long nothing came, and what was seen last; it passes, but for a lookup that a restart cannot help."""
     fetcher = FakeFetcher(clock, topic_answers=answers, silent_s=NEVER)
     fetcher.errors.add("connection refused")
 
@@ -467,6 +474,7 @@ def test_silence_without_a_loss_is_an_error_in_the_end(clock, answers, said):
         "Topic 't', partition 0, offset 2 (reading 0 to 4) at 'nowhere:9092': nothing arrived for 12"
     )
     assert str(error.value).endswith(f"seconds. Last seen: connection refused{said}")
+    assert why_it_ended(error.value).restart is passes
     assert 1120 < clock.now < 1130
     assert fetcher.topic_checks <= 26, "once before the first message, then every five seconds"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.errors import DeliveryError
+from pyspark_upsert_kafka.core.errors import DeliveryError, RetriableDeliveryError
 from pyspark_upsert_kafka.kafka.sending.undelivered import Undelivered
 
 INVALID_TIMESTAMP, TIMED_OUT = 32, -192
@@ -52,3 +52,16 @@ def test_a_message_that_failed_for_the_sake_of_another_is_not_told() -> None:
 
     with pytest.raises(DeliveryError, match=r"key culprit was not delivered.*3 messages"):
         undelivered.raise_first()
+
+
+@pytest.mark.parametrize("raised", [DeliveryError, RetriableDeliveryError])
+def test_the_error_says_by_its_class_whether_it_passes(raised: type[DeliveryError]) -> None:
+    """As the first message's error does, with the count of all."""
+    undelivered = Undelivered()
+    for key in (b"first", b"second"):
+        undelivered.add(raised("t", 0, key, "refused"), TIMED_OUT)
+
+    with pytest.raises(DeliveryError) as error:
+        undelivered.raise_first()
+
+    assert (type(error.value), error.value.key, error.value.failed) == (raised, b"first", 2)
