@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 from pyspark_upsert_kafka.sql.sql_types import (
     APPROXIMATE,
     IN_SPARK,
@@ -16,7 +16,6 @@ from pyspark_upsert_kafka.sql.sql_types import (
     spark_cast,
     type_unknown,
 )
-from pyspark_upsert_kafka.sql.statements import Query
 
 
 def with_type_of_sum(node: exp.Expr, query: Query) -> None:

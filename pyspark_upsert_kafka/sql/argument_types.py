@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query
 from pyspark_upsert_kafka.sql.signatures import Arguments
 from pyspark_upsert_kafka.sql.sql_types import NESTED, NUMBERS, TEXTS, kind_of
-from pyspark_upsert_kafka.sql.statements import Query
 
 _TIMES = ("DATE", "TIMESTAMPNTZ", "TIMESTAMPTZ")
 _EXPECTED = "expected"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, NESTED, TEXTS, name_of, parts_of
-from pyspark_upsert_kafka.sql.statements import Query
 
 _NUMBER, _TEXT, _TIME = "number", "text", "time"
 

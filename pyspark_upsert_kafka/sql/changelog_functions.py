@@ -10,9 +10,8 @@ from pyspark.sql.types import StringType, StructType
 from sqlglot import exp
 
 from pyspark_upsert_kafka.sql.changelog_calls import FROM, KINDS, TO, ChangelogCall
-from pyspark_upsert_kafka.sql.statements import Query
+from pyspark_upsert_kafka.sql.flink_query import Query, called, table_named
 from pyspark_upsert_kafka.sql.stream_rows import CHANGE, Rows
-from pyspark_upsert_kafka.sql.windows import called, table_named
 
 CALL = "changelog-call"
 """Marks the query that a call has become."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.sql.conflicts import check_on_conflict
+from pyspark_upsert_kafka.sql.flink_query import Query, depth_refused
 from pyspark_upsert_kafka.sql.jobs import (
     CompiledScript,
     Job,
@@ -15,22 +16,19 @@ from pyspark_upsert_kafka.sql.jobs import (
     check_key,
     filled_columns,
 )
-from pyspark_upsert_kafka.sql.names import View, with_suggestion
-from pyspark_upsert_kafka.sql.query_text import depth_refused
-from pyspark_upsert_kafka.sql.script import read_script
-from pyspark_upsert_kafka.sql.settings import Settings, settings_in_words, with_setting
-from pyspark_upsert_kafka.sql.statements import (
+from pyspark_upsert_kafka.sql.query_names import Path, View, with_suggestion
+from pyspark_upsert_kafka.sql.script import (
     CreateTable,
     CreateView,
     Drop,
     Insert,
-    Path,
-    Query,
     Select,
     Set,
     ShowSettings,
     Statement,
+    read_script,
 )
+from pyspark_upsert_kafka.sql.settings import Settings, settings_in_words, with_setting
 from pyspark_upsert_kafka.sql.stream_rows import Rows
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of

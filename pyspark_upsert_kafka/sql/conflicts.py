@@ -5,13 +5,8 @@ In Flink, rows of a query are in conflict if they have different keys in the que
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-from pyspark_upsert_kafka.core.ddl import Tokens
-from pyspark_upsert_kafka.sql.statements import OnConflict
+from pyspark_upsert_kafka.sql.script import OnConflict
 from pyspark_upsert_kafka.sql.stream_rows import Rows
-
-_STRATEGIES = ("ERROR", "NOTHING", "DEDUPLICATE")
 
 _TO_DO = {
     "ERROR": "to fail where a second row has the key of another",
@@ -19,20 +14,6 @@ _TO_DO = {
     "DEDUPLICATE": "to go back to the row before, where one of two rows with one key is deleted",
 }
 """What each strategy would have to keep rows for."""
-
-
-def read_on_conflict(tokens: Tokens) -> OnConflict | None:
-    """Reads the clause, if it comes next.
-
-    Raises:
-        OptionError: The strategy is not known; the text gives line and column.
-    """
-    begin = tokens.peek()
-    if not tokens.accept("ON", "CONFLICT", "DO"):
-        return None
-    if not tokens.peek().is_word(*_STRATEGIES):
-        tokens.refuse("expected ERROR, NOTHING or DEDUPLICATE")
-    return OnConflict(begin.place, cast("Any", tokens.next().text.upper()))
 
 
 def check_on_conflict(clause: OnConflict | None, rows: Rows | None, table: str) -> None:

@@ -10,9 +10,9 @@ from pyspark.sql.types import StructField
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.sql.conflicts import conflict_in_words
-from pyspark_upsert_kafka.sql.names import with_suggestion
+from pyspark_upsert_kafka.sql.query_names import with_suggestion
+from pyspark_upsert_kafka.sql.script import Insert
 from pyspark_upsert_kafka.sql.settings import Settings
-from pyspark_upsert_kafka.sql.statements import Insert
 from pyspark_upsert_kafka.sql.stream_rows import Rows
 from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.translation import SparkQuery

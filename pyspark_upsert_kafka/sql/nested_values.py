@@ -6,7 +6,7 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 from pyspark_upsert_kafka.sql.sql_types import (
     IN_SPARK,
     TEXTS,
@@ -15,7 +15,6 @@ from pyspark_upsert_kafka.sql.sql_types import (
     parts_of,
     spark_cast,
 )
-from pyspark_upsert_kafka.sql.statements import Query
 
 
 def is_map(node: exp.Expr) -> bool:

@@ -1,34 +1,171 @@
-"""Reads a script of Flink's SQL: which statements it holds, and where each of their parts stands."""
+"""The statements of a script of Flink's SQL, each with its place, and how they are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
 
-from pyspark_upsert_kafka.core.ddl import Tokens, definition_of
+from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, definition_of
 from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
 from pyspark_upsert_kafka.core.ddl.statement import Name
-from pyspark_upsert_kafka.core.ddl.tokens import Token
-from pyspark_upsert_kafka.sql.conflicts import read_on_conflict
-from pyspark_upsert_kafka.sql.copied_text import offset_of
-from pyspark_upsert_kafka.sql.query_text import (
-    NOT_READ,
-    UNKNOWN,
-    read_query,
-    refuse_hints,
+from pyspark_upsert_kafka.core.ddl.tokens import Place, Token
+from pyspark_upsert_kafka.sql.changelog_calls import offset_of
+from pyspark_upsert_kafka.sql.flink_query import Query, read_query, refuse_hints
+from pyspark_upsert_kafka.sql.query_names import Path, without_default
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """``CREATE TABLE``.
+
+    Args:
+        place: Where it begins.
+        path: The table's name.
+        text: The statement, as option ``ddl`` takes it; it may hold secrets.
+        definition: What it means.
+        unless_exists: Whether an existing table of that name is kept (IF NOT EXISTS).
+    """
+
+    place: Place
+    path: Path
+    text: str = field(repr=False)
+    definition: TableDefinition
+    unless_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """``CREATE VIEW``.
+
+    Args:
+        place: Where it begins.
+        path: The view's name.
+        columns: Names of its columns; none = those of the query.
+        query: What it shows.
+        unless_exists: Whether an existing view of that name is kept (IF NOT EXISTS).
+    """
+
+    place: Place
+    path: Path
+    columns: tuple[Name, ...]
+    query: Query
+    unless_exists: bool = False
+
+
+@dataclass(frozen=True)
+class OnConflict:
+    """``ON CONFLICT``: what is done with rows of the query that have another key than the table.
+
+    Args:
+        place: Where it begins.
+        strategy: What stands behind DO.
+    """
+
+    place: Place
+    strategy: Literal["ERROR", "NOTHING", "DEDUPLICATE"]
+
+
+@dataclass(frozen=True)
+class Insert:
+    """``INSERT INTO``.
+
+    Args:
+        place: Where the table's name stands.
+        path: The table's name.
+        columns: The columns that are filled, in the order of the query's columns; empty = all.
+        query: The rows.
+        on_conflict: Its last clause.
+    """
+
+    place: Place
+    path: Path
+    columns: tuple[Name, ...]
+    query: Query
+    on_conflict: OnConflict | None = None
+
+
+@dataclass(frozen=True)
+class Select:
+    """A query whose rows are printed."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
+class Set:
+    """``SET 'key' = 'value'``, or ``RESET``.
+
+    Args:
+        place: Where it begins.
+        key: The setting; None = all of them.
+        value: Its value; None = that with which the script begins.
+    """
+
+    place: Place
+    key: Name | None
+    value: str | None
+
+
+@dataclass(frozen=True)
+class ShowSettings:
+    """``SET`` alone, which shows the settings."""
+
+    place: Place
+
+
+@dataclass(frozen=True)
+class Drop:
+    """``DROP TABLE`` or ``DROP VIEW``.
+
+    Args:
+        place: Where the name stands.
+        kind: What is dropped.
+        path: Its name.
+        if_exists: Whether there may be none.
+    """
+
+    place: Place
+    kind: Literal["TABLE", "VIEW"]
+    path: Path
+    if_exists: bool = False
+
+
+Statement = CreateTable | CreateView | Insert | Select | Set | ShowSettings | Drop
+
+
+_STRATEGIES = ("ERROR", "NOTHING", "DEDUPLICATE")
+
+_UNKNOWN = (
+    "expected CREATE TABLE, CREATE VIEW, INSERT INTO, SELECT, SET, RESET, DROP, BEGIN STATEMENT SET or EXECUTE "
+    "STATEMENT SET; nothing else is run here."
 )
-from pyspark_upsert_kafka.sql.statements import (
-    CreateTable,
-    CreateView,
-    Drop,
-    Insert,
-    Path,
-    Select,
-    Set,
-    ShowSettings,
-    Statement,
-    without_default,
-)
+
+_LEAVE_OUT = "it is not needed here: leave it out."
+_BY_PYTHON = "it is not run here: what it would tell can be asked in Python, with printSchema() and explain()."
+_CHANGES = "a table changes by INSERT INTO only: a delete is a row with 'delete' in a column METADATA FROM 'change-type' (docs/sql.md)."
+
+_NOT_READ = {
+    "USE": "there are no catalogs and databases here: name tables alone, and leave it out.",
+    "ADD": "it is not needed here, since nothing is loaded into Flink: leave it out.",
+    "REMOVE": _LEAVE_OUT,
+    "LOAD": _LEAVE_OUT,
+    "UNLOAD": _LEAVE_OUT,
+    "ANALYZE": _LEAVE_OUT,
+    "SHOW": _BY_PYTHON,
+    "DESCRIBE": _BY_PYTHON,
+    "DESC": _BY_PYTHON,
+    "EXPLAIN": _BY_PYTHON,
+    "ALTER": "a table of a script has one CREATE TABLE: change that, or DROP the table and create it anew.",
+    "DELETE": _CHANGES,
+    "UPDATE": _CHANGES,
+    "TRUNCATE": "a topic cannot be emptied by SQL: delete its records with Kafka's own tools.",
+    "MERGE": _CHANGES,
+    "COMPILE": "Flink's plans are not known here: run the statement itself.",
+    "STOP": "stop the query that run_sql returned, or the command with Ctrl-C.",
+    "CALL": "procedures of catalogs are not known here.",
+}
+"""Statements of Flink that are not run, by their first word, and what to do instead."""
 
 
 def read_script(text: str) -> tuple[Statement, ...]:
@@ -103,7 +240,7 @@ class _Reader:
             return self._set()
         if word.is_word("DROP"):
             return self._drop()
-        sentence = NOT_READ.get(word.text.upper(), UNKNOWN) if word.kind == "word" else UNKNOWN
+        sentence = _NOT_READ.get(word.text.upper(), _UNKNOWN) if word.kind == "word" else _UNKNOWN
         raise word.place.error(f"{word.shown()}: {sentence}")
 
     def _create(self) -> Statement:
@@ -165,7 +302,15 @@ class _Reader:
         if self._tokens.peek().is_mark("(") and self._names_columns():
             columns = self._columns()
         query = read_query(self._tokens, self._script)
-        return Insert(place, path, columns, query, read_on_conflict(self._tokens))
+        return Insert(place, path, columns, query, self._on_conflict())
+
+    def _on_conflict(self) -> OnConflict | None:
+        begin = self._tokens.peek()
+        if not self._tokens.accept("ON", "CONFLICT", "DO"):
+            return None
+        if not self._tokens.peek().is_word(*_STRATEGIES):
+            self._tokens.refuse("expected ERROR, NOTHING or DEDUPLICATE")
+        return OnConflict(begin.place, cast("Any", self._tokens.next().text.upper()))
 
     def _names_columns(self) -> bool:
         """Whether the brackets that begin here hold names, and no query."""

@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.options.parsers import one_of, positive_duration, text
-from pyspark_upsert_kafka.sql.statements import Set
+from pyspark_upsert_kafka.sql.script import Set
 
 _NO_EFFECT = (
     "parallelism.default", "table.exec.resource.default-parallelism", "table.dml-sync", "table.optimizer.",

@@ -13,7 +13,7 @@ from functools import cache
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.query_text import Flink
+from pyspark_upsert_kafka.sql.flink_query import Flink
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 
 Arguments = Sequence[exp.Expr]

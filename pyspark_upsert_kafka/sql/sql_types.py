@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
-from pyspark_upsert_kafka.sql.statements import Query
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 
 IN_SPARK = "in-spark"
 """Marks a node of a query that is Spark's already."""

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.sql.changelog_functions import (
     check_codes,
     first_call,
 )
-from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query
 from pyspark_upsert_kafka.sql.rejected_in_streams import (
     FILTERED_CALL,
     FILTERED_CDC,
@@ -34,10 +34,9 @@ from pyspark_upsert_kafka.sql.rejected_in_streams import (
     SETS,
     UNION,
 )
-from pyspark_upsert_kafka.sql.statements import Query
 from pyspark_upsert_kafka.sql.stream_rows import ORDER, Rows
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.windows import bounds_of, is_window
+from pyspark_upsert_kafka.sql.time_windows import bounds_of, is_window
 
 _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 

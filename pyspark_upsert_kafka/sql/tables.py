@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides
 from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
-from pyspark_upsert_kafka.sql.statements import CreateTable
+from pyspark_upsert_kafka.sql.script import CreateTable
 from pyspark_upsert_kafka.sql.stream_rows import CHANGE, ORDER
 
 _NO_CHANGE_TYPES = (

@@ -12,11 +12,10 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query
 from pyspark_upsert_kafka.sql.sql_types import kind_of
-from pyspark_upsert_kafka.sql.statements import Query
 from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.windows import is_window
+from pyspark_upsert_kafka.sql.time_windows import is_window
 
 _WINDOW = "windows of time begin elsewhere in Spark than in Flink"
 _CALL = (

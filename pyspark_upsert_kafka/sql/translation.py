@@ -11,29 +11,26 @@ from sqlglot import exp
 from pyspark_upsert_kafka.sql.argument_types import expect_types
 from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
 from pyspark_upsert_kafka.sql.changelog_functions import first_call, with_changelog_functions
-from pyspark_upsert_kafka.sql.expressions import check_parts, place_in_query
+from pyspark_upsert_kafka.sql.flink_query import Query, check_parts, place_in_query
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
-from pyspark_upsert_kafka.sql.names import (
+from pyspark_upsert_kafka.sql.nested_values import check_unnest, is_map, map_of, row_of, unnest
+from pyspark_upsert_kafka.sql.query_names import (
+    Path,
     View,
     inlined,
     qualified,
     schema_of,
     with_placeholders,
 )
-from pyspark_upsert_kafka.sql.nested_values import check_unnest, is_map, map_of, row_of, unnest
 from pyspark_upsert_kafka.sql.rejected_functions import OTHERS, REJECTED
 from pyspark_upsert_kafka.sql.signatures import Arguments, field_of_time
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
-from pyspark_upsert_kafka.sql.statements import Path, Query
 from pyspark_upsert_kafka.sql.stream_rows import Rows
 from pyspark_upsert_kafka.sql.streams import Streams
 from pyspark_upsert_kafka.sql.tables import Table
+from pyspark_upsert_kafka.sql.time_windows import group_by_windows, with_window_functions
 from pyspark_upsert_kafka.sql.time_zones import OnlyInUtc, only_in_utc
 from pyspark_upsert_kafka.sql.value_types import call_by_type, with_types_of_flink
-from pyspark_upsert_kafka.sql.windows import (
-    group_by_windows,
-    with_window_functions,
-)
 
 _EXTRACTED = {
     "YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "WEEK": "WEEK", "DAY": "DAY", "HOUR": "HOUR", "MINUTE": "MINUTE",

@@ -15,7 +15,7 @@ from sqlglot.schema import MappingSchema
 from pyspark_upsert_kafka.sql.aggregates import with_type_of_average, with_type_of_sum
 from pyspark_upsert_kafka.sql.argument_types import check_types, expect_the_same
 from pyspark_upsert_kafka.sql.casts import cast_of_flink
-from pyspark_upsert_kafka.sql.expressions import place_in_query, shown
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 from pyspark_upsert_kafka.sql.functions import FUNCTIONS
 from pyspark_upsert_kafka.sql.nested_values import check_array, take_element
 from pyspark_upsert_kafka.sql.signatures import Arguments
@@ -27,7 +27,6 @@ from pyspark_upsert_kafka.sql.sql_types import (
     spark_cast,
     type_unknown,
 )
-from pyspark_upsert_kafka.sql.statements import Query
 
 _DIGITS = {
     "TINYINT": "DECIMAL(3, 0)", "SMALLINT": "DECIMAL(5, 0)", "INT": "DECIMAL(10, 0)", "BIGINT": "DECIMAL(19, 0)",

@@ -8,8 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.script import read_script
-from pyspark_upsert_kafka.sql.statements import (
+from pyspark_upsert_kafka.sql.script import (
     CreateTable,
     CreateView,
     Drop,
@@ -17,6 +16,7 @@ from pyspark_upsert_kafka.sql.statements import (
     Select,
     Set,
     ShowSettings,
+    read_script,
 )
 
 

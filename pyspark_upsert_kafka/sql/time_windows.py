@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query
+from pyspark_upsert_kafka.sql.flink_query import Query, called, place_in_query, table_named
 from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
-from pyspark_upsert_kafka.sql.statements import Query
 
 _WINDOW = "window"
 _KINDS = ("TUMBLE", "HOP")
@@ -75,21 +74,6 @@ def _windowed(table: exp.Table, query: Query) -> exp.Expr:
     select = exp.Select(expressions=[exp.Star(), *columns]).from_(table_named(data), copy=False)
     select.meta[_WINDOW] = window
     return exp.Subquery(this=select, alias=table.args.get("alias") or _alias(kind))
-
-
-def called(table: exp.Table) -> exp.Anonymous | None:
-    """The call of a table function; None = it is none that is known here."""
-    call = table.this
-    if call.name.upper() == "TABLE":  # Flink 2 takes the function without it too
-        call = call.expressions[0] if len(call.expressions) == 1 else None
-    return call if isinstance(call, exp.Anonymous) else None
-
-
-def table_named(column: exp.Column) -> exp.Table:
-    """The table whose name, as an argument, is read as a column's."""
-    parts = [column.args.get(part) for part in ("db", "table", "this")]
-    names = [part for part in parts if part][::-1]
-    return exp.Table(**dict(zip(("this", "db", "catalog"), names, strict=False)))
 
 
 def _alias(kind: str) -> exp.TableAlias:

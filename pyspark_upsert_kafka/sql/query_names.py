@@ -17,9 +17,24 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
-from pyspark_upsert_kafka.sql.expressions import place_in_query
-from pyspark_upsert_kafka.sql.query_text import Flink
-from pyspark_upsert_kafka.sql.statements import Path, Query, without_default
+from pyspark_upsert_kafka.sql.flink_query import Flink, Query, place_in_query
+
+Path = tuple[str, ...]
+"""The name of a table or view: its catalog and database first where they are given."""
+
+_OURS = ("default_catalog", "default_database")
+
+
+def without_default(path: Path) -> Path:
+    """The name without Flink's default catalog and database, which a script need not write.
+
+    >>> without_default(("default_catalog", "default_database", "t")), without_default(("d", "t"))
+    (('t',), ('d', 't'))
+    """
+    for name in _OURS:
+        if len(path) > 1 and path[0] == name:
+            path = path[1:]
+    return path
 
 
 @dataclass(frozen=True)
