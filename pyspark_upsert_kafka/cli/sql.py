@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_upsert_kafka.sql.jobs import CompiledScript
+    from pyspark_upsert_kafka.sql.script_compiler import CompiledScript
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,13 +65,13 @@ def run(given: argparse.Namespace) -> None:
         OptionError: A statement is not understood, or Spark cannot run it correctly; it names line and column.
     """
     from pyspark_upsert_kafka.monitoring.listener import ProgressListener
-    from pyspark_upsert_kafka.sql.compiler import compile_script
-    from pyspark_upsert_kafka.sql.settings import Settings
+    from pyspark_upsert_kafka.sql.script_compiler import compile_script
+    from pyspark_upsert_kafka.sql.script_settings import ScriptSettings
 
     script = compile_script(
         text_of(given.file),
         mode=given.mode,
-        settings=Settings(checkpoints=given.checkpoint),
+        settings=ScriptSettings(checkpoints=given.checkpoint),
         options=dict(given.option),
     )
     with ended_by_signals(), local_spark(given.spark_log) as spark:
@@ -81,7 +81,7 @@ def run(given: argparse.Namespace) -> None:
 
 def started(spark: SparkSession, script: CompiledScript) -> list[StreamingQuery]:
     """Runs a script, and prints which streams it has started."""
-    from pyspark_upsert_kafka.sql.running import run as run_script
+    from pyspark_upsert_kafka.sql.script_running import run as run_script
 
     queries = run_script(spark, script)
     for query in queries:
@@ -91,7 +91,7 @@ def started(spark: SparkSession, script: CompiledScript) -> list[StreamingQuery]
 
 def wait_for(queries: list[StreamingQuery], timeout: float | None) -> None:
     """Waits until the streams end, Ctrl-C ends them, or their time is over; ``timeout`` is in seconds."""
-    from pyspark_upsert_kafka.sql.running import stop, wait
+    from pyspark_upsert_kafka.sql.script_running import stop, wait
 
     try:
         has_ended = wait(queries, timeout)

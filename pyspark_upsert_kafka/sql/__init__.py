@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_upsert_kafka.sql.jobs import Mode
+    from pyspark_upsert_kafka.sql.script_compiler import Mode
 
 _MODES = ("streaming", "batch")
 
@@ -60,8 +60,8 @@ def run_sql(
         '''
         run_sql(spark, script, mode="batch")
     """
-    from pyspark_upsert_kafka.sql.compiler import compile_script
-    from pyspark_upsert_kafka.sql.running import run, stop, wait
+    from pyspark_upsert_kafka.sql.script_compiler import compile_script
+    from pyspark_upsert_kafka.sql.script_running import run, stop, wait
 
     if mode is not None and mode not in _MODES:
         raise OptionError(f"'mode' is {mode!r}: expected one of {', '.join(map(repr, _MODES))}.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.compiler import compile_script
-from pyspark_upsert_kafka.sql.jobs import Mode
+from pyspark_upsert_kafka.sql.script_compiler import Mode, compile_script
 
 PLACE = "'properties.bootstrap.servers' = 'x:1'"
 TABLES = f"""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.compiler import compile_script
+from pyspark_upsert_kafka.sql.script_compiler import compile_script
 
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.compiler import compile_script
+from pyspark_upsert_kafka.sql.script_compiler import compile_script
 from tests.unit.sql.tables import TABLES, WIDTH
 
 NESTED = TABLES.replace(

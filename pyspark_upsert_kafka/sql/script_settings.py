@@ -29,7 +29,7 @@ _INSTEAD = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class ScriptSettings:
     """What holds for a statement.
 
     Args:
@@ -45,6 +45,49 @@ class Settings:
     checkpoints: str | None = None
     name: str | None = None
     time_zone: str | None = None
+
+    def after(self, statement: Set, begin: ScriptSettings) -> tuple[ScriptSettings, str | None]:
+        """The settings after a statement, and a warning, if one is to be logged.
+
+        Args:
+            statement: The statement.
+            begin: Those with which the script begins, to which ``RESET`` goes back.
+
+        Raises:
+            OptionError: The setting is not known, or its value is wrong; the text gives line and column.
+        """
+        if statement.key is None:
+            return begin, None
+        name, value, place = statement.key.text, statement.value, statement.key.place
+        if name in KNOWN:
+            field, read = KNOWN[name]
+            if value is None:
+                return replace(self, **{field: getattr(begin, field)}), None
+            try:
+                return replace(self, **{field: read(value)}), None
+            except ValueError as error:
+                raise place.error(f"'{name}' = '{value}': {error}.") from None
+        if name.startswith(_NO_EFFECT):
+            return self, f"{place}: '{name}' has no effect in Spark, and changes no result."
+        if name in _INSTEAD:
+            raise place.error(f"'{name}' is not supported: {_INSTEAD[name]}.")
+        raise place.error(f"'{name}' is not known here: known are {', '.join(sorted(KNOWN))}.")
+
+    def in_words(self, place: Place) -> str:
+        """What ``SET`` alone shows: the settings that have a value."""
+        texts = {
+            "execution.runtime-mode": "batch" if self.batch else "streaming",
+            "execution.checkpointing.interval": None
+            if self.interval_s is None
+            else f"{self.interval_s:g} s",
+            "execution.checkpointing.dir": self.checkpoints,
+            "pipeline.name": self.name,
+            "table.local-time-zone": self.time_zone,
+        }
+        shown = ", ".join(
+            f"'{name}' = '{text}'" for name, text in texts.items() if text is not None
+        )
+        return f"{place}: the settings here are {shown}."
 
 
 def _runtime_mode(value: str) -> bool:
@@ -67,50 +110,4 @@ KNOWN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pipeline.name": ("name", text),
     "table.local-time-zone": ("time_zone", _time_zone),
 }
-"""Each setting that means something here: the field of `Settings`, and how its value is read."""
-
-
-def with_setting(
-    settings: Settings, statement: Set, begin: Settings
-) -> tuple[Settings, str | None]:
-    """The settings after a statement, and a warning, if one is to be logged.
-
-    Args:
-        settings: The settings before.
-        statement: The statement.
-        begin: Those with which the script begins, to which ``RESET`` goes back.
-
-    Raises:
-        OptionError: The setting is not known, or its value is wrong; the text gives line and column.
-    """
-    if statement.key is None:
-        return begin, None
-    name, value, place = statement.key.text, statement.value, statement.key.place
-    if name in KNOWN:
-        field, read = KNOWN[name]
-        if value is None:
-            return replace(settings, **{field: getattr(begin, field)}), None
-        try:
-            return replace(settings, **{field: read(value)}), None
-        except ValueError as error:
-            raise place.error(f"'{name}' = '{value}': {error}.") from None
-    if name.startswith(_NO_EFFECT):
-        return settings, f"{place}: '{name}' has no effect in Spark, and changes no result."
-    if name in _INSTEAD:
-        raise place.error(f"'{name}' is not supported: {_INSTEAD[name]}.")
-    raise place.error(f"'{name}' is not known here: known are {', '.join(sorted(KNOWN))}.")
-
-
-def settings_in_words(settings: Settings, place: Place) -> str:
-    """What ``SET`` alone shows: the settings that have a value."""
-    texts = {
-        "execution.runtime-mode": "batch" if settings.batch else "streaming",
-        "execution.checkpointing.interval": None
-        if settings.interval_s is None
-        else f"{settings.interval_s:g} s",
-        "execution.checkpointing.dir": settings.checkpoints,
-        "pipeline.name": settings.name,
-        "table.local-time-zone": settings.time_zone,
-    }
-    shown = ", ".join(f"'{name}' = '{text}'" for name, text in texts.items() if text is not None)
-    return f"{place}: the settings here are {shown}."
+"""Each setting that means something here: the field of `ScriptSettings`, and how its value is read."""

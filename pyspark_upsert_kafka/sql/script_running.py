@@ -1,30 +1,31 @@
-"""Runs a compiled script: everything is checked first, then done in order."""
+"""Runs a compiled script: everything is checked first, then done in order.
+
+A stream's checkpoint has a folder of its own, which says whose it is, and is locked while a query uses it.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
 
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.errors import printable
+from pyspark_upsert_kafka.core.ddl.tokens import Place
+from pyspark_upsert_kafka.core.errors import CheckpointError, printable
 from pyspark_upsert_kafka.core.options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
-from pyspark_upsert_kafka.sql.checkpoints import (
-    check_owner,
-    folders_of,
-    names_of,
-    release,
-    reserved,
-    write_owner,
-)
 from pyspark_upsert_kafka.sql.frames import frame_of
-from pyspark_upsert_kafka.sql.jobs import CompiledScript, Job
+from pyspark_upsert_kafka.sql.script_compiler import CompiledScript, Job
 from pyspark_upsert_kafka.sql.stream_rows import ORDER
 from pyspark_upsert_kafka.sql.tables import Table
 
@@ -37,13 +38,19 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 _ROWS_SHOWN = 1000
 
-
 _POLL_S = 0.2
 """How often the state of streams is checked."""
 
+_UNUSUAL = re.compile(r"[^\w.-]")
+
+_OWNER = "run-sql-statement"
+"""The file of a checkpoint that says whose it is."""
+
+_LOCK = "run-sql-lock"
+
 
 @dataclass(frozen=True)
-class Ready:
+class _Ready:
     """A statement that is checked.
 
     Args:
@@ -111,7 +118,7 @@ def _settings(spark: SparkSession, script: CompiledScript) -> Iterator[None]:
             spark.conf.set(name, before[name])
 
 
-def _checked(spark: SparkSession, script: CompiledScript) -> list[Ready]:
+def _checked(spark: SparkSession, script: CompiledScript) -> list[_Ready]:
     """The statements, if each of them can be done."""
     streams = [job for job in script.jobs if job.is_stream]
     folders = dict(zip(map(id, streams), folders_of(streams), strict=True))
@@ -120,8 +127,8 @@ def _checked(spark: SparkSession, script: CompiledScript) -> list[Ready]:
     ready = []
     for job in script.jobs:
         folder = folders.get(id(job))
-        is_new = folder is not None and not check_owner(spark, job, folder)
-        ready.append(Ready(job, frame_of(spark, job), names.get(id(job), ""), folder, is_new))
+        is_new = folder is not None and not _check_owner(spark, job, folder)
+        ready.append(_Ready(job, frame_of(spark, job), names.get(id(job), ""), folder, is_new))
     if (
         getattr(spark, "_jsparkSession", None) is not None
     ):  # a client of Spark Connect may see no broker
@@ -142,7 +149,7 @@ def _check_topics(script: CompiledScript) -> None:
             cluster.topics(table.topics)
 
 
-def _do(spark: SparkSession, ready: Ready) -> StreamingQuery | None:
+def _do(spark: SparkSession, ready: _Ready) -> StreamingQuery | None:
     job = ready.job
     if not job.is_stream:
         if job.table is None:
@@ -151,11 +158,11 @@ def _do(spark: SparkSession, ready: Ready) -> StreamingQuery | None:
             upsert_sink(job.table.options(batch=False))(ready.rows, 0)
         return None
     if ready.folder is not None and ready.is_new:
-        write_owner(spark, job, ready.folder)
+        _write_owner(spark, job, ready.folder)
     return _started(ready)
 
 
-def _started(ready: Ready) -> StreamingQuery:
+def _started(ready: _Ready) -> StreamingQuery:
     job = ready.job
     sink = _show if job.table is None else upsert_sink(_sink_options(job, job.table))
     writer = ready.rows.writeStream.outputMode("update").foreachBatch(sink).queryName(ready.name)
@@ -169,7 +176,7 @@ def _started(ready: Ready) -> StreamingQuery:
         )
     if ready.folder is None:
         return writer.start()
-    with reserved(ready.folder, job.place) as remember:
+    with _reserved(ready.folder, job.place) as remember:
         query = writer.start()
         remember(query)
     return query
@@ -221,7 +228,7 @@ def wait(queries: Sequence[StreamingQuery], timeout: float | None) -> bool:
     except BaseException:
         stop(queries)
         raise
-    release(queries)
+    _release_ended(queries)
     return True
 
 
@@ -233,7 +240,7 @@ def stop(queries: Sequence[StreamingQuery]) -> None:
     """
     with ThreadPool(1) as pool:
         pool.map(lambda query: query.stop(), queries)
-    release(queries)
+    _release_ended(queries)
 
 
 def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
@@ -241,3 +248,160 @@ def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
         error = query.exception()
         if error is not None:
             raise error
+
+
+def names_of(jobs: Sequence[Job], taken: Sequence[str]) -> list[str]:
+    """A name for each stream: its ``pipeline.name`` or its table, with a number if that name is used already.
+
+    Args:
+        jobs: The streams.
+        taken: Names of queries that run already.
+
+    Returns:
+        The names, in the order of the streams.
+    """
+    found: list[str] = []
+    for job in jobs:
+        wanted = job.settings.name or (job.table.name if job.table else "select")
+        name, number = wanted, 1
+        while name in found or name in taken:
+            number += 1
+            name = f"{wanted}-{number}"
+        found.append(name)
+    return found
+
+
+def folders_of(jobs: Sequence[Job]) -> list[str | None]:
+    """The checkpoint of each stream; None = a temporary one.
+
+    Raises:
+        CheckpointError: A query uses it already, or another of the streams.
+    """
+    found: list[str | None] = []
+    for job, name in zip(jobs, names_of(jobs, ()), strict=True):
+        folder = None
+        if job.settings.checkpoints is not None:
+            folder = f"{job.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
+            if folder in found:
+                raise CheckpointError(
+                    f"{job.place}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
+                    "'pipeline.name' to a name of letters and digits before one of them."
+                )
+            _check_unused(folder, job.place)
+        found.append(folder)
+    return found
+
+
+def _check_owner(spark: SparkSession, job: Job, folder: str) -> bool:
+    """Whether a checkpoint is there already, made by the same statement; one that another has made is refused."""
+    try:
+        rows = spark.read.text(f"{folder}/{_OWNER}", wholetext=True).collect()
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        return False
+    if [row[0].strip() for row in rows] != [_identity(job)]:
+        raise CheckpointError(
+            f"{job.place}: the checkpoint {folder!r} belongs to another statement, whose state it holds. Give this script a "
+            "folder of its own, or delete that one to begin anew."
+        )
+    return True
+
+
+def _write_owner(spark: SparkSession, job: Job, folder: str) -> None:
+    """Writes into a new checkpoint which statement it belongs to."""
+    text = spark.createDataFrame([(_identity(job),)], "value STRING")
+    text.coalesce(1).write.text(f"{folder}/{_OWNER}")
+
+
+def _identity(job: Job) -> str:
+    """The parts of a statement that may not change from one run to the next. Options may change."""
+    return json.dumps(
+        {
+            "query": job.query.sql,
+            "reads": {name: table.name for name, table in job.query.tables.items()},
+            "writes": job.table.name if job.table else None,
+            "columns": [f"{c.name} {c.dataType.simpleString()}" for c in job.columns],
+        }
+    )
+
+
+@dataclass(frozen=True)
+class _Use:
+    """The query that uses a checkpoint.
+
+    Args:
+        query: The query.
+        lock: The file that is locked while the query runs; None = the checkpoint is not on this machine.
+    """
+
+    query: StreamingQuery
+    lock: IO[bytes] | None
+
+
+_used: dict[str, _Use] = {}
+"""The use of each checkpoint by this process."""
+
+
+def _check_unused(folder: str, place: Place) -> None:
+    """Rejects a checkpoint that a query of this process uses, or one of another process on this machine."""
+    use = _used.get(folder)
+    if use is not None and use.query.isActive:
+        raise CheckpointError(
+            f"{place}: the checkpoint {folder!r} belongs to a query that is running: stop that one, or give "
+            "this script a folder of its own."
+        )
+    _release(folder)
+    lock = _locked(folder, place)
+    if lock is not None:
+        lock.close()
+
+
+@contextmanager
+def _reserved(folder: str, place: Place) -> Iterator[Callable[[StreamingQuery], None]]:
+    """Reserves a checkpoint, whose owner is written already; what it gives must be called with the started query.
+
+    It is free again when none is started.
+    """
+    lock = _locked(folder, place)
+
+    def remember(query: StreamingQuery) -> None:
+        _used[folder] = _Use(query, lock)
+
+    try:
+        yield remember
+    except BaseException:
+        if lock is not None:
+            lock.close()
+        raise
+
+
+def _release_ended(queries: Sequence[StreamingQuery]) -> None:
+    """Frees the checkpoints of queries that have ended."""
+    for folder in [folder for folder, use in _used.items() if use.query in queries]:
+        _release(folder)
+
+
+def _release(folder: str) -> None:
+    use = _used.pop(folder, None)
+    if use is not None and use.lock is not None:
+        use.lock.close()
+
+
+def _locked(folder: str, place: Place) -> IO[bytes] | None:
+    """The lock of a folder. It is released when the file is closed, or when the process ends in any way."""
+    path = Path(re.sub("^file:(?://)?", "", folder))
+    if not (path / _OWNER).exists():  # it is new, or not on this machine
+        return None
+    import fcntl  # not where there are no such locks
+
+    file = (path / _LOCK).open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise CheckpointError(
+            f"{place}: the checkpoint {folder!r} belongs to a query of another process on this machine: end that one, or "
+            "give this script a folder of its own."
+        ) from None
+    return file

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.compiler import compile_script
 from pyspark_upsert_kafka.sql.script import read_script
+from pyspark_upsert_kafka.sql.script_compiler import compile_script
 from tests.unit.sql.tables import CDC_TABLES, TABLES
 
 SAME_KEY = "INSERT INTO counts SELECT region, COUNT(*) FROM views GROUP BY region"

@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, SchemaError
-from pyspark_upsert_kafka.sql.checkpoints import folders_of, names_of
-from pyspark_upsert_kafka.sql.compiler import compile_script
-from pyspark_upsert_kafka.sql.jobs import Mode
-from pyspark_upsert_kafka.sql.settings import Settings
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.sql.script_compiler import Mode, compile_script
+from pyspark_upsert_kafka.sql.script_settings import ScriptSettings
 from tests.unit.sql.tables import TABLES
 
 COUNT = "SELECT region, COUNT(*) FROM views GROUP BY region"
@@ -139,8 +137,8 @@ def test_settings_hold_for_what_follows() -> None:
     )
     first, second = planned.jobs
 
-    assert first.settings == Settings(name="one", interval_s=3.0)
-    assert second.settings == Settings(batch=True, interval_s=3.0, checkpoints="/c")
+    assert first.settings == ScriptSettings(name="one", interval_s=3.0)
+    assert second.settings == ScriptSettings(batch=True, interval_s=3.0, checkpoints="/c")
     assert (first.is_stream, second.is_stream) == (True, False)
     assert len(planned.warnings) == 1
     assert "'parallelism.default' has no effect" in planned.warnings[0]
@@ -158,14 +156,14 @@ def test_settings_for_changes_have_no_effect(name: str) -> None:
 
 def test_settings_are_reset_and_told() -> None:
     """RESET goes back to those with which the script begins, one or all of them; SET alone tells them."""
-    begin = Settings(checkpoints="/c")
+    begin = ScriptSettings(checkpoints="/c")
     sets = "SET 'pipeline.name' = 'one'; SET 'execution.checkpointing.interval' = '3 s'; SET 'state.checkpoints.dir' = '/d';"
     one = compile_script(
         f"{TABLES}{sets} RESET 'execution.checkpointing.dir'; SET; {COUNT}", settings=begin
     )
     both = compile_script(f"{TABLES}{sets} RESET; {COUNT}", settings=begin)
 
-    assert one.jobs[0].settings == Settings(checkpoints="/c", name="one", interval_s=3.0)
+    assert one.jobs[0].settings == ScriptSettings(checkpoints="/c", name="one", interval_s=3.0)
     assert one.warnings[0].endswith(
         "the settings here are 'execution.runtime-mode' = 'streaming', 'execution.checkpointing.interval' = '3 s', "
         "'execution.checkpointing.dir' = '/c', 'pipeline.name' = 'one'."
@@ -242,28 +240,6 @@ def test_a_batch_is_not_written_exactly_once() -> None:
     assert compile_script(f"{tables}INSERT INTO counts {COUNT}").jobs[0].is_stream
     with pytest.raises(OptionError, match="'counts' is written exactly once by streams only"):
         compile_script(f"{tables}INSERT INTO counts VALUES ('a', 1)")
-
-
-def test_names_of_queries_are_unique() -> None:
-    """Each query has the name of its table, with a number where another has it."""
-    script = f"{TABLES}INSERT INTO counts {COUNT}; INSERT INTO counts {COUNT}; {COUNT}"
-    steps = compile_script(script).jobs
-
-    assert names_of(steps, []) == ["counts", "counts-2", "select"]
-    assert names_of(steps, ["counts", "select"]) == ["counts-2", "counts-3", "select-2"]
-
-
-def test_two_queries_have_no_checkpoint_in_common() -> None:
-    """Names that differ only in what a folder's name cannot hold are refused before anything runs."""
-    folder = "SET 'execution.checkpointing.dir' = '/c'; "
-    name = "SET 'pipeline.name' = "
-    steps = compile_script(f"{TABLES}{folder}{name}'a$b'; {COUNT}; {name}'a_b'; {COUNT}").jobs
-
-    assert folders_of(steps[:1]) == ["/c/a_b"]
-    with pytest.raises(
-        CheckpointError, match="'a_b' and another of this script have one checkpoint, '/c/a_b'"
-    ):
-        folders_of(steps)
 
 
 def test_a_full_name_is_a_table() -> None:
