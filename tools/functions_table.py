@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
-from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
+from pyspark_upsert_kafka.sql.sql_functions import FUNCTIONS, OVER_ROWS, REJECTED
 
-_BEGIN = "<!-- Made by `make docs` from sql/functions.py. Change that, not this table. -->\n"
+_BEGIN = "<!-- Made by `make docs` from FUNCTIONS in sql/sql_functions.py. Change that, not this table. -->\n"
 _END = "<!-- The end of the table of functions. -->\n"
-_BEGIN_REJECTED = (
-    "<!-- Made by `make docs` from sql/rejected_functions.py. Change that, not this table. -->\n"
-)
+_BEGIN_REJECTED = "<!-- Made by `make docs` from REJECTED in sql/sql_functions.py. Change that, not this table. -->\n"
 _END_REJECTED = "<!-- The end of the table of rejected functions. -->\n"
 
 WITH_SYNTAX = {

@@ -103,8 +103,10 @@ def with_placeholders(tree: exp.Expr) -> Named:
     return Named(tree, {name: path for path, name in placeholders.items()})
 
 
-def qualified(named: Named, columns: Mapping[Path, StructType], query: Query) -> exp.Expr:
-    """The query with every ``*`` written out, and every column with its table.
+def qualified(
+    named: Named, columns: Mapping[Path, StructType], query: Query
+) -> tuple[exp.Expr, MappingSchema]:
+    """The query with every ``*`` written out, and every column with its table; and what these columns are for sqlglot.
 
     Args:
         named: The query; it is changed.
@@ -118,7 +120,7 @@ def qualified(named: Named, columns: Mapping[Path, StructType], query: Query) ->
         tree = qualify(
             named.tree,
             dialect=Flink,
-            schema=schema_of(named, columns),
+            schema=_schema_of(named, columns),
             validate_qualify_columns=False,
         )
     except OptimizeError as error:
@@ -127,10 +129,10 @@ def qualified(named: Named, columns: Mapping[Path, StructType], query: Query) ->
         why = str(error).splitlines()[0].rstrip(".")
         raise query.place.error(f"the query is not understood: {why}.") from None
     _check_columns(tree, query)
-    return tree
+    return tree, _schema_of(named, columns)
 
 
-def schema_of(named: Named, columns: Mapping[Path, StructType]) -> MappingSchema:
+def _schema_of(named: Named, columns: Mapping[Path, StructType]) -> MappingSchema:
     """The columns of the placeholders, with the types that Spark has for them."""
     kinds: dict[str, object] = {
         name: {

@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.sql.flink_query import Query, depth_refused
 from pyspark_upsert_kafka.sql.query_names import Path, View, with_suggestion
+from pyspark_upsert_kafka.sql.query_translation import SparkQuery, translated, view_of
 from pyspark_upsert_kafka.sql.script import (
     CreateTable,
     CreateView,
@@ -26,9 +27,8 @@ from pyspark_upsert_kafka.sql.script import (
     read_script,
 )
 from pyspark_upsert_kafka.sql.script_settings import ScriptSettings
+from pyspark_upsert_kafka.sql.script_tables import Table
 from pyspark_upsert_kafka.sql.stream_rows import Rows
-from pyspark_upsert_kafka.sql.tables import Table
-from pyspark_upsert_kafka.sql.translation import SparkQuery, translated, view_of
 
 Mode = Literal["streaming", "batch"]
 

@@ -24,10 +24,10 @@ from pyspark_upsert_kafka.core.errors import CheckpointError, printable
 from pyspark_upsert_kafka.core.options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sink.update_mode import upsert_sink
-from pyspark_upsert_kafka.sql.frames import frame_of
 from pyspark_upsert_kafka.sql.script_compiler import CompiledScript, Job
+from pyspark_upsert_kafka.sql.script_frames import frame_of
+from pyspark_upsert_kafka.sql.script_tables import Table
 from pyspark_upsert_kafka.sql.stream_rows import ORDER
-from pyspark_upsert_kafka.sql.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,10 +1,8 @@
-"""The types of values: their names in sqlglot and in Spark, and casts to types of Spark."""
+"""The types of values as sqlglot names them, and casts to types of Spark."""
 
 from __future__ import annotations
 
 from sqlglot import exp
-
-from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 
 IN_SPARK = "in-spark"
 """Marks a node of a query that is Spark's already."""
@@ -25,19 +23,6 @@ def kind_of(node: exp.Expr) -> str:
     return "UNKNOWN" if node.type is None else str(node.type.this.name)
 
 
-def type_unknown(node: exp.Expr, query: Query) -> Exception:
-    """The error about an argument whose type is not known, or not supported by the function."""
-    return place_in_query(node, query).error(
-        f"the type of what '{shown(node)}' takes is not known, or not one that Flink takes there: cast it."
-    )
-
-
-def name_of(kind: exp.DataType) -> tuple[str, list[str]]:
-    """The name of a type that a query names, and the numbers in its brackets."""
-    name = str(kind.this.name)
-    return name, [] if name in NESTED else [each.name for each in kind.expressions]
-
-
 def parts_of(kind: exp.DataType) -> list[exp.DataType]:
     """The types within an array, a map or a row."""
     return [
@@ -50,30 +35,6 @@ def spark_cast(node: exp.Expr, kind: str) -> exp.Expr:
     made = exp.Cast(this=node, to=exp.DataType.build(kind, dialect="spark"))
     made.meta[IN_SPARK] = True
     return made
-
-
-def type_of(node: exp.Expr) -> str:
-    """The type of a value as Spark's SQL names it.
-
-    Raises:
-        ValueError: It is not known, or the digits of a DECIMAL are not; with a sentence.
-    """
-    kind = kind_of(node)
-    if kind in ("UNKNOWN", "NULL") or node.type is None:
-        raise ValueError("the type of an argument is not known: CAST it")
-    if kind != "DECIMAL":
-        return str(node.type.sql("spark")).replace("VARCHAR", "STRING")
-    digits = decimal_digits(node)
-    if digits is None:
-        raise ValueError("the digits of an argument are not known: CAST it AS DECIMAL(p, s)")
-    return f"DECIMAL({digits[0]}, {digits[1]})"
-
-
-def parts_in_spark(node: exp.Expr) -> list[str]:
-    """The types within the type of an array or a map, as Spark's SQL names them; raises ValueError where it is neither."""
-    if node.type is None or kind_of(node) not in NESTED:
-        raise ValueError("the first argument is not known to be an array or a map: CAST it")
-    return [part.sql("spark").replace("VARCHAR", "STRING") for part in parts_of(node.type)]
 
 
 def decimal_digits(node: exp.Expr) -> tuple[str, str] | None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.sql.flink_query import FUNCTIONS_WITH_SYNTAX
-from pyspark_upsert_kafka.sql.functions import FUNCTIONS
-from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
 from pyspark_upsert_kafka.sql.script_settings import KNOWN
+from pyspark_upsert_kafka.sql.sql_functions import FUNCTIONS, REJECTED
 from tools.functions_table import WITH_SYNTAX, with_tables
 
 DOCS = Path(__file__).parents[3] / "docs"

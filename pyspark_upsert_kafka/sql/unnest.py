@@ -1,4 +1,4 @@
-"""Arrays, maps and rows: their constructors, access to their elements, and ``UNNEST``."""
+"""``UNNEST``: rows of the elements of an array, the fields of its rows, or the entries of a map."""
 
 from __future__ import annotations
 
@@ -7,85 +7,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
 from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
-from pyspark_upsert_kafka.sql.sql_types import (
-    IN_SPARK,
-    TEXTS,
-    WHOLE,
-    kind_of,
-    parts_of,
-    spark_cast,
-)
-
-
-def is_map(node: exp.Expr) -> bool:
-    """Whether square brackets make a map: ``MAP['a', 1]``."""
-    column = node.this
-    is_name = isinstance(column, exp.Column) and not column.table and not column.this.quoted
-    return is_name and column.name.upper() == "MAP"
-
-
-def map_of(node: exp.Expr, query: Query) -> exp.Expr:
-    """``MAP[key, value, ...]`` as Spark's.
-
-    Raises:
-        OptionError: A key has no value; the text gives line and column.
-    """
-    parts = node.expressions
-    if not parts or len(parts) % 2:
-        raise place_in_query(node, query).error("expected MAP[key, value, ...].")
-    keys, values = exp.Array(expressions=parts[::2]), exp.Array(expressions=parts[1::2])
-    return exp.VarMap(keys=keys, values=values)
-
-
-def row_of(node: exp.Expr) -> exp.Expr:
-    """``ROW(a, b)`` as Spark's, with the names that Flink gives its fields."""
-    fields = [
-        exp.PropertyEQ(this=exp.to_identifier(f"EXPR${at}", quoted=True), expression=value)
-        for at, value in enumerate(node.expressions)
-    ]
-    return exp.Struct(expressions=fields)
-
-
-def check_array(node: exp.Expr, query: Query) -> None:
-    """Rejects an array, or the keys or values of a map, whose elements have different types.
-
-    Raises:
-        OptionError: The types differ, or one is not known; the text gives line and column.
-    """
-    kinds = {kind_of(each) for each in node.expressions} - {"NULL"}
-    kinds = {"TEXT" if kind in TEXTS else kind for kind in kinds}
-    if "UNKNOWN" in kinds or not kinds or (len(kinds) > 1 and not kinds <= {*WHOLE}):
-        raise place_in_query(node, query).error(
-            f"the elements of '{shown(node)}' have no type in common that is the same in Spark: CAST them to one."
-        )
-
-
-def take_element(node: exp.Expr, query: Query) -> None:
-    """An element of an array, counted from 1, or of a map; NULL where there is none.
-
-    Raises:
-        OptionError: It is counted from 0, or from the end; the text gives line and column.
-    """
-    index = node.expressions[0]
-    if len(node.expressions) != 1:
-        raise place_in_query(node, query).error(f"'{shown(node)}': expected one index or key.")
-    value: exp.Expr = exp.Anonymous(
-        this="try_element_at", expressions=[node.this.copy(), index.copy()]
-    )
-    kind = node.this.type
-    if kind is None or kind.this.name not in ("ARRAY", "MAP"):
-        raise place_in_query(node, query).error(
-            f"the type of what '{shown(node)}' takes an element of is not known: CAST it AS ARRAY<...> or MAP<..., ...>."
-        )
-    if kind.this.name == "ARRAY" and not _is_from_1(index):
-        raise place_in_query(node, query).error(
-            f"'{shown(node)}': an index is a whole number from 1 on, written as a number: Spark counts others from the end."
-        )
-    node.replace(spark_cast(value, kind.expressions[-1].sql("spark")))
-
-
-def _is_from_1(index: exp.Expr) -> bool:
-    return isinstance(index, exp.Literal) and index.is_int and int(index.name) > 0
+from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, kind_of, parts_of, spark_cast
 
 
 def check_unnest(node: exp.Expr, query: Query) -> None:

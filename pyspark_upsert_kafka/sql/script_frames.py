@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.table.ddl_text import name_as_ddl
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.sql.script_compiler import Job
-from pyspark_upsert_kafka.sql.tables import Table
+from pyspark_upsert_kafka.sql.script_tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

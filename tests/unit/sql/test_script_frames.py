@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.sql.frames import is_implicit_cast
+from pyspark_upsert_kafka.sql.script_frames import is_implicit_cast
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ three dots stands for any number: ``text, more... -> concat(text, more)``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,9 +17,9 @@ from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, spark_cast
 
 Arguments = Sequence[exp.Expr]
 
-MANY = 255
+_MANY = 255
 
-Kind = Callable[[Arguments], str | None]
+ResultType = Callable[[Arguments], str | None]
 """Finds the type of a result from the arguments; None = that of the expression. Raises ValueError with a sentence."""
 
 Check = Callable[[Arguments], Arguments]
@@ -41,7 +40,7 @@ class Function:
     """
 
     forms: tuple[str, ...]
-    kind: str | Kind | None = None
+    kind: str | ResultType | None = None
     check: Check = list
     make: Callable[[Arguments], exp.Expr] | None = None
     by_type: bool = False
@@ -54,14 +53,14 @@ class Function:
     @property
     def most(self) -> int:
         """How many at most."""
-        return max(MANY if "..." in form else len(_names(form)) for form in self.forms)
+        return max(_MANY if "..." in form else len(_names(form)) for form in self.forms)
 
     @property
     def counts(self) -> str:
         """How many arguments it takes, in words, for an error."""
         if self.least == self.most:
             return str(self.least)
-        return f"{self.least} or more" if self.most == MANY else f"{self.least} to {self.most}"
+        return f"{self.least} or more" if self.most == _MANY else f"{self.least} to {self.most}"
 
     def takes(self, count: int) -> bool:
         """Whether it takes this number of arguments."""
@@ -128,79 +127,3 @@ def _tree(form: str) -> exp.Expr:
         node.meta.clear()  # places in the form, which are none in a script
         node.meta[IN_SPARK] = True
     return tree
-
-
-def text(*forms: str, check: Check = list) -> Function:
-    """A function whose result is a text."""
-    return Function(forms, "STRING", check)
-
-
-def double(*forms: str) -> Function:
-    """A function whose result is a DOUBLE."""
-    return Function(forms, "DOUBLE")
-
-
-def integer(*forms: str, check: Check = list) -> Function:
-    """A function whose result is an INT."""
-    return Function(forms, "INT", check)
-
-
-def boolean(form: str, check: Check = list) -> Function:
-    """A function whose result is TRUE, FALSE or NULL."""
-    return Function((form,), "BOOLEAN", check)
-
-
-def binary(form: str, check: Check = list) -> Function:
-    """A function whose result is bytes."""
-    return Function((form,), "BINARY", check)
-
-
-def field_of_time(field: str) -> Function:
-    """A field of a date or time, as a whole number."""
-    return Function((f"time -> extract({field} FROM time)",), "BIGINT")
-
-
-def typed_by_sqlglot(form: str, make: Callable[[Arguments], exp.Expr]) -> Function:
-    """A function that sqlglot knows: it finds the type of the result."""
-    return Function((form,), make=make)
-
-
-def literal(at: int, pattern: str, sentence: str) -> Check:
-    """Accepts an argument only if it is absent, or is a literal that matches a regular expression."""
-
-    def check(arguments: Arguments) -> Arguments:
-        given = literal_text(arguments[at]) if len(arguments) > at else None
-        if len(arguments) > at and (given is None or not re.fullmatch(pattern, given)):
-            raise ValueError(sentence)
-        return arguments
-
-    return check
-
-
-def literal_text(node: exp.Expr) -> str | None:
-    """The text of a literal; of a number its digits."""
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return f"-{node.this.name}"
-    if isinstance(node, exp.Boolean):
-        return str(node.this).upper()
-    return node.name if isinstance(node, exp.Literal) else None
-
-
-def regex(name: str) -> Check:
-    """Accepts only a second argument that is a regular expression in quotes."""
-    return literal(
-        1,
-        "(?s).+",
-        f"{name} takes a regular expression in quotes: an empty one gives something else in Spark",
-    )
-
-
-def both(*checks: Check) -> Check:
-    """Runs one check after another."""
-
-    def check(arguments: Arguments) -> Arguments:
-        for each in checks:
-            arguments = each(arguments)
-        return arguments
-
-    return check

@@ -6,10 +6,9 @@ import pytest
 from sqlglot import exp
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sql.functions import FUNCTIONS, OVER_ROWS
-from pyspark_upsert_kafka.sql.rejected_functions import REJECTED
+from pyspark_upsert_kafka.sql.function_forms import spark_expression
 from pyspark_upsert_kafka.sql.script_compiler import compile_script
-from pyspark_upsert_kafka.sql.signatures import spark_expression
+from pyspark_upsert_kafka.sql.sql_functions import FUNCTIONS, OVER_ROWS, REJECTED
 from tests.flink.function_cases import CASES, COLUMNS
 from tests.unit.sql.test_expressions import spark_of
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from pyspark_upsert_kafka.sql.aggregates import count_by_sets
 from pyspark_upsert_kafka.sql.changelog_calls import FROM, ChangelogCall
 from pyspark_upsert_kafka.sql.changelog_functions import (
     call_of,
@@ -19,24 +18,77 @@ from pyspark_upsert_kafka.sql.changelog_functions import (
     check_codes,
     first_call,
 )
-from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query
-from pyspark_upsert_kafka.sql.rejected_in_streams import (
-    FILTERED_CALL,
-    FILTERED_CDC,
-    GROUPS_OF_IMAGES,
-    NESTED,
-    NO_ORDER,
-    NO_STREAM,
-    NO_WATERMARK,
-    OF_CHANGES,
-    OVER,
-    RANKED,
-    SETS,
-    UNION,
-)
+from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
+from pyspark_upsert_kafka.sql.script_tables import Table
+from pyspark_upsert_kafka.sql.sql_types import spark_cast
 from pyspark_upsert_kafka.sql.stream_rows import ORDER, Rows
-from pyspark_upsert_kafka.sql.tables import Table
 from pyspark_upsert_kafka.sql.time_windows import bounds_of, is_window
+
+_BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
+
+_FILTERED = (
+    "filtering a table that changes is not done in a stream: a row that no longer fits would have to be deleted. Write "
+    "all rows, and filter where the table is read."
+)
+
+_OF_CHANGES = {
+    "where": f"{_FILTERED} {_BATCH}.",
+    "group": (
+        "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
+        f"Python (docs/aggregating.md). {_BATCH}."
+    ),
+    "joins": (
+        "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
+        f"that changes is joined in foreachBatch (docs/joining.md). {_BATCH}."
+    ),
+    "laterals": (
+        "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
+        f"{_BATCH}."
+    ),
+    "having": (
+        "HAVING is not done in a stream: a group that no longer fits would have to be deleted. Write all groups, and filter where "
+        f"the table is read. {_BATCH}."
+    ),
+    "distinct": (
+        f"SELECT DISTINCT is not done in a stream: write GROUP BY with the same columns. {_BATCH}."
+    ),
+    "order": f"ORDER BY is not done in a stream, which has no end. {_BATCH}.",
+    "limit": f"LIMIT is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+    "offset": f"OFFSET is not done in a stream: which rows it takes would be chance. {_BATCH}.",
+}
+"""By the part of a query that cannot be done."""
+
+_FILTERED_CDC = f"{_FILTERED} Or leave the PRIMARY KEY out where the changes are read: then rows before and after each change are filtered. {_BATCH}."
+_FILTERED_CALL = (
+    f"{_FILTERED} Or filter the input of FROM_CHANGELOG by columns that no update changes, as those of the key: WHERE can be in the "
+    "query that is the input. Or map UPDATE_BEFORE too, if its rows are there: then rows before and after each change are filtered."
+)
+_GROUPS_OF_IMAGES = (
+    "aggregating a table that changes is not done in a stream: an update would be counted twice. Declare a PRIMARY KEY where the changes "
+    "are read, and use normalize_changelog in Python (docs/aggregating.md), or batch mode, over the table as of now: SET "
+    "'execution.runtime-mode' = 'batch'."
+)
+_NESTED = f"a query within an expression is not done in a stream: it would be joined (docs/joining.md). {_BATCH}."
+_OVER = (
+    f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
+)
+_RANKED = (
+    "ranking is not done in a stream: a row that falls behind would have to be deleted. Write all rows, and rank them where the "
+    f"table is read. {_BATCH}."
+)
+_SETS = f"GROUPING SETS, CUBE and ROLLUP are not done in a stream: write one INSERT INTO for each grouping. {_BATCH}."
+_UNION = f"UNION ALL of append tables is the only set operation that is done in a stream. {_BATCH}."
+_NO_STREAM = (
+    "rows that are no stream are not united with one: write them with an INSERT INTO of their own."
+)
+_NO_ORDER = (
+    "FROM_CHANGELOG with UPDATE_BEFORE takes the rows of a table or of a projection of it: the order of others is not known. Write "
+    "one INSERT INTO for each table."
+)
+_NO_WATERMARK = (
+    "the column of a window must have a WATERMARK in its CREATE TABLE: without it, no window would ever be done. "
+    "Declare WATERMARK FOR column AS column - INTERVAL '5' SECOND"
+)
 
 _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 
@@ -72,15 +124,15 @@ class Streams:
         if isinstance(node, exp.Values):
             names = [column.name for column in node.args["alias"].columns] if node.alias else []
             return Rows(tuple(names))
-        raise self._error(node, UNION)
+        raise self._error(node, _UNION)
 
     def _union(self, node: exp.Union) -> Rows:
         for side in (node.this, node.expression):
             if side.find(exp.Table) is None:
-                raise self._error(side, NO_STREAM)
+                raise self._error(side, _NO_STREAM)
         first, second = self.rows(node.this), self.rows(node.expression)
         if not first.only_adds or not second.only_adds:
-            raise self._error(node, UNION)
+            raise self._error(node, _UNION)
         return Rows(first.names)
 
     def _select(self, node: exp.Select) -> Rows:
@@ -103,7 +155,7 @@ class Streams:
                 self._grouped(node, names, constants) if grouped else Rows(names, None, constants)
             )
         if grouped:
-            why = GROUPS_OF_IMAGES if rows.changes == "images" else OF_CHANGES["group"]
+            why = _GROUPS_OF_IMAGES if rows.changes == "images" else _OF_CHANGES["group"]
             raise self._error(node.args.get("group") or node.expressions[0], why)
         if rows.changes != "images":
             self._refuse_filter(node, rows)
@@ -132,7 +184,7 @@ class Streams:
             _show_hidden(node, (ORDER,))
             self._put_in_order(node.args["from_"].this)
         else:
-            raise self._error(node, NO_ORDER)
+            raise self._error(node, _NO_ORDER)
 
     def _source(self, node: exp.Expr) -> Rows:
         if not isinstance(node, exp.Table):
@@ -164,12 +216,12 @@ class Streams:
     def _grouped(self, node: exp.Select, names: tuple[str, ...], constants: frozenset[int]) -> Rows:
         group = node.args.get("group")
         if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
-            raise self._error(group, SETS)
+            raise self._error(group, _SETS)
         parts = [] if group is None else group.expressions
         for window in _windows(node):
             self._check_window(window, node)
         key = tuple(self._part(part, node) for part in parts)
-        count_by_sets(node, self._query)
+        _count_by_sets(node, self._query)
         return Rows(names, key, constants)
 
     def _part(self, part: exp.Expr, node: exp.Select) -> frozenset[int]:
@@ -182,7 +234,7 @@ class Streams:
     def _check_window(self, window: exp.Expr, node: exp.Select) -> None:
         column = window.expressions[0]
         if not self._has_watermark(column, node):
-            raise self._error(window, f"{NO_WATERMARK} (here: '{column.name}').")
+            raise self._error(window, f"{_NO_WATERMARK} (here: '{column.name}').")
 
     def _has_watermark(self, column: exp.Column, node: exp.Expr) -> bool:
         """Whether a column is the column of a table's WATERMARK; queries in between are followed."""
@@ -212,11 +264,11 @@ class Streams:
     def _refuse_filter(self, node: exp.Select, rows: Rows) -> None:
         call = first_call(node)
         tables = [self._tables[table.name] for table in node.find_all(exp.Table)]
-        why = OF_CHANGES["where"]
+        why = _OF_CHANGES["where"]
         if call is not None and call.name == FROM:
-            why = FILTERED_CALL
+            why = _FILTERED_CALL
         elif rows.changes and any(table.is_cdc for table in tables):
-            why = FILTERED_CDC
+            why = _FILTERED_CDC
         if node.args.get("where"):
             raise self._error(node.args["where"], why)
 
@@ -224,7 +276,7 @@ class Streams:
         for name in parts:
             part = node.args.get(name)
             if part:
-                raise self._error(part[0] if isinstance(part, list) else part, OF_CHANGES[name])
+                raise self._error(part[0] if isinstance(part, list) else part, _OF_CHANGES[name])
 
     def _error(self, node: exp.Expr, sentence: str) -> Exception:
         return place_in_query(node, self._query).error(sentence)
@@ -247,10 +299,30 @@ def _show_hidden(node: exp.Select, names: tuple[str, ...]) -> None:
 def _refusal(part: exp.Expr) -> str:
     """The sentence about a query or an OVER within an expression."""
     if not isinstance(part, exp.Window):
-        return NESTED
-    return RANKED if part.this.name.upper() in _RANKS else OVER
+        return _NESTED
+    return _RANKED if part.this.name.upper() in _RANKS else _OVER
 
 
 def _windows(node: exp.Select) -> list[exp.Expr]:
     parts = [*node.expressions, *([node.args["group"]] if node.args.get("group") else [])]
     return [each for part in parts for each in part.find_all(exp.Anonymous) if is_window(each)]
+
+
+def _count_by_sets(node: exp.Select, query: Query) -> None:
+    """Replaces ``COUNT(DISTINCT x)`` in a query by the size of the set of all values, which is exact.
+
+    Spark has no distinct aggregates in a stream.
+    """
+    for distinct in [*node.find_all(exp.Distinct)]:
+        call = distinct.parent
+        if not isinstance(call, exp.Count) or len(distinct.expressions) != 1:
+            raise place_in_query(distinct, query).error(
+                f"'{shown(call or distinct)}' is not done in a stream: of distinct values, COUNT(DISTINCT x) of one column "
+                "is. Or run it in batch mode: SET 'execution.runtime-mode' = 'batch'."
+            )
+        whole = call.parent if isinstance(call.parent, exp.Filter) else call
+        collected = exp.Anonymous(this="collect_set", expressions=[distinct.expressions[0].copy()])
+        values: exp.Expr = collected
+        if isinstance(whole, exp.Filter):
+            values = exp.Filter(this=collected, expression=whole.expression.copy())
+        whole.replace(spark_cast(exp.Anonymous(this="size", expressions=[values]), "BIGINT"))
