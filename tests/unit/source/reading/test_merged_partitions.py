@@ -88,6 +88,21 @@ def test_one_row_of_each_key(monkeypatch: pytest.MonkeyPatch, tasks: int) -> Non
     ]
 
 
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_key_that_an_update_changed_is_gone(monkeypatch: pytest.MonkeyPatch, tasks: int) -> None:
+    """Its delete is in the partition of the new key, and newer than the row in its own."""
+
+    def change(time_ms: int, **fields: object) -> Message:
+        return Message(None, json.dumps(fields).encode(), time_ms)
+
+    third = [change(10, type="insert", data={"id": 1, "time": "a"})]
+    first = [change(20, type="update", data={"id": 2, "time": "a"}, old={"id": 1})]
+    second = [change(30, type="update", data={"id": 3, "time": "b"}, old={"id": 2, "time": "a"})]
+    maxwell = {"key.format": None, "value.format": "maxwell-json"}
+
+    assert table(monkeypatch, first, second, third, tasks=tasks, **maxwell) == [(3, "b")]
+
+
 @pytest.mark.parametrize(
     ("second", "warnings"),
     [([message(1, "new", 20)], 1), ([message(7, "new", 20)], 0), ([message(1, None, 20)], 0)],
