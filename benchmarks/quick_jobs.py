@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from sides import sink_options
 from topics import new_topic
 
-from pyspark_upsert_kafka.changelog.columns import change_columns
+from pyspark_upsert_kafka.changelog.changelog_columns import change_columns
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema

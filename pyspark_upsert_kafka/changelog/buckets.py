@@ -1,4 +1,7 @@
-"""A bucket of keys: its last rows as the state keeps them, from micro-batch to micro-batch."""
+"""A bucket of keys: its last rows as the state keeps them, from micro-batch to micro-batch.
+
+They are in segments: a small micro-batch reads and writes only the rows beside those that change.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,23 @@ from pyspark.sql.streaming.stateful_processor import (
     ValueState,
 )
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns
-from pyspark_upsert_kafka.changelog.layout import Layout
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.normalization import kept_fields, normalized, without_deletes
-from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
-from pyspark_upsert_kafka.changelog.segments import segment_count, segment_numbers, split
+from pyspark_upsert_kafka.changelog.packing import by_number, packed, packed_parts, unpacked
+from pyspark_upsert_kafka.changelog.state_layout import Layout
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
+from pyspark_upsert_kafka.formats.row_hash import row_hashes
 from pyspark_upsert_kafka.spark_task import freeze_modules
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024
 """A Python worker must have memory for the rows of a bucket that a micro-batch changes."""
+
+SEGMENT_BYTES = 128 * 1024
+"""Bytes of rows that a segment has after the number of segments has grown, at least; it grows at more than twice as many."""
+
+MIN_ROWS = 64
+"""Rows of a segment after that, at least: a segment with one large row is no reason for more segments."""
 
 _LAYOUT, _SEGMENTS = b"layout", b"segments"
 
@@ -84,7 +93,7 @@ class Bucket:
         count, rows = self._read_head(kept, schema)
         if rows is None:
             keys = table.select(list(self.columns.keys))
-            touched = np.unique(segment_numbers(keys, count)).tolist()
+            touched = np.unique(_segment_numbers(keys, count)).tolist()
             rows = self._read_segments(kept, touched, schema)
         now = normalized(rows, table, self.columns)
         self._write(kept, count, touched, now.last)
@@ -115,12 +124,12 @@ class Bucket:
         new_count = count
         # More segments take all rows into memory: a bucket that is too large for that gets larger segments.
         if touched and rows.nbytes * count // len(touched) <= MAX_BUCKET_BYTES:
-            new_count = segment_count(count, len(touched), rows)
+            new_count = _segment_count(count, len(touched), rows)
         if new_count > count:
             others = set(range(count)).difference(touched)
             rows = pa.concat_tables([rows, self._read_segments(kept, others, rows.schema)])
             touched = range(new_count)
-        now = dict(split(rows.combine_chunks(), list(self.columns.keys), new_count))
+        now = dict(_split(rows.combine_chunks(), list(self.columns.keys), new_count))
         for number in touched:
             if number in now:
                 kept.set_segment(number, packed(now[number]))
@@ -143,6 +152,48 @@ class Bucket:
             f"normalize_changelog: the micro-batch changes segments of bucket {self.number} of {buckets} that have {size:,} bytes "
             f"of rows, and more than {MAX_BUCKET_BYTES:,} are not possible. Start a new checkpoint with buckets={needed}."
         )
+
+
+def _segment_numbers(keys: pa.Table, count: int) -> np.ndarray:
+    """For each key the segment of its row.
+
+    Args:
+        keys: The columns of the key; equal keys are of one segment, in each version of this package.
+        count: The number of segments, a power of two.
+    """
+    # A table without rows has no chunks, of which pyarrow 20 makes no struct array.
+    if count == 1 or not keys.num_rows:
+        return np.zeros(keys.num_rows, np.int64)
+    batch = pa.RecordBatch.from_struct_array(
+        keys.combine_chunks().to_struct_array().combine_chunks()
+    )
+    return (row_hashes(batch) % np.uint64(count)).astype(np.int64)
+
+
+def _segment_count(now: int, looked_at: int, rows: pa.Table) -> int:
+    """The number of segments that a bucket should have.
+
+    Args:
+        now: How many it has, a power of two.
+        looked_at: How many of them the rows fill; at least one.
+        rows: The rows of these segments.
+
+    >>> rows = pa.table({"text": ["x" * 1000] * 1000})
+    >>> _segment_count(4, looked_at=1, rows=rows), _segment_count(4, looked_at=4, rows=rows)
+    (16, 4)
+    """
+    size, most = rows.nbytes // looked_at, rows.num_rows // looked_at
+    while size > 2 * SEGMENT_BYTES and most > 2 * MIN_ROWS:
+        now, size, most = now * 2, size // 2, most // 2
+    return now
+
+
+def _split(rows: pa.Table, keys: list[str], count: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each segment that has any."""
+    if count > 1:
+        yield from by_number(rows, _segment_numbers(rows.select(keys), count))
+    elif rows.num_rows:
+        yield 0, rows
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:

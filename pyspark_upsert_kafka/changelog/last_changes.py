@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns, change_columns
-from pyspark_upsert_kafka.changelog.order import newest_first, with_times
+from pyspark_upsert_kafka.changelog.change_order import newest_first, with_times
+from pyspark_upsert_kafka.changelog.changelog_columns import (
+    PUT_ASIDE,
+    ChangeColumns,
+    change_columns,
+)
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.names import quoted
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.changelog.columns import PUT_ASIDE, ChangeColumns
-from pyspark_upsert_kafka.changelog.order import OLDEST, newer_changes, several_partitions
+from pyspark_upsert_kafka.changelog.change_order import OLDEST, newer_changes, several_partitions
+from pyspark_upsert_kafka.changelog.changelog_columns import PUT_ASIDE, ChangeColumns
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.arrow import polars_key
 from pyspark_upsert_kafka.core.warning import warn_once

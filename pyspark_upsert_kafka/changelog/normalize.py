@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import GroupedData
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns, change_columns
-from pyspark_upsert_kafka.changelog.layout import Layout
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns, change_columns
+from pyspark_upsert_kafka.changelog.state_layout import Layout
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.table.names import quoted
 

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns, change_columns
-from pyspark_upsert_kafka.changelog.order import several_partitions
+from pyspark_upsert_kafka.changelog.change_order import several_partitions
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns, change_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.lakehouse.changes_by_key import flags_name, unavailable_columns
-from pyspark_upsert_kafka.lakehouse.column_types import field_named, needed
-from pyspark_upsert_kafka.lakehouse.conforming import conformed
-from pyspark_upsert_kafka.lakehouse.settings import MergeSettings
-from pyspark_upsert_kafka.lakehouse.statements import Merge, merge_statement
-from pyspark_upsert_kafka.lakehouse.tables import change, check_allowed, columns_of, create
+from pyspark_upsert_kafka.lakehouse.column_types import conformed, field_named, needed
+from pyspark_upsert_kafka.lakehouse.lakehouse_tables import (
+    Merge,
+    change,
+    check_allowed,
+    columns_of,
+    create,
+    merge_statement,
+)
+from pyspark_upsert_kafka.lakehouse.merge_settings import MergeSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,18 +7,32 @@ that the last change did not send.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+)
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.change_order import (
+    in_several_partitions,
+    newest_first,
+    with_times,
+)
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.last_changes import unknown_kind
-from pyspark_upsert_kafka.changelog.order import in_several_partitions, newest_first, with_times
 from pyspark_upsert_kafka.core.table.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
 from pyspark_upsert_kafka.core.table.names import quoted
-from pyspark_upsert_kafka.lakehouse.settings import Deletes, MergeSettings
-from pyspark_upsert_kafka.lakehouse.statements import PLACE
-from pyspark_upsert_kafka.lakehouse.unavailable import is_unavailable, placeholders
+from pyspark_upsert_kafka.lakehouse.lakehouse_tables import PLACE
+from pyspark_upsert_kafka.lakehouse.merge_settings import Deletes, MergeSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -152,7 +166,7 @@ def _with_values_of_earlier_changes(
         f.max(f.col(f"{flags}_deletes")).over(all_of_key).alias(f"{flags}_replaced"),
         in_several_partitions(columns, in_order).alias(f"{flags}_several"),
         *(
-            f.first(f.when(counts & ~_is_unavailable(name, schema, settings), _box(name)), ignorenulls=True)
+            f.first(f.when(counts & ~_was_not_sent(name, schema, settings), _box(name)), ignorenulls=True)
             .over(all_of_key)
             .alias(f"{flags}_sent_{n}")
             for n, name in enumerate(unavailable)
@@ -173,10 +187,10 @@ def _with_values_of_earlier_changes(
     )
 
 
-def _is_unavailable(name: str, schema: StructType, settings: MergeSettings) -> Column:
+def _was_not_sent(name: str, schema: StructType, settings: MergeSettings) -> Column:
     from pyspark.sql import functions as f
 
-    return is_unavailable(f.col(quoted(name)), schema[name].dataType, str(settings.unavailable))
+    return _is_unavailable(f.col(quoted(name)), schema[name].dataType, str(settings.unavailable))
 
 
 def _box(name: str) -> Column:
@@ -209,3 +223,59 @@ def _flags(
         f.col(f"{flags}_several").alias("in_several_partitions"),
         *newest,
     )
+
+
+def placeholders(kind: DataType, text: str) -> list[Any]:
+    """What Debezium's connector for Postgres writes in place of a value; none for a type that cannot hold it.
+
+    Texts and bytes are the text itself. An array has it as its only element, one of numbers has its bytes, one of UUIDs
+    the UUID made of its MD5. A map has it as its only key.
+
+    >>> placeholders(ArrayType(IntegerType()), "ab"), placeholders(LongType(), "ab")
+    ([[97, 98]], [])
+    """
+    data = text.encode()
+    if isinstance(kind, StringType):
+        return [text]
+    if isinstance(kind, BinaryType):
+        return [data]
+    if isinstance(kind, MapType):
+        return placeholders(kind.keyType, text) if isinstance(kind.keyType, StringType) else []
+    return _arrays(kind.elementType, text, data) if isinstance(kind, ArrayType) else []
+
+
+def _arrays(element: DataType, text: str, data: bytes) -> list[Any]:
+    if isinstance(element, (IntegerType, LongType)):
+        return [list(data)]
+    if isinstance(element, StringType):
+        return [[text], [str(UUID(bytes=_md5(data), version=3))]]
+    return [[data]] if isinstance(element, BinaryType) else []
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+def _is_unavailable(column: Column, kind: DataType, text: str) -> Column:
+    """Whether a value is one of its placeholders; false for NULL."""
+    from pyspark.sql import functions as f
+
+    seen = column
+    if isinstance(kind, MapType):
+        seen = f.when(f.size(column) == 1, f.map_keys(column)[0])
+    found = f.lit(False)
+    for placeholder in placeholders(kind, text):
+        found = found | (seen == _literal(placeholder, kind))
+    return f.coalesce(found, f.lit(False))
+
+
+def _literal(value: Any, kind: DataType) -> Column:
+    from pyspark.sql import functions as f
+
+    if isinstance(value, list) and isinstance(kind, ArrayType):
+        return f.array(*(_literal(each, kind.elementType) for each in value))
+    if isinstance(value, bytes):
+        return f.lit(bytearray(value))
+    if isinstance(kind, (IntegerType, LongType)):
+        return f.lit(value).cast(kind)
+    return f.lit(value)

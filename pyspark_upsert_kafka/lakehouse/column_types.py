@@ -1,9 +1,10 @@
-"""What a table needs before it can hold the columns of a batch: columns and wider types."""
+"""What a table needs before it can hold the columns of a batch, columns and wider types; and values in exactly its types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
     ArrayType,
@@ -24,6 +25,9 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.ddl_text import type_as_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 _WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
 _FLOATING: tuple[type[DataType], ...] = (FloatType, DoubleType)
@@ -118,7 +122,7 @@ def fits(wanted: DataType, there: DataType) -> bool:
     >>> fits(IntegerType(), LongType()), fits(LongType(), DoubleType()), fits(IntegerType(), DecimalType(12, 2))
     (True, False, True)
     """
-    if same(wanted, there) or isinstance(wanted, NullType):
+    if _same(wanted, there) or isinstance(wanted, NullType):
         return True
     if isinstance(wanted, StringType):
         return isinstance(there, StringType)
@@ -148,7 +152,7 @@ def widened(there: DataType, wanted: DataType) -> DataType | None:
     return None
 
 
-def same(one: DataType, other: DataType) -> bool:
+def _same(one: DataType, other: DataType) -> bool:
     """Whether types are equal but for NOT NULL."""
     return one.simpleString() == other.simpleString()
 
@@ -188,3 +192,42 @@ def _whole_digits(kind: DataType) -> int:
 
 def _scale(kind: DataType) -> int:
     return kind.scale if isinstance(kind, DecimalType) else 0
+
+
+def conformed(column: Column, kind: DataType, wanted: DataType) -> Column:
+    """A value in the type of the table, which can hold it: structs by the names of their fields, in the table's order.
+
+    A field that the value does not have is NULL.
+
+    Args:
+        column: The value.
+        kind: Its type.
+        wanted: The type of the table.
+    """
+    from pyspark.sql import functions as f
+
+    if _same(kind, wanted):
+        return column
+    if isinstance(kind, StructType) and isinstance(wanted, StructType):
+        fields = f.struct(*(_field(column, kind, field) for field in wanted))
+        return f.when(column.isNotNull(), fields)
+    if isinstance(kind, ArrayType) and isinstance(wanted, ArrayType):
+        element, wanted_element = kind.elementType, wanted.elementType
+        return f.transform(column, lambda each: conformed(each, element, wanted_element))
+    if isinstance(kind, MapType) and isinstance(wanted, MapType):
+        return f.map_from_arrays(
+            conformed(f.map_keys(column), ArrayType(kind.keyType), ArrayType(wanted.keyType)),
+            conformed(f.map_values(column), ArrayType(kind.valueType), ArrayType(wanted.valueType)),
+        )
+    return column.cast(wanted)
+
+
+def _field(column: Column, kind: StructType, wanted: StructField) -> Column:
+    from pyspark.sql import functions as f
+
+    found = field_named(wanted.name, kind)
+    if found is None:
+        return f.lit(None).cast(wanted.dataType).alias(wanted.name)
+    return conformed(column.getField(found.name), found.dataType, wanted.dataType).alias(
+        wanted.name
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka import merge_sink
 from pyspark_upsert_kafka.core.backoff import Backoff
-from pyspark_upsert_kafka.lakehouse.conflicts import Attempts
+from pyspark_upsert_kafka.lakehouse.merge_sink import Attempts
 from tests.lakehouse.engines import Lake
 
 

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_upsert_kafka import OptionError, SchemaError, last_changes, normalize_changelog
-from pyspark_upsert_kafka.changelog.columns import change_columns
+from pyspark_upsert_kafka.changelog.changelog_columns import change_columns
 from pyspark_upsert_kafka.lakehouse.changes_by_key import changes_by_key
-from pyspark_upsert_kafka.lakehouse.settings import merge_settings
+from pyspark_upsert_kafka.lakehouse.merge_settings import merge_settings
 from tests.conftest import Broker, options
 from tests.spark.conftest import rows, run_to_end
 from tests.spark.streams import Batches, message, read

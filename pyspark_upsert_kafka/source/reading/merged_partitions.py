@@ -1,6 +1,6 @@
 """One row for each key of a snapshot, also where the key lies in several partitions: a task reads all of them.
 
-The rule is that of ``changelog/order.py``: of the last changes of a key in each partition the one with the greatest time counts,
+The rule is that of ``changelog/change_order.py``: of the last changes of a key in each partition the one with the greatest time counts,
 then the one of the highest partition; the time is the greatest timestamp that the key has had in that partition.
 """
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.changelog import buckets, segments
+from pyspark_upsert_kafka.changelog import buckets
 from pyspark_upsert_kafka.changelog.buckets import Bucket
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns
-from pyspark_upsert_kafka.changelog.layout import Layout
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.packing import NO_KEYS, by_bucket, packed, unpacked
+from pyspark_upsert_kafka.changelog.state_layout import Layout
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import with_type
 
@@ -335,8 +335,8 @@ def many(**more: pa.DataType) -> bytes:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of a few rows."""
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 150)
-    monkeypatch.setattr(segments, "MIN_ROWS", 2)
+    monkeypatch.setattr(buckets, "SEGMENT_BYTES", 150)
+    monkeypatch.setattr(buckets, "MIN_ROWS", 2)
 
 
 @pytest.mark.usefixtures("small")
@@ -456,8 +456,8 @@ def test_micro_batches_of_any_size_give_what_one_gives(
 
     kept, parts, whole = Kept(), [rows(each) for each in [first, *batches]], []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "SEGMENT_BYTES", 40)
-        patch.setattr(segments, "MIN_ROWS", 1)
+        patch.setattr(buckets, "SEGMENT_BYTES", 40)
+        patch.setattr(buckets, "MIN_ROWS", 1)
         for part in parts:
             whole += _shown(keyed.apply(kept, [packed(part)]))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.core.errors import SchemaError
 

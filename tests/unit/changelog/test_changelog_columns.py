@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns, change_columns
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns, change_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
 
 CHANGES = "_change_type string, _partition int, _offset bigint"

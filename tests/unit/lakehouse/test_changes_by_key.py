@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
-from pyspark_upsert_kafka.lakehouse.unavailable import placeholders
+from pyspark_upsert_kafka.lakehouse.changes_by_key import placeholders
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyspark_upsert_kafka.changelog.columns import ChangeColumns
+from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:

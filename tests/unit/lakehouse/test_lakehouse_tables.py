@@ -1,4 +1,4 @@
-"""The statements that `merge_sink` runs."""
+"""The table of `merge_sink`: how it may be changed, and the statements that change it and merge into it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,63 @@ from itertools import product
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn
-from pyspark_upsert_kafka.lakehouse.settings import Deletes
-from pyspark_upsert_kafka.lakehouse.statements import (
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn, needed
+from pyspark_upsert_kafka.lakehouse.lakehouse_tables import (
     Merge,
-    add_statement,
-    create_statement,
+    _add_statement,
+    _create_statement,
+    _widen_statement,
+    check_allowed,
+    engine_of,
     merge_statement,
-    widen_statement,
 )
+from pyspark_upsert_kafka.lakehouse.merge_settings import Deletes, SchemaChanges, table_name
+
+
+@pytest.mark.parametrize(
+    ("class_", "default", "engine"),
+    [
+        ("org.apache.iceberg.spark.SparkCatalog", "parquet", "iceberg"),
+        ("org.apache.iceberg.spark.SparkSessionCatalog", "delta", "iceberg"),
+        ("org.apache.spark.sql.delta.catalog.DeltaCatalog", "parquet", "delta"),
+        ("io.unitycatalog.spark.UCSingleCatalog", "parquet", "delta"),
+        ("", "delta", "delta"),
+        ("com.example.Catalog", "iceberg", "iceberg"),
+        ("com.example.Catalog", "parquet", None),
+    ],
+)
+def test_whose_table_is_created(class_: str, default: str, engine: str | None) -> None:
+    """The class of the catalog says it, or else Spark's default for tables."""
+    assert engine_of(class_, default) == engine
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "schema", "message"),
+    [
+        ("a INT, b INT", "a INT", "fixed", r"table 'lake.t' has no column 'b' \(INT\). Add it .* schema = 'evolve'"),
+        ("a BIGINT", "a INT", "fixed", r"column 'a' is BIGINT in the changes and INT in the table 'lake.t', which cannot hold it. Change"),
+        ("a STRING", "a INT", "fixed", r"column 'a' is STRING in the changes and INT in the table .* cannot be widened"),
+        ("a STRING", "a INT", "evolve", r"column 'a' is STRING in the changes and INT in the table .* cannot be widened"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_hold_a_batch(
+    wanted: str, there: str, schema: str, message: str
+) -> None:
+    """The column and both types are named, and what to do."""
+    lacking = list(needed(spark_columns(wanted), spark_columns(there)))
+
+    with pytest.raises(SchemaError, match=message):
+        check_allowed(table_name("lake.t"), lacking, SchemaChanges(schema))
+
+
+def test_what_a_table_may_become() -> None:
+    """With 'evolve' it gets columns and wider types."""
+    lacking = list(needed(spark_columns("a BIGINT, b INT"), spark_columns("a INT")))
+
+    check_allowed(table_name("lake.t"), lacking, SchemaChanges.EVOLVE)
+
 
 HARD = """\
 MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
@@ -94,11 +142,11 @@ def test_a_table_is_made() -> None:
         [StructField("id", LongType(), nullable=False), StructField("a.b", ArrayType(parts))]
     )
 
-    assert create_statement("`t`", columns, "iceberg", {"format-version": "2"}) == (
+    assert _create_statement("`t`", columns, "iceberg", {"format-version": "2"}) == (
         "CREATE TABLE IF NOT EXISTS `t` (`id` BIGINT, `a.b` ARRAY<STRUCT<`x y`: INT>>) USING iceberg "
         "TBLPROPERTIES ('format-version' = '2')"
     )
-    assert create_statement("`t`", StructType(columns.fields[:1]), "delta", {}) == (
+    assert _create_statement("`t`", StructType(columns.fields[:1]), "delta", {}) == (
         "CREATE TABLE IF NOT EXISTS `t` (`id` BIGINT) USING delta"
     )
 
@@ -107,10 +155,10 @@ def test_a_table_is_changed() -> None:
     """Fields of structs are columns with a path."""
     added = [AddedColumn(("a.b", "element", "c"), StringType()), AddedColumn(("d",), LongType())]
 
-    assert add_statement("`t`", added) == (
+    assert _add_statement("`t`", added) == (
         "ALTER TABLE `t` ADD COLUMNS (`a.b`.`element`.`c` STRING, `d` BIGINT)"
     )
-    assert widen_statement("`t`", ("a", "b"), "BIGINT") == (
+    assert _widen_statement("`t`", ("a", "b"), "BIGINT") == (
         "ALTER TABLE `t` ALTER COLUMN `a`.`b` TYPE BIGINT"
     )
 
