@@ -7,6 +7,7 @@ Each run's line says how long it took, and the log of each is kept in `build/rep
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -92,6 +93,10 @@ def _other_work(beside: str) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    RUNS = int(sys.argv[1])
-    BESIDE = sys.argv[2]
-    sys.exit(verdict("repeat", lambda: main(RUNS, BESIDE)))
+    PARSER = argparse.ArgumentParser("make repeat", description=__doc__)
+    PARSER.add_argument("times", type=int, metavar="TIMES")
+    PARSER.add_argument("beside", choices=["busy", "test", "nothing"], metavar="BESIDE")
+    GIVEN = PARSER.parse_args()
+    if GIVEN.times < 1:
+        PARSER.error("TIMES is a number from 1 on")
+    sys.exit(verdict("repeat", lambda: main(GIVEN.times, GIVEN.beside)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants.__main__ import ROOT, every_mutation, proof
+from tools.mutants.__main__ import ROOT, every_mutation, main, proof
 from tools.mutants.equivalent import EQUIVALENT, Equivalent
 from tools.mutants.mutations import chosen, mutations_of
 from tools.mutants.nearest import Nearest
@@ -179,3 +179,13 @@ def test_what_is_named_the_same_is_a_mutation_of_the_code() -> None:
     made = {(each.module, each.before, each.after) for each in every_mutation(ROOT, modules)}
 
     assert [each for each in EQUIVALENT if (each.module, each.before, each.after) not in made] == []
+
+
+def test_a_folder_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of no mutations would be noticed."""
+    with pytest.raises(SystemExit):
+        main(["--list", "core/position"])
+
+    assert (
+        "no folder or module core/position; give one as core/positions" in capsys.readouterr().err
+    )

@@ -141,7 +141,11 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true")
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    for folder in given.folders:
+        if not (ROOT / PACKAGE / folder).exists():
+            parser.error(f"{PACKAGE} has no folder or module {folder}; give one as core/positions")
+    return given
 
 
 if __name__ == "__main__":
