@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -211,6 +212,22 @@ def test_a_topic_that_does_not_exist(broker, edge):
 
 
 @pytest.mark.every_client
+@pytest.mark.parametrize("in_batches", [True, False])
+def test_a_new_producer_has_asked_for_its_id_before_it_sends(
+    broker: Broker, caplog: pytest.LogCaptureFixture, in_batches: bool
+) -> None:
+    """Else librdkafka asks half a second later, or a whole one, and the rows of a task wait for so long."""
+    caplog.set_level(logging.DEBUG, "pyspark_upsert_kafka.librdkafka")
+    topic = broker.topic()
+    edge = Edge("librdkafka", broker.servers, with_metadata=not in_batches)
+
+    with edge.given({"debug": "eos", "client.id": topic}).sender(topic):
+        pass
+
+    asked = [text for text in caplog.messages if "Acquiring ProducerId" in text]
+    assert [each for each in asked if "/bootstrap:" not in each], "by a connection that is kept"
+
+
 def test_idempotence_that_a_client_does_not_have_is_refused(broker, edge):
     """It is asked for by default, and to do without it is for the user to say."""
     topic = broker.topic()

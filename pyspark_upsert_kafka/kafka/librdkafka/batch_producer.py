@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import c_void_p
 from functools import partial
 from typing import Any
@@ -99,7 +99,7 @@ class BatchProducer:
         Returns:
             The first message that was not taken, and why; else the number of messages.
         """
-        topic = self._library.rd_kafka_topic_new(self._handle, batch.topic.encode(), None)
+        topic = self._topic(batch.topic)
         try:
             rest = batch.messages[begin:]
             arguments = (topic, _BY_KEY, _COPY, rest.ctypes.data, len(rest))
@@ -124,18 +124,31 @@ class BatchProducer:
         """Drops what is unsent."""
         self._library.rd_kafka_purge(self._handle, QUEUED_AND_IN_FLIGHT)
 
-    def refresh(self, timeout_s: float) -> None:
-        """Has brokers tell how many partitions the topics have by now to which something was sent.
+    def refresh(self, topics: Sequence[str], timeout_s: float) -> None:
+        """Has a broker tell in one answer how many partitions the topics have by now.
 
         Raises:
             KafkaException: No broker answers in time.
         """
-        answer, no_topic = c_void_p(), None
+        answer, every_known_topic = c_void_p(), None
         timeout_ms = int(timeout_s * 1000)
-        code = self._library.rd_kafka_metadata(self._handle, 0, no_topic, answer, timeout_ms)
+        # Where librdkafka knows no topic, it asks for all topics of the cluster.
+        known = [self._topic(topic) for topic in topics]
+        try:
+            code = self._library.rd_kafka_metadata(
+                self._handle, 0, every_known_topic, answer, timeout_ms
+            )
+        finally:
+            for topic in known:
+                self._library.rd_kafka_topic_destroy(topic)
         if code:
             raise ck.KafkaException(ck.KafkaError(code))
         self._library.rd_kafka_metadata_destroy(answer)
+
+    def _topic(self, name: str) -> int:
+        """The client's own of a topic, to be destroyed after use."""
+        topic: int = self._library.rd_kafka_topic_new(self._handle, name.encode(), None)
+        return topic
 
 
 def _note(found: ctypes.CDLL, reports: DeliveryReports, message: Message) -> None:

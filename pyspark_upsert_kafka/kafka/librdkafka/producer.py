@@ -90,7 +90,9 @@ def pooled_producer(
         with pooled_admin(properties, "writer") as admin:
             limits = max_message_bytes(admin, topics)
         config = producer_config(properties, limits, guarantee)
-        return open_producer(config, topics, in_batches=not with_metadata and takes(config))
+        return connected(
+            open_producer(config, topics, in_batches=not with_metadata and takes(config)), topics
+        )
 
     settings = (properties.resolved(), topics, guarantee, with_metadata)
     lease = POOL.take(settings, connect)
@@ -101,11 +103,24 @@ def pooled_producer(
     return replace(lease, client=lease.client.open_another())
 
 
+def connected(opened: OpenProducer, topics: Sequence[str]) -> OpenProducer:
+    """A new producer that can send at once, if brokers answer.
+
+    librdkafka asks for the id of an idempotent producer, and for the coordinator of a transaction, when metadata arrive over
+    a connection that it keeps, or else after half a second, and again after another. The first metadata may arrive from a
+    bootstrap server, whose connection it drops because of them. The second never do.
+    """
+    for _ in range(2):
+        if not knows_partitions(opened, topics):
+            break
+    return opened
+
+
 def knows_partitions(opened: OpenProducer, topics: Sequence[str]) -> bool:
     """Has a producer look up how many partitions its topics have now; false = no broker has answered."""
     try:
         if isinstance(opened.producer, BatchProducer):
-            opened.producer.refresh(_LOOKUP_S)
+            opened.producer.refresh(topics, _LOOKUP_S)
         else:
             for topic in topics:
                 opened.producer.list_topics(topic, timeout=_LOOKUP_S)

@@ -8,7 +8,7 @@ from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import pooled_admin
 from pyspark_upsert_kafka.kafka.librdkafka.library import takes
 from pyspark_upsert_kafka.kafka.librdkafka.producer import (
-    knows_partitions,
+    connected,
     open_producer,
     transaction_config,
 )
@@ -39,11 +39,9 @@ def open_transaction(
         limits = max_message_bytes(admin, topics)
     config = transaction_config(properties, limits, transactional_id)
     in_batches = not with_metadata and takes(config)
-    opened = open_producer(config, topics, in_batches=in_batches)
+    opened = connected(open_producer(config, topics, in_batches=in_batches), topics)
     kind = BatchTransactionalSender if in_batches else LibrdkafkaTransactionalSender
     sender = kind(opened, properties, transactional_id)
-    # Where librdkafka has no connection yet, it waits half a second before it looks for the transaction's coordinator again.
-    knows_partitions(opened, topics)
     with undone_on_failure(sender.close):
         sender.take_over()
     return sender
