@@ -2,6 +2,10 @@
 
 The rule is that of ``changelog/change_order.py``: of the last changes of a key in each partition the one with the greatest time counts,
 then the one of the highest partition; the time is the greatest timestamp that the key has had in that partition.
+
+In the table with which a stream begins, a range may lack the row of a key because compaction has taken it for a change past the
+planned end. Then a row of another partition that is older than this change may never have been the key's row at the planned end:
+it is left out too, as the change follows.
 """
 
 from __future__ import annotations
@@ -18,8 +22,14 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.source.reading.reading_on import rows_without
 from pyspark_upsert_kafka.source.reading.rows import Rows
-from pyspark_upsert_kafka.source.reading.snapshot import rows_per_key, snapshot_bytes
+from pyspark_upsert_kafka.source.reading.snapshot import (
+    MemoryLimit,
+    Snapshot,
+    rows_per_key,
+    snapshot_bytes,
+)
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -48,22 +58,29 @@ def merged_rows(
     parts: list[pa.RecordBatch] = []
     places: list[np.ndarray] = []
     order = sorted(ranges, key=lambda range_: (range_.partition, range_.topic))
+    keys = [*reader.table.key_names]
     for range_ in ranges:
         if taken >= memory:
             raise _too_large(taken, memory, range_)
         found = reader.snapshot_of(range_, reader.table.key_names, taken, greatest=time)
+        following = Snapshot(
+            keys, MemoryLimit(memory - taken, _error(taken, memory, range_)), "first"
+        )
         with closing(reader.read(range_)) as changes:
             for batch, rows in chosen(changes, range_):
                 columns = [*rows.columns, _times(batch, rows), _deletes(rows)]
                 with_order = pa.RecordBatch.from_arrays(columns, [*schema.names, time, deleted])
                 found.add(batch, with_order, replace(rows, deletes=None))
-        for each in found.rows():
+                if range_.is_followed:
+                    following.add(_following(with_order, rows.offsets_in(batch), range_), None)
+        here = list(found.rows())
+        for each in [*here, *rows_without(here, list(following.rows()), keys)]:
             parts.append(each)
             places.append(np.full(each.num_rows, order.index(range_)))
             taken += each.nbytes
     if not parts:
         return
-    kept, has_several = _newest(parts, [*reader.table.key_names], time, np.concatenate(places))
+    kept, has_several = _newest(parts, keys, time, np.concatenate(places))
     if has_several:
         warn_once(
             "Keys lie in several partitions, as after partitions were added to a topic. Of such a key the change with the "
@@ -99,6 +116,14 @@ def _deletes(rows: Rows) -> pa.Array:
     return pa.array(np.zeros(len(rows), bool)) if rows.deletes is None else rows.deletes
 
 
+def _following(rows: pa.RecordBatch, offsets: np.ndarray, range_: Range) -> pa.RecordBatch:
+    """Those of the rows, whose last column says if they are deletes, that a later batch shows: as if they were deletes."""
+    follows = (offsets >= range_.end) & (offsets < range_.followed_to)
+    found = rows.filter(pa.array(follows))
+    at = found.num_columns - 1
+    return found.set_column(at, found.schema.names[at], pa.array(np.ones(found.num_rows, bool)))
+
+
 def _newest(
     parts: Sequence[pa.RecordBatch], keys: list[str], time: str, place: np.ndarray
 ) -> tuple[np.ndarray, bool]:
@@ -110,6 +135,10 @@ def _newest(
     kept = np.zeros(len(times), bool)
     kept[order[last]] = True
     return kept, len(last) < len(times)
+
+
+def _error(taken: int, memory: int, range_: Range) -> Callable[[int], OptionError]:
+    return lambda size: _too_large(taken + size, memory, range_)
 
 
 def _too_large(taken: int, memory: int, range_: Range) -> OptionError:

@@ -138,7 +138,7 @@ class RangeSnapshot:
             return _with_newest(found, list(late.newest.rows()), self._keys, stands=stands)
         followed = pa.scalar(self._range.followed_to)
         firsts = [rows.filter(pc.less(rows.columns[-1], followed)) for rows in firsts]
-        return iter(found) if stands else _without(firsts, found, self._keys)
+        return iter(found) if stands else rows_without(firsts, found, self._keys)
 
     def _nothing_late(self) -> _Late:
         taken, parts = self._found.size(), 1 if self._range.is_followed else 2
@@ -196,7 +196,7 @@ def _with_newest(
         yield rows.filter(pc.and_not(kept, rows.columns[-1]) if is_late else kept)
 
 
-def _without(
+def rows_without(
     others: Sequence[pa.RecordBatch], found: Sequence[pa.RecordBatch], keys: list[str]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of keys that the others do not have."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,9 +15,11 @@ from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import spread
 from pyspark_upsert_kafka.core.table.columns import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import open_transactions
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading import task
@@ -159,6 +163,51 @@ def test_the_rows_follow_the_rule(
     assert found == sorted(
         (key, value) for key, (_, value) in expected.items() if value is not None
     )
+
+
+@dataclass
+class Compacted(MemoryTopics):
+    """The same after compaction."""
+
+    gone: set[tuple[int, int]] = field(default_factory=set)
+
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """Without the offsets of partitions that are gone."""
+        for batch in super().read(range_):
+            kept = [(batch.partition, at) not in self.gone for at in batch.offsets]
+            if any(kept):
+                yield batch.where(kept)
+
+    def end(self, range_: Range) -> int:
+        """As `RangeReader.end`."""
+        return len(self.messages[TopicPartition(range_.topic, range_.partition)])
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "gone", "rows"),
+    [
+        (30, {(1, 0)}, []),
+        (5, {(1, 0)}, [(1, "old")]),
+        (30, set(), [(1, "new")]),
+    ],
+    ids=["taken for a newer change", "taken for one that is older than the row", "still there"],
+)
+def test_a_row_that_compaction_has_taken_brings_back_no_older_one(
+    monkeypatch: pytest.MonkeyPatch,
+    late_ms: int,
+    gone: set[tuple[int, int]],
+    rows: list[tuple[int, str]],
+) -> None:
+    """Of the table with which a stream begins: the key is left out, as the change follows for which its row was taken."""
+    topics = Compacted(gone=gone)
+    topics.fill("t", [message(1, "old", 10)], [message(1, "new", 20), message(1, "late", late_ms)])
+    monkeypatch.setattr(task, "load_client", lambda name: topics)
+    ranges = [Range("t", at, 0, 1, kept_until_ms=0, followed_to=LAST_OFFSET) for at in (0, 1)]
+
+    given_ = options()
+    found = [*task.read_ranges(ranges, table_to_read(SCHEMA, given_), given_)]
+
+    assert [(row["id"], row["time"]) for batch in found for row in batch.to_pylist()] == rows
 
 
 def test_a_table_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
