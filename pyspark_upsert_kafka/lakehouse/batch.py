@@ -15,19 +15,12 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.lakehouse.changes_by_key import flags_name, unavailable_columns
-from pyspark_upsert_kafka.lakehouse.column_types import conformed, field_named, needed
-from pyspark_upsert_kafka.lakehouse.lakehouse_tables import (
-    Merge,
-    change,
-    check_allowed,
-    columns_of,
-    create,
-    merge_statement,
-)
+from pyspark_upsert_kafka.lakehouse.column_types import conformed, field_named
+from pyspark_upsert_kafka.lakehouse.lakehouse_tables import Merge, fitting_columns, merge_statement
 from pyspark_upsert_kafka.lakehouse.merge_settings import MergeSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class Batch:
             changes: What `changes_by_key` has made of the batch.
         """
         session = changes.sparkSession
-        there = self._fitting_table(session)
+        there = fitting_columns(session, self.settings.table, self._wanted, self.settings.schema)
         found = {name: field_named(name, there) for name in self.columns.all}
         stored = {name: field for name, field in found.items() if field is not None}
         in_types_of_table = (
@@ -112,21 +105,6 @@ class Batch:
         if timestamp is None or timestamp not in stored or self.columns.partition not in stored:
             return {}
         return {"timestamp": stored[timestamp].name, "place": known}
-
-    def _fitting_table(self, session: SparkSession) -> StructType:
-        """The columns of the table, which can hold those of the batch."""
-        table, schema = self.settings.table, self.settings.schema
-        there = columns_of(session, table)
-        if there is None:
-            create(session, table, self._wanted(StructType()), schema)
-            there = columns_of(session, table) or StructType()
-        wanted = self._wanted(there)
-        lacking = list(needed(wanted, there))
-        if not lacking:
-            return there
-        check_allowed(table, lacking, schema)
-        change(session, table, lacking, wanted)
-        return columns_of(session, table) or StructType()
 
     def _wanted(self, there: StructType) -> StructType:
         """The columns that the table must have: metadata columns only if it has them."""

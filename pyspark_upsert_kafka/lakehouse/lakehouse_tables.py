@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,38 @@ _WIDENING = {"delta": {"delta.enableTypeWidening": "true"}}
 """What lets a table change types; tables of Iceberg can always do so."""
 
 
-def columns_of(session: SparkSession, table: TableName) -> StructType | None:
+def fitting_columns(
+    session: SparkSession,
+    table: TableName,
+    wanted: Callable[[StructType], StructType],
+    schema: SchemaChanges,
+) -> StructType:
+    """The columns of a table that can hold a batch; it is created or changed first, if it has to be.
+
+    Args:
+        session: The session.
+        table: The table.
+        wanted: The columns that it must have, by those that it has.
+        schema: Whether it may be changed.
+
+    Raises:
+        OptionError: It is not known what kind of table the catalog makes.
+        SchemaError: The table cannot hold a column, or the engine refuses to change it.
+    """
+    there = _columns_of(session, table)
+    if there is None:
+        _create(session, table, wanted(StructType()), schema)
+        there = _columns_of(session, table) or StructType()
+    columns = wanted(there)
+    lacking = list(needed(columns, there))
+    if not lacking:
+        return there
+    _check_allowed(table, lacking, schema)
+    _change(session, table, lacking, columns)
+    return _columns_of(session, table) or StructType()
+
+
+def _columns_of(session: SparkSession, table: TableName) -> StructType | None:
     """The columns of a table as it is now; None = there is no such table."""
     if not _exists(session, table):
         return None
@@ -52,16 +83,11 @@ def _exists(session: SparkSession, table: TableName) -> bool:
         raise
 
 
-def create(
+def _create(
     session: SparkSession, table: TableName, columns: StructType, schema: SchemaChanges
 ) -> None:
-    """Makes a table, unless somebody else has just made it.
-
-    Raises:
-        OptionError: It is not known what kind of table the catalog makes.
-        SchemaError: A column has no type, because it is NULL in all rows.
-    """
-    list(needed(columns, StructType()))
+    """Makes a table, unless somebody else has just made it."""
+    list(needed(columns, StructType()))  # each has a type that a table can store
     engine = _engine(session, table)
     widening = _WIDENING.get(engine, {}) if schema is SchemaChanges.EVOLVE else {}
     properties = {**_PROPERTIES[engine], **widening}
@@ -100,14 +126,10 @@ def engine_of(class_: str, default: str) -> str | None:
     return default if default in _PROPERTIES else None
 
 
-def check_allowed(
+def _check_allowed(
     table: TableName, changes: Sequence[AddedColumn | WidenedColumn], schema: SchemaChanges
 ) -> None:
-    """Checks that a table may be changed as it has to be, to hold all columns of a batch.
-
-    Raises:
-        SchemaError: It cannot: a column is missing, or its type is too narrow or another one.
-    """
+    """Checks that a table may be changed as it has to be, to hold all columns of a batch."""
     for change in changes:
         if isinstance(change, AddedColumn):
             if schema is SchemaChanges.FIXED:
@@ -127,23 +149,13 @@ def check_allowed(
             )
 
 
-def change(
+def _change(
     session: SparkSession,
     table: TableName,
     changes: Sequence[AddedColumn | WidenedColumn],
     wanted: StructType,
 ) -> None:
-    """Adds and widens columns.
-
-    Args:
-        session: The session.
-        table: The table.
-        changes: What it needs.
-        wanted: The columns that it has to hold: if somebody else has changed it so, that is as well.
-
-    Raises:
-        SchemaError: The engine refuses it.
-    """
+    """Adds and widens columns, unless somebody else has changed the table so that it can hold what is wanted."""
     added = [each for each in changes if isinstance(each, AddedColumn)]
     statements: dict[str, str] = {}
     if added:
@@ -156,7 +168,7 @@ def change(
         for statement in statements:
             session.sql(statement)
     except _ENGINE_ERRORS as error:
-        there = columns_of(session, table) or StructType()
+        there = _columns_of(session, table) or StructType()
         if not list(needed(wanted, there)):
             return
         raise SchemaError(_refused(table, statements)) from error

@@ -15,9 +15,9 @@ from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn, needed
 from pyspark_upsert_kafka.lakehouse.lakehouse_tables import (
     Merge,
     _add_statement,
+    _check_allowed,
     _create_statement,
     _widen_statement,
-    check_allowed,
     engine_of,
     merge_statement,
 )
@@ -57,14 +57,14 @@ def test_a_table_that_cannot_hold_a_batch(
     lacking = list(needed(spark_columns(wanted), spark_columns(there)))
 
     with pytest.raises(SchemaError, match=message):
-        check_allowed(table_name("lake.t"), lacking, SchemaChanges(schema))
+        _check_allowed(table_name("lake.t"), lacking, SchemaChanges(schema))
 
 
 def test_what_a_table_may_become() -> None:
     """With 'evolve' it gets columns and wider types."""
     lacking = list(needed(spark_columns("a BIGINT, b INT"), spark_columns("a INT")))
 
-    check_allowed(table_name("lake.t"), lacking, SchemaChanges.EVOLVE)
+    _check_allowed(table_name("lake.t"), lacking, SchemaChanges.EVOLVE)
 
 
 HARD = """\
