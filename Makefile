@@ -169,6 +169,11 @@ docs: $(READY)
 	$(BIN)/python tools/debezium_types_table.py docs/cdc-types.md
 	$(BIN)/python -m tools.dashboard operating/grafana-dashboard.json
 
+# Which answers of a broker may be lost, late or errors, and what happens then: the table in docs/reliability.md. Some minutes.
+.PHONY: fault-table
+fault-table: $(READY)
+	$(BIN)/python -m tools.fault_table docs/reliability.md
+
 # The site in build/site: docs/ and the Python API, with every link followed. Nothing is fetched.
 site: $(READY)
 	$(BIN)/python -m tools.site

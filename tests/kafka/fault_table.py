@@ -33,7 +33,8 @@ TIMES: dict[str, object] = {
 
 UNKNOWN_SERVER_ERROR = -1
 
-_TEST = "`kafka/test_faults.py::test_the_table_of_faults`"
+LATE_S = 2 * REQUEST_S
+"""For so long an answer, or the whole broker, is late."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,21 @@ WORKS = (
 )  # fmt: skip
 
 
-def faults(work: Work, api: Api) -> Iterator[Fault]:
-    """Each fault of an answer, once."""
-    for kind in (Kind.LOST, Kind.CUT, Kind.TRUNCATED):
-        yield Fault(api, kind)
-    yield Fault(api, Kind.LATE, seconds=2 * REQUEST_S)
-    yield Fault(api, Kind.HUNG, seconds=2 * REQUEST_S)
-    yield Fault(api, Kind.ERROR, code=work.passing[api])
-    yield Fault(api, Kind.ERROR, code=UNKNOWN_SERVER_ERROR)
+def faults(work: Work, api: Api) -> dict[str, Fault]:
+    """Each fault of an answer, once, by the name of its column."""
+    return {
+        "lost": Fault(api, Kind.LOST),
+        "connection cut": Fault(api, Kind.CUT),
+        "truncated": Fault(api, Kind.TRUNCATED),
+        f"{LATE_S:g} s late": Fault(api, Kind.LATE, seconds=LATE_S),
+        f"broker hangs for {LATE_S:g} s": Fault(api, Kind.HUNG, seconds=LATE_S),
+        "an error that passes": Fault(api, Kind.ERROR, code=work.passing[api]),
+        "`UNKNOWN_SERVER_ERROR`": Fault(api, Kind.ERROR, code=UNKNOWN_SERVER_ERROR),
+    }
+
+
+PLACES = tuple((work, api) for work in WORKS for api in work.passing)
+"""What each row is about."""
 
 
 @dataclass(frozen=True)
@@ -182,16 +190,29 @@ class Row:
 
     def text(self) -> str:
         """As a line of a table."""
-        cells = [self.work.name, _words(self.api), *map(_shown, self.outcomes), _TEST]
-        return f"| {' | '.join(cells)} |"
+        return _line(*place(self.work, self.api), *map(_shown, self.outcomes))
 
 
 def table(broker: Broker) -> Iterator[Row]:
     """Every request and every fault."""
-    for work in WORKS:
-        for api in work.passing:
-            outcomes = tuple(outcome(broker, work, fault) for fault in faults(work, api))
-            yield Row(work, api, outcomes)
+    for work, api in PLACES:
+        outcomes = tuple(outcome(broker, work, fault) for fault in faults(work, api).values())
+        yield Row(work, api, outcomes)
+
+
+def head() -> str:
+    """The two lines above the rows."""
+    columns = ["while", "answer to", *faults(*PLACES[0])]
+    return f"{_line(*columns)}\n|{'---|' * len(columns)}"
+
+
+def place(work: Work, api: Api) -> tuple[str, str]:
+    """The first two cells of a row."""
+    return work.name, _words(api)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _words(api: Api) -> str:

@@ -25,9 +25,7 @@ def test_all_goes_on_when_the_broker_does(
     stoppable_broker.produce(source, *[(b"k", b"x" * 1000)] * 60_000)
     edge = edge.at(stoppable.bootstrap_servers)
     short_timeouts = edge.given({"request.timeout.ms": 2_000})
-    # kafka-python-ng gives up messages that have waited for longer than a request.
-    writing = short_timeouts if edge.has_transactions else edge
-    with writing.sender(target) as sender, short_timeouts.cluster() as cluster:
+    with short_timeouts.sender(target) as sender, short_timeouts.cluster() as cluster:
         batches = short_timeouts.batches(Range(source, 0, 0, 60_000), details=frozenset())
         first = next(batches)
         sender.send(messages(target, *numbered(1_000)))

@@ -16,6 +16,9 @@ import pyspark_upsert_kafka
 from pyspark_upsert_kafka.cli import parser
 from pyspark_upsert_kafka.core.options import OPTIONS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
+from tests.kafka import fault_table
+from tests.kafka.fault_table import PLACES
+from tools.fault_table import shown_table
 from tools.options_page import format_options_page, options_page
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +26,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 _TEST = re.compile(r"`(\S+\.py)::(\w+)`")
+_OUTCOME = re.compile(r"goes on, \d+\.\d s|`\w+Error`")
 _SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -206,17 +210,37 @@ def test_places_of_changes_exist() -> None:
 
 
 def test_every_fault_names_a_test_that_exists() -> None:
-    """Each row of docs/reliability.md names the tests that prove it."""
+    """Each row of docs/reliability.md names the tests that prove it, or the text above its table does that for all rows."""
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ") and "| test |" not in line]
+    rows = 0
+    for section in page.split("\n## "):
+        before, is_table, lines = section.partition("\n| ")
+        table = [line for line in lines.splitlines()[2:] if line.startswith("| ")]
+        if is_table and " | test |" not in lines.splitlines()[0]:
+            assert _TEST.search(before), before
+            continue
+        rows += len(table)
+        for row in table:
+            assert _TEST.search(row.split("|")[-2]), row
 
-    assert len(rows) > 40
-    for row in rows:
-        named = _TEST.findall(row.split("|")[-2])
-        assert named, row
-        for file, test in named:
-            source = (ROOT / "tests" / file).read_text(encoding="utf-8")
-            assert f"\ndef {test}(" in source, f"{file}::{test}"
+    assert rows > 40
+    for file, test in _TEST.findall(page):
+        source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert f"\ndef {test}(" in source, f"{file}::{test}"
+
+
+def test_the_table_of_faults_has_the_rows_and_columns_of_its_test() -> None:
+    """It is what ``make fault-table`` writes; a test that takes minutes finds what the cells say, but for their times."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    head, rule, *rows = shown_table(page).splitlines()
+    cells = [row.strip("| ").split(" | ") for row in rows]
+
+    assert f"{head}\n{rule}" == fault_table.head()
+    assert [tuple(row[:2]) for row in cells] == [fault_table.place(*each) for each in PLACES]
+    for row in cells:
+        outcomes = row[2:]
+        assert len(outcomes) == len(fault_table.faults(*PLACES[0]))
+        assert all(_OUTCOME.fullmatch(each) for each in outcomes), row
 
 
 @lru_cache

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kafka import KafkaClient
 from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.commit import GroupCoordinatorRequest, OffsetCommitRequest, OffsetFetchRequest
@@ -25,6 +24,7 @@ from pyspark_upsert_kafka.kafka.admin_requests import (
     answered_topic,
 )
 from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import KafkaPythonAdmin
+from pyspark_upsert_kafka.kafka.kafka_python.connections_ng import Connections
 from pyspark_upsert_kafka.kafka.kafka_python.errors import checked, connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.installed import no_read_committed
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
@@ -107,7 +107,7 @@ class KafkaPythonNgAdmin(KafkaPythonAdmin):
         return self._call("look up topic settings", request)
 
     def _connect(self, timeout: float) -> Any:
-        return open_client(KafkaClient, {**self._config, **connect_timeouts(timeout)})
+        return open_client(Connections, {**self._config, **connect_timeouts(timeout)})
 
     def _metadata(self, client: Any) -> Any:
         return client.cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +29,10 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     open_client,
 )
-from pyspark_upsert_kafka.kafka.kafka_python.translations import QUEUED_MESSAGES
+from pyspark_upsert_kafka.kafka.kafka_python.translations import (
+    CONNECTION_REQUEST_MS,
+    QUEUED_MESSAGES,
+)
 from pyspark_upsert_kafka.kafka.sending.partition_lookups import PartitionLookups
 
 _CONFIG = {
@@ -55,6 +59,7 @@ class OpenProducer:
         lookups: When the topics were last looked up.
         max_messages: The most messages.
         max_bytes: The most bytes of keys and values.
+        delivery_s: After so long a message counts as undelivered: kafka-python-ng tries again for ever while brokers take its requests.
     """
 
     producer: KafkaProducer
@@ -62,6 +67,7 @@ class OpenProducer:
     lookups: PartitionLookups
     max_messages: int
     max_bytes: int
+    delivery_s: float
 
 
 def pooled_producer(
@@ -108,7 +114,10 @@ def _opened(
     producer = retrying(servers, times, errors).call("connect", connect)
     create_no_topics(producer._metadata)  # noqa: SLF001
     lookups = PartitionLookups(len(topics))
-    return OpenProducer(producer, topics, lookups, config[QUEUED_MESSAGES], config["buffer_memory"])
+    delivery_s = math.inf if IS_KAFKA_PYTHON_3 else config["delivery_timeout_ms"] / 1000
+    return OpenProducer(
+        producer, topics, lookups, config[QUEUED_MESSAGES], config["buffer_memory"], delivery_s
+    )
 
 
 def end_thread(producer: KafkaProducer) -> None:
@@ -150,8 +159,10 @@ def producer_config(properties: Properties, guarantee: DeliveryGuarantee) -> dic
         request_ms = min(_REQUEST_MS, delivery_ms - given["linger_ms"] - 1)
         given.setdefault("request_timeout_ms", max(1, request_ms))
     else:
-        # It has one timeout for all: of a request, and of a message that waits to be tried again.
-        given.setdefault("request_timeout_ms", delivery_ms)
+        # Its producer has one timeout for all: of a request, and of a message that waits to be tried again.
+        request_ms = given.get("request_timeout_ms", _REQUEST_MS)
+        given[CONNECTION_REQUEST_MS] = min(request_ms, delivery_ms)
+        given["request_timeout_ms"] = delivery_ms
         given.setdefault("retries", 2**31 - 1)
     return given
 

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.tokens import token_provider
 from pyspark_upsert_kafka.kafka.kafka_python.translations import (
+    CONNECTION_REQUEST_MS,
     DEFAULTS,
     OURS,
     RENAMED,
@@ -82,10 +83,16 @@ def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
     """
     known: Mapping[str, Any] = client.DEFAULT_CONFIG  # type: ignore[attr-defined]
     connections: list[Any] = []
+    own_timeout = (
+        {"request_timeout_ms": config[CONNECTION_REQUEST_MS]}
+        if CONNECTION_REQUEST_MS in config
+        else {}
+    )
 
     def connect(**arguments: Any) -> Any:
-        connections.append(known["kafka_client"](**arguments))
-        return connections[-1]
+        opened = connections_of_library()(**{**arguments, **own_timeout})
+        connections.append(opened)
+        return opened
 
     taken = {name: value for name, value in config.items() if name in known}
     if "kafka_client" in known:
@@ -103,6 +110,17 @@ def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
         if passes and not isinstance(error, KafkaConfigurationError):
             raise
         raise _not_taken(error, config) from None
+
+
+def connections_of_library() -> Callable[..., Any]:
+    """What opens the connections of a client of the installed library."""
+    if IS_KAFKA_PYTHON_3:
+        from pyspark_upsert_kafka.kafka.kafka_python import connections_v3
+
+        return connections_v3.Connections
+    from pyspark_upsert_kafka.kafka.kafka_python import connections_ng
+
+    return connections_ng.Connections
 
 
 def create_no_topics(metadata: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Any
 
@@ -116,6 +117,7 @@ class KafkaPythonSender:
         oldest, done = self._unconfirmed.oldest, 0
         while not oldest.future.is_done:
             self._undelivered.raise_first()
+            self._raise_if_late(oldest)
             try:
                 oldest.future.get(timeouts.DELIVERY_CHECK_S)
             except kafka_errors.KafkaError:
@@ -130,6 +132,15 @@ class KafkaPythonSender:
             self._add_undelivered(
                 oldest.topic, oldest.partition, oldest.key, oldest.future.exception
             )
+
+    def _raise_if_late(self, message: UnconfirmedMessage) -> None:
+        """Raises a DeliveryError for a message that has been unconfirmed for too long."""
+        limit_s = self._lease.client.delivery_s
+        if time.monotonic() - message.handed_over_at <= limit_s:
+            return
+        error = kafka_errors.KafkaTimeoutError(f"{limit_s:g} seconds have passed")
+        self._add_undelivered(message.topic, message.partition, message.key, error)
+        self._undelivered.raise_first()
 
     def _add_undelivered(
         self, topic: str, partition: int | None, key: bytes | None, error: Exception
@@ -163,11 +174,12 @@ def _reason(error: Exception, errors: ClientErrors) -> str:
 class UnconfirmedMessage:
     """A message that was handed to the producer."""
 
-    __slots__ = ("future", "key", "partition", "size", "topic")
+    __slots__ = ("future", "handed_over_at", "key", "partition", "size", "topic")
 
     def __init__(
         self, future: Any, topic: str, partition: int | None, key: bytes | None, size: int
     ) -> None:
+        self.handed_over_at = time.monotonic()
         self.future, self.topic, self.partition = future, topic, partition
         self.key, self.size = key, size
 

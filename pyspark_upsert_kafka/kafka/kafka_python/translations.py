@@ -71,6 +71,9 @@ ANY_REMEDY = "leave it out, or set 'kafka.client' to 'librdkafka'"
 Translation = Callable[[str, Mapping[str, str]], dict[str, Any]]
 """Gives the arguments for a value, and for all properties that are given."""
 
+CONNECTION_REQUEST_MS = "connection_request_ms"
+"""How long a connection waits for an answer, where that is not the ``request_timeout_ms`` of the client: the connector's own argument."""
+
 QUEUED_MESSAGES = "queued_messages"
 """How many messages may be unconfirmed: the connector's own argument."""
 
