@@ -47,6 +47,13 @@ _RETRIABLE = {
 _DEAD_WORKER = "org.apache.spark.SparkException: Python worker exited unexpectedly"
 """What Spark says of a task whose process has ended by itself."""
 
+_SAYS_NOTHING = re.compile(
+    r"Query .*\[id = [\w-]+, runId = [\w-]+\] terminated with exception:(?: null)?"
+    r"(?:\s+SQLSTATE: \w+)?(?: \(no cause message\))?\s*$"
+)
+"""The first line of what Spark says if the process that plans a source's batches has ended by itself: nothing comes from it any more,
+and the exception of that has no text."""
+
 
 @dataclass(frozen=True)
 class QueryEnd:
@@ -56,7 +63,8 @@ class QueryEnd:
         error: The name of the error's class, such as ``DataLossError``; None = it is no error of this package.
         text: What the error says, in one line.
         restart: Whether the query, started again as it is, goes on from its checkpoint once brokers or the schema
-            registry answer again, or since a Python worker died. If not, something has to be changed first.
+            registry answer again, or since a Python worker died, of a task or of the planning. If not, something has to be
+            changed first.
     """
 
     error: str | None
@@ -101,8 +109,9 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
     raised = _raised(text)
     found = None if raised is None else _OF_THIS_PACKAGE.fullmatch(raised[0])
     if raised is None or found is None:
-        has_died = raised is None and _DEAD_WORKER in text
-        return QueryEnd(None, text.partition("\n")[0], restart=has_died)
+        first = text.partition("\n")[0]
+        has_died = _DEAD_WORKER in text or _SAYS_NOTHING.search(first) is not None
+        return QueryEnd(None, first, restart=raised is None and has_died)
     return _end(found[1], raised[1])
 
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import confluent_kafka as ck
+import psutil
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -21,7 +22,7 @@ from tests.conftest import Broker, options
 from tests.local_registry import Registry
 from tests.spark.batches import save
 from tests.spark.conftest import eventually, run_to_end
-from tests.spark.streams import Batches, message, read
+from tests.spark.streams import Batches, message, read, running
 from tests.spark.supervised import supervised_end
 from tests.spark.test_sink_stream import put, stream
 
@@ -30,6 +31,45 @@ def copied(frame: DataFrame, to: dict[str, str], checkpoint: Path) -> StreamingQ
     """Starts a query that writes these rows."""
     writer = frame.writeStream.format("upsert-kafka").options(**to)
     return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
+# Processes that die
+
+
+def planners() -> set[psutil.Process]:
+    """The processes of this session that plan the batches of sources in Python."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if any("python_streaming_source_runner" in part for part in process.cmdline()):
+                found.add(process)
+    return found
+
+
+@pytest.mark.connect
+@pytest.mark.long("a query that is started again")
+def test_a_planning_process_that_dies(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Spark says nothing of it; the query is started again, and goes on."""
+    topic, sink = broker.topic(), Batches(tmp_path)
+    broker.produce(topic, message(1))
+
+    def start() -> StreamingQuery:
+        return sink.start(read(spark, broker, topic), processingTime="0 seconds")
+
+    before = planners()
+    query = start()
+    eventually(sink.all, "the first message")
+    (planner,) = planners() - before
+    planner.kill()
+    with pytest.raises(PySparkException) as raised:
+        query.awaitTermination()
+    reported = query.exception()
+    assert reported is not None
+
+    assert [why_it_ended(each).restart for each in (raised.value, reported)] == [True, True]
+    broker.produce(topic, message(2))
+    with running(start()):
+        eventually(lambda: len(sink.all()) == 2, "the second message")
 
 
 # What is read

@@ -230,6 +230,27 @@ DEAD = (
 )
 
 
+@pytest.mark.parametrize(
+    ("said", "restart"),
+    [
+        ("", True),
+        (" null", True),
+        ("  SQLSTATE: XXKST", True),
+        ("  SQLSTATE: XXKST (no cause message)", True),
+        (" null SQLSTATE: XXKST", True),
+        (" nullable SQLSTATE: XXKST", False),
+        (" Connection refused SQLSTATE: XXKST", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["", "orders "])
+def test_a_query_whose_planning_has_died_is_started_again(name: str, said: str, restart: bool):
+    """Of the process that plans the batches comes nothing any more, and Spark says that without a word."""
+    first = f"[STREAM_FAILED] Query {name}[id = 1-a, runId = 2-b] terminated with exception:{said}"
+    error = SparkError(f"{first}\n=== Streaming Query ===\nIdentifier: {name}[id = 1-a]\n")
+
+    assert why_it_ended(error) == QueryEnd(None, first, restart=restart)
+
+
 def test_a_query_whose_worker_has_died_is_started_again():
     """Nobody has said what was wrong, and its batch runs again; a text of a user's own error is no such end."""
     assert why_it_ended(SparkError(DEAD)) == QueryEnd(None, DEAD.partition("\n")[0], restart=True)
