@@ -48,8 +48,9 @@ _DEAD_WORKER = "org.apache.spark.SparkException: Python worker exited unexpected
 """What Spark says of a task whose process has ended by itself."""
 
 _SAYS_NOTHING = re.compile(
-    r"Query .*\[id = [\w-]+, runId = [\w-]+\] terminated with exception:(?: null)?"
-    r"(?:\s+SQLSTATE: \w+)?(?: \(no cause message\))?\s*$"
+    r"\Anull\n=== Streaming Query ==="
+    r"|\A.*Query .*\[id = [\w-]+, runId = [\w-]+\] terminated with exception:(?: null)?(?: +SQLSTATE: \w+)?"
+    r"(?: \(no cause message\))? *(?:\n|\Z)"
 )
 """The first line of what Spark says if the process that plans a source's batches has ended by itself: nothing comes from it any more,
 and the exception of that has no text."""
@@ -110,7 +111,7 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
     found = None if raised is None else _OF_THIS_PACKAGE.fullmatch(raised[0])
     if raised is None or found is None:
         first = text.partition("\n")[0]
-        has_died = _DEAD_WORKER in text or _SAYS_NOTHING.search(first) is not None
+        has_died = _DEAD_WORKER in text or _SAYS_NOTHING.match(text) is not None
         return QueryEnd(None, first, restart=raised is None and has_died)
     return _end(found[1], raised[1])
 

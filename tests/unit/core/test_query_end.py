@@ -251,6 +251,12 @@ def test_a_query_whose_planning_has_died_is_started_again(name: str, said: str, 
     assert why_it_ended(error) == QueryEnd(None, first, restart=restart)
 
 
+def test_what_a_query_reports_itself_of_that():
+    """Until Spark 4.1, ``query.exception()`` begins with the reason, where that of ``awaitTermination`` ends with it."""
+    assert why_it_ended(SparkError("null\n=== Streaming Query ===\n")).restart
+    assert not why_it_ended(SparkError("null\nand void")).restart
+
+
 def test_a_query_whose_worker_has_died_is_started_again():
     """Nobody has said what was wrong, and its batch runs again; a text of a user's own error is no such end."""
     assert why_it_ended(SparkError(DEAD)) == QueryEnd(None, DEAD.partition("\n")[0], restart=True)
