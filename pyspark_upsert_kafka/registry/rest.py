@@ -30,10 +30,25 @@ from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.registry.access import Access
 
-_REQUEST_TIMEOUT_S, _API_TIMEOUT_S = 10.0, 30.0
-"""How long a registry may be silent, and the time for all attempts of a request."""
-
 _BACKOFF = Backoff(first_s=0.25, most_s=4.0)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a registry is waited for.
+
+    Args:
+        silent_s: How long it may be silent, in seconds.
+        all_s: The time for all attempts of a request, in seconds.
+        backoff: The pauses between attempts.
+    """
+
+    silent_s: float = 10.0
+    all_s: float = 30.0
+    backoff: Backoff = _BACKOFF
+
+
+_PATIENCE = Patience()
 _RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
 _JSON = "application/vnd.schemaregistry.v1+json"
@@ -44,13 +59,14 @@ _KEY, _KEY_PASSWORD = "ssl.keystore.location", "ssl.keystore.password"
 T = TypeVar("T")
 
 
-def request(
+def request(  # noqa: PLR0913
     access: Access,
     path: str,
     refusals: Mapping[int, str],
     body: Mapping[str, Any] | None = None,
     *,
     refused: type[Exception] = SchemaError,
+    patience: Patience = _PATIENCE,
 ) -> dict[str, Any]:
     """What a registry answers to a request about a schema.
 
@@ -60,6 +76,7 @@ def request(
         refusals: What a refusal by the registry means, by its status.
         body: What is sent; None = nothing, which makes it a GET.
         refused: The error for one of the refusals.
+        patience: How long the registry is waited for.
 
     Raises:
         SchemaError: One of the refusals, if ``refused`` is not another error.
@@ -69,11 +86,12 @@ def request(
     tls, outside = tls_context(access), OutsideText(access.secrets())
     headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **access.headers()}
     data = None if body is None else json.dumps(body).encode()
-    deadline = time.monotonic() + _API_TIMEOUT_S
+    deadline = time.monotonic() + patience.all_s
     for attempt in count():
         url = access.urls[attempt % len(access.urls)]
         asked = Request(url + path, data, headers)  # noqa: S310 - http(s) only
-        until = Deadline(max(deadline, time.monotonic() + _REQUEST_TIMEOUT_S), _REQUEST_TIMEOUT_S)
+        silent_s = patience.silent_s
+        until = Deadline(max(deadline, time.monotonic() + silent_s), silent_s)
         try:
             return _found(answer_to(asked, tls, until))
         except (_RefusalError, OSError, HTTPException) as error:
@@ -82,13 +100,13 @@ def request(
             if isinstance(seen, _RefusalError) and seen.by_a_registry and seen.status in refusals:
                 raise refused(f"{refusals[seen.status]} ({url}: {said}).") from None
             _raise_if_fatal(access, url, seen, said)
-        pause_s = _BACKOFF.pause_s(attempt)
+        pause_s = patience.backoff.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
             break
         time.sleep(pause_s)
     raise RetriableBrokerError(
         f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
-        f"in {_API_TIMEOUT_S:.0f} s, at last {url}: {said}. Is it up, and "
+        f"in {patience.all_s:.0f} s, at last {url}: {said}. Is it up, and "
         "can it be reached from here?"
     )
 

@@ -11,7 +11,6 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
-from pyspark_upsert_kafka.registry import rest
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.formats.listed import Listed
 
@@ -25,11 +24,6 @@ REGISTERED = {
 """The type of each format's schemas, a part of the one that is registered, and a message behind its id."""
 
 NAMES = pytest.mark.parametrize("name", REGISTERED)
-
-
-@pytest.fixture(autouse=True)
-def _no_second_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.0)
 
 
 def spec(format_: Format, url: str, table: StructType = ROW, **given: str) -> CodecSpec:

@@ -8,6 +8,8 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,24 +36,23 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access, addresses
-from pyspark_upsert_kafka.registry.rest import request
+from pyspark_upsert_kafka.registry.rest import Patience
 from tests.unit.registry.fake_registry import SILENCE, Endless, FakeRegistry, serving
 
 HERE = "/schemas/ids/7"
 GOOD = (200, {"schema": '"long"'})
 SECRET = "pa55word"
 
+QUICK = Patience(backoff=Backoff(0.01, 4.0, random=lambda: 0.5))
+IN_VAIN = replace(QUICK, all_s=0.1)
+"""Of those who ask in vain."""
+
+request = partial(rest.request, patience=QUICK)
+
 
 @pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(rest, "_BACKOFF", Backoff(0.01, 4.0, random=lambda: 0.5))
-
-
-@pytest.fixture
-def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For those who ask in vain."""
-    monkeypatch.setattr(rest, "_API_TIMEOUT_S", 0.1)
 
 
 def access(registry: FakeRegistry | str, **more: str) -> Access:
@@ -77,17 +78,16 @@ def test_a_busy_registry_is_asked_again(registry, status):
     assert registry.paths() == [HERE] * 3
 
 
-def test_pauses_differ_from_task_to_task(registry, monkeypatch):
+def test_pauses_differ_from_task_to_task(registry):
     """A random number decides on each: tasks that began together do not ask in step."""
     numbers = iter([0.0, 1.0])
-    monkeypatch.setattr(rest, "_BACKOFF", Backoff(0.01, 4.0, random=lambda: next(numbers)))
+    patience = Patience(backoff=Backoff(0.01, 4.0, random=lambda: next(numbers)))
     registry.answers[HERE] = [(503, b"busy"), (503, b"busy"), GOOD]
 
-    assert request(access(registry), HERE, {}) == GOOD[1]
+    assert request(access(registry), HERE, {}, patience=patience) == GOOD[1]
     assert list(numbers) == []
 
 
-@pytest.mark.usefixtures("_short_timeouts")
 @pytest.mark.parametrize(
     ("answer", "timeout_s", "said"),
     [
@@ -98,24 +98,23 @@ def test_pauses_differ_from_task_to_task(registry, monkeypatch):
         ((500, Endless(b"{", pause_s=0.02)), 0.1, "timed out"),
     ],
 )  # fmt: skip
-def test_retries_end(registry, answer, timeout_s, said, monkeypatch):
+def test_retries_end(registry, answer, timeout_s, said):
     """A registry that stays busy or silent is an error of the query, soon, with what was seen."""
-    monkeypatch.setattr(rest, "_REQUEST_TIMEOUT_S", timeout_s)
     registry.answers[HERE] = [answer]
+    patience = replace(IN_VAIN, silent_s=timeout_s)
 
     with pytest.raises(BrokerError) as error:
-        request(access(registry), HERE, {404: "not there"})
+        request(access(registry), HERE, {404: "not there"}, patience=patience)
 
     assert f"{registry.url}: {said}. Is it up" in str(error.value)
     assert "; asked " in str(error.value)
 
 
-@pytest.mark.usefixtures("_short_timeouts")
 def test_nobody_is_there(nobody):
     """A refused connection is tried again, and told of with the address."""
     gone = rf"at {nobody} gives no answer.*refused. Is it up"
     with pytest.raises(RetriableBrokerError, match=gone):
-        request(access(nobody), HERE, {})
+        request(access(nobody), HERE, {}, patience=IN_VAIN)
 
 
 def test_another_address_is_tried(registry, nobody):
@@ -234,7 +233,6 @@ USER = f"me:{SECRET}"
 ENCODED = base64.b64encode(USER.encode()).decode()
 
 
-@pytest.mark.usefixtures("_short_timeouts")
 @pytest.mark.parametrize("status", [200, 401, 404, 422, 500])
 @pytest.mark.parametrize(
     "credentials", [{"user_info": USER}, {"token": SECRET}], ids=lambda each: next(iter(each))
@@ -245,9 +243,10 @@ def test_what_a_registry_says_is_shown_without_secrets_and_controls(registry, st
         f"\x1b[2J\u202e {USER} Basic {ENCODED} Bearer {SECRET}\r\nERROR all is lost " + "x" * 9_999
     )
     registry.answers[HERE] = [(status, {"error_code": status * 100 + 1, "message": said})]
+    refusals = {404: "not there", 422: "not taken"}
 
     with pytest.raises((BrokerError, SchemaError)) as error:
-        request(access(registry, **credentials), HERE, {404: "not there", 422: "not taken"})
+        request(access(registry, **credentials), HERE, refusals, patience=IN_VAIN)
 
     text = str(error.value)
     assert SECRET not in text
