@@ -1,8 +1,8 @@
-"""Record batches, put together."""
+"""Record batches, and what was decoded of parts of a batch, put together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,20 @@ def batch_of(columns: Sequence[Any], schema: pa.Schema, count: int) -> pa.Record
     return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
 
 
+def nulls(schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """Rows that are NULL in all columns, as those of messages that cannot be read."""
+    return batch_of([pa.nulls(count, field.type) for field in schema], schema, count)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of batches, one after another; at least one batch."""
+    filled = [batch for batch in batches if batch.num_rows] or batches[:1]
+    if len(filled) == 1:
+        return filled[0]
+    columns = [pa.concat_arrays(parts) for parts in zip(*filled, strict=True)]
+    return batch_of(columns, filled[0].schema, sum(batch.num_rows for batch in filled))
+
+
 def merge_by_position(parts: Sequence[tuple[np.ndarray, Decoded]]) -> Decoded:
     """Puts the results of parts of a batch together, as if all messages had been decoded at once.
 
@@ -26,25 +40,42 @@ def merge_by_position(parts: Sequence[tuple[np.ndarray, Decoded]]) -> Decoded:
     """
     errors = {int(at[i]): why for at, part in parts for i, why in part.errors.items()}
     skipped = frozenset(int(at[i]) for at, part in parts for i in part.skipped)
-    positions = [np.delete(at, [*part.errors, *part.skipped]) for at, part in parts]
-    return Decoded(_in_order(positions, [part.rows for _, part in parts]), errors, skipped)
+    rows, positions = (
+        joined([part.rows for _, part in parts]),
+        np.concatenate([at for at, _ in parts]),
+    )
+    if (positions[1:] < positions[:-1]).any():
+        rows = rows_at(rows, pa.array(np.argsort(positions)))
+    return Decoded(rows, errors, skipped)
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of batches, one after another; at least one batch."""
-    if len(batches) == 1:
-        return batches[0]
-    columns = [pa.concat_arrays(parts) for parts in zip(*batches, strict=True)]
-    return batch_of(columns, batches[0].schema, sum(batch.num_rows for batch in batches))
+def replaced(decoded: Decoded, places: Sequence[int], others: Decoded) -> Decoded:
+    """What was decoded, with other results for the messages at some places; at least one."""
+    index = np.arange(decoded.rows.num_rows)
+    index[[*places]] = len(index) + np.arange(len(places))
+    errors = {at: why for at, why in decoded.errors.items() if at not in {*places}}
+    errors |= {int(places[i]): why for i, why in others.errors.items()}
+    skipped = decoded.skipped.difference(places).union(int(places[i]) for i in others.skipped)
+    return Decoded(rows_at(joined([decoded.rows, others.rows]), pa.array(index)), errors, skipped)
 
 
-def _in_order(positions: Sequence[np.ndarray], batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    filled = [batch for batch in batches if batch.num_rows] or batches[:1]
-    if len(filled) == 1:
-        return filled[0]
-    batch, all_positions = joined(filled), np.concatenate(positions)
-    if not (all_positions[1:] < all_positions[:-1]).any():
-        return batch
-    order = pa.array(np.argsort(all_positions))
-    columns = [column.take(order) for column in batch.columns]
-    return batch_of(columns, batch.schema, len(all_positions))
+def without(decoded: Decoded, bad: Mapping[int, str], *, skip: bool = False) -> Decoded:
+    """What was decoded, but for some messages that are bad after all.
+
+    Args:
+        decoded: What was decoded.
+        bad: The index of each of them, and why.
+        skip: Whether they are skipped instead, for a format's ``ignore-parse-errors``.
+    """
+    if not bad:
+        return decoded
+    index = np.arange(decoded.rows.num_rows)
+    rows = rows_at(decoded.rows, pa.array(index, mask=np.isin(index, [*bad])))
+    if skip:
+        return Decoded(rows, decoded.errors, decoded.skipped.union(bad))
+    return Decoded(rows, {**decoded.errors, **bad}, decoded.skipped)
+
+
+def rows_at(rows: pa.RecordBatch, index: pa.Array) -> pa.RecordBatch:
+    """The rows at some places; where the place is NULL, a row that is NULL in all columns."""
+    return batch_of([column.take(index) for column in rows.columns], rows.schema, len(index))

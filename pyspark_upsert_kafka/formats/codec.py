@@ -77,8 +77,8 @@ class Decoded:
     """Some messages, decoded.
 
     Args:
-        rows: One row per message that could be read, in the order of the messages, in exactly the
-            Arrow schema of the spec's columns (types and nested nullability).
+        rows: A row for each message, in exactly the Arrow schema of the spec's columns (types and nested nullability). That
+            of a message which is bad or skipped is NULL in all columns, NOT NULL ones too.
         errors: Index of each message that could not be read, and why.
         skipped: Indexes of the messages that the format's own ``ignore-parse-errors`` passes over.
     """
@@ -86,6 +86,15 @@ class Decoded:
     rows: pa.RecordBatch
     errors: Mapping[int, str] = field(default_factory=dict)
     skipped: frozenset[int] = frozenset()
+
+    @property
+    def read(self) -> Any:
+        """For each message whether it was read, so that its row is its own: it is neither bad nor skipped."""
+        import numpy as np
+
+        read = np.ones(self.rows.num_rows, np.bool_)
+        read[[*self.errors, *self.skipped]] = False
+        return read
 
 
 class TooManyMessagesError(Exception):

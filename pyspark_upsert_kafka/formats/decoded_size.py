@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
-from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.formats.batches import nulls
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
@@ -135,6 +135,6 @@ class BoundedDecoder:
         check_row(at_most)
 
     def _without(self, why: str) -> Decoded:
-        """One message without a row."""
-        rows = batch_of([pa.array([], field.type) for field in self._schema], self._schema, 0)
+        """One message that is not read."""
+        rows = nulls(self._schema, 1)
         return Decoded(rows, skipped=frozenset({0})) if self._skip_bad else Decoded(rows, {0: why})

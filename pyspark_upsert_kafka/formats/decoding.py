@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import some_of, total_size
-from pyspark_upsert_kafka.formats.batches import batch_of, joined, merge_by_position
+from pyspark_upsert_kafka.formats.batches import batch_of, joined, merge_by_position, nulls
 from pyspark_upsert_kafka.formats.codec import Decoded
 
 if TYPE_CHECKING:
@@ -115,14 +115,15 @@ class RowPath:
     skip_bad: bool = False
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
-        """The rows of the good messages, and what is wrong with the others."""
-        row_of, rows, errors = self.row_of, [], {}
+        """The rows of the messages, and what is wrong with the bad ones."""
+        row_of, nothing, rows, errors = self.row_of, [None] * len(self.schema), [], {}
         batches, size = [], 0
         for index, message in enumerate(messages):
             try:
                 rows.append(row_of(message))
             except UnreadableError as why:
                 errors[index] = str(why)
+                rows.append(nothing)
             size += len(message)
             if size > _ROW_PATH_BYTES:
                 batches.append(self._batch(rows))
@@ -138,6 +139,24 @@ class RowPath:
         values = zip(*rows, strict=True) if rows else ([] for _ in self.schema)
         columns = [pa.array(v, field.type) for v, field in zip(values, self.schema, strict=True)]
         return batch_of(columns, self.schema, len(rows))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Decodes nothing: all messages are bad for one reason, such as a schema that does not fit the table.
+
+    Args:
+        reason: Why.
+        schema: The columns.
+    """
+
+    reason: str
+    schema: pa.Schema
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """The reason for each message."""
+        count = len(messages)
+        return Decoded(nulls(self.schema, count), dict.fromkeys(range(count), self.reason))
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, some_of
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
+from pyspark_upsert_kafka.formats.batches import merge_by_position, nulls
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoded_size import Budget
+from pyspark_upsert_kafka.formats.decoding import Refusal
 from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
 
 _BYTES = pa.large_binary()
@@ -80,7 +81,7 @@ class DecoderByPrefix:
         compile_decoder: Callable[[bytes], Decoder],
         target: pa.Schema,
     ) -> None:
-        self._prefix_of, self._no_rows = prefix_of, _no_rows(target)
+        self._prefix_of, self._target = prefix_of, target
         # Refusals are kept too: one may cost a compilation. They do not push out the decoders.
         self._compile = lru_cache(maxsize=_KEPT)(compile_decoder)
         self._kept = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
@@ -92,7 +93,7 @@ class DecoderByPrefix:
             TooManyMessagesError: The rows of all prefixes are too large together.
         """
         if not messages:
-            return Decoded(self._no_rows)
+            return Decoded(nulls(self._target, 0))
         ends = pc.min_max(column_of(messages))
         prefix = self._prefix_of(ends["min"].as_py())
         if prefix == self._prefix_of(ends["max"].as_py()):  # then so begin all between the two
@@ -108,7 +109,7 @@ class DecoderByPrefix:
         try:
             return self._kept(prefix)
         except UnknownSchemaError as error:
-            return _Refusal(str(error), self._no_rows)
+            return Refusal(str(error), self._target)
 
     def _decoder_or_refusal(self, prefix: bytes) -> Decoder:
         try:
@@ -116,23 +117,10 @@ class DecoderByPrefix:
         except UnknownSchemaError:
             raise
         except SchemaError as error:
-            return _Refusal(str(error), self._no_rows)
+            return Refusal(str(error), self._target)
 
     def _places(self, messages: Sequence[bytes]) -> Mapping[bytes, list[int]]:
         places: defaultdict[bytes, list[int]] = defaultdict(list)
         for at, message in enumerate(messages):
             places[self._prefix_of(message)].append(at)
         return places
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    why: str
-    no_rows: pa.RecordBatch
-
-    def decode(self, messages: Sequence[bytes]) -> Decoded:
-        return Decoded(self.no_rows, dict.fromkeys(range(len(messages)), self.why))
-
-
-def _no_rows(target: pa.Schema) -> pa.RecordBatch:
-    return batch_of([pa.array([], field.type) for field in target], target, 0)

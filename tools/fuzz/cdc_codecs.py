@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.core.table.metadata import METADATA_OF_FORMATS
+from pyspark_upsert_kafka.formats.batches import rows_at
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Format
 from pyspark_upsert_kafka.formats.exact_types import with_type
@@ -65,13 +66,12 @@ class MessagesAsRows:
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """The rows of some messages."""
         found = self.decoder.decode(messages)
-        bad = sorted({*found.errors, *found.skipped})
-        counts = np.delete(np.bincount(found.places, minlength=len(messages)), bad)
-        if counts.sum() != len(found.places):
+        bad = np.isin(np.arange(len(messages)), [*found.errors, *found.skipped])
+        counts = np.bincount(found.places, minlength=len(messages))
+        if counts[bad].any():
             raise ValueError("a message that cannot be decoded has rows")
         ends = np.concatenate([[0], counts.cumsum()])
-        others = np.delete(np.arange(len(messages)), bad)
-        passed_over = pa.array([found.passed_over.get(int(at)) for at in others], pa.string())
+        passed_over = pa.array(map(found.passed_over.get, range(len(messages))), pa.string())
         parts = [
             pa.array(found.kinds, pa.int8()),
             _struct(found.rows.schema.names, found.rows.columns),
@@ -82,6 +82,7 @@ class MessagesAsRows:
         lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), changes)
         columns = [with_type(lists, self.target.field(0).type), passed_over]
         rows = pa.RecordBatch.from_arrays(columns, schema=self.target)
+        rows = rows_at(rows, pa.array(np.arange(len(messages)), mask=bad))
         return Decoded(rows, found.errors, found.skipped)
 
 

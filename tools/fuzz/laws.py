@@ -45,7 +45,8 @@ def check(case: Case, codecs: Codecs, rng: Random) -> None:
     _alone(whole, decode, messages, rng)
     _expected(whole, case)
     if codecs.encoder is not None:
-        _again(whole.rows, case, codecs.encoder, decode, rng)
+        readable = whole.rows.take(pa.array(np.flatnonzero(whole.read)))
+        _again(readable, case, codecs.encoder, decode, rng)
     if case.peer is not None:
         _peer(whole, case, rng)
 
@@ -59,12 +60,12 @@ def _sizes(rng: Random, count: int, low: int, high: int) -> list[int]:
 
 
 def _is_whole(whole: Decoded, case: Case) -> None:
-    """Each message is a row, an error or skipped, and rows are what Spark demands."""
+    """Each message has a row, which is NULL where it is an error or skipped, and rows are what Spark demands."""
     rows, count = whole.rows, len(case.messages)
-    if rows.num_rows + len(whole.errors) + len(whole.skipped) != count:
-        raise BrokenLawError(
-            "each message is a row or an error", f"{rows.num_rows} rows of {count}"
-        )
+    if rows.num_rows != count:
+        raise BrokenLawError("each message has a row", f"{rows.num_rows} rows of {count}")
+    if whole.skipped.intersection(whole.errors):
+        raise BrokenLawError("a message is an error or skipped", f"{whole.skipped}")
     if not rows.schema.equals(arrow_schema(case.table.schema), check_metadata=True):
         raise BrokenLawError("rows have the table's schema", f"{rows.schema}")
     try:
@@ -72,13 +73,11 @@ def _is_whole(whole: Decoded, case: Case) -> None:
     except Exception:  # noqa: BLE001
         raise BrokenLawError("rows are valid Arrow", trace()) from None
     for column, field in zip(rows.columns, rows.schema, strict=True):
-        if column.null_count and not field.nullable:
+        null = column.is_null().to_numpy(zero_copy_only=False)
+        if not null[~whole.read].all():
+            raise BrokenLawError("no row is read of a bad message", f"a value in {field}")
+        if null[whole.read].any() and not field.nullable:
             raise BrokenLawError("NOT NULL holds", f"a null in {field}")
-
-
-def places_of(whole: Decoded, count: int) -> np.ndarray:
-    """The message of each row."""
-    return np.delete(np.arange(count), [*whole.errors, *whole.skipped])
 
 
 def _agree(law: str, one: Decoded, other: Decoded, messages: Sequence[bytes]) -> None:
@@ -92,10 +91,9 @@ def _agree(law: str, one: Decoded, other: Decoded, messages: Sequence[bytes]) ->
                 )
     at = difference(one.rows, other.rows)
     if at is not None:
-        place = int(places_of(one, len(messages))[at])
         seen, also = shown(one.rows, at), shown(other.rows, at)
         raise BrokenLawError(
-            law, f"{messages[place][:500]!r} is {seen} in the one, {also} in the other", [place]
+            law, f"{messages[at][:500]!r} is {seen} in the one, {also} in the other", [at]
         )
 
 
@@ -115,12 +113,8 @@ def _alone(whole: Decoded, decode: Decode, messages: Sequence[bytes], rng: Rando
     every = range(len(messages))
     for at in rng.sample(every, min(ALONE, len(messages))):
         alone = decoded(decode, [messages[at]], [1])
-        row = int(
-            at - sum(bad < at for bad in whole.errors) - sum(bad < at for bad in whole.skipped)
-        )
-        bad = at in whole.errors or at in whole.skipped
         here = Decoded(
-            whole.rows.slice(0, 0) if bad else whole.rows.slice(row, 1),
+            whole.rows.slice(at, 1),
             {0: whole.errors[at]} if at in whole.errors else {},
             frozenset([0] if at in whole.skipped else []),
         )
@@ -139,8 +133,7 @@ def _expected(whole: Decoded, case: Case) -> None:
     for at in (int(place) for place in case.places):
         if at in whole.errors or at in whole.skipped:
             raise BrokenLawError(law, f"{case.messages[at][:500]!r} is {_what(whole, at)}", [at])
-    rows = np.searchsorted(places_of(whole, len(case.messages)), case.places)
-    read = whole.rows.take(pa.array(rows))
+    read = whole.rows.take(pa.array(case.places))
     at = difference(read, case.expected)
     if at is not None:
         place = int(case.places[at])
@@ -192,11 +185,9 @@ def _peer(whole: Decoded, case: Case, rng: Random) -> None:
     count = len(case.messages)
     chosen = sorted(rng.sample(range(count), min(ASKED, count)))
     answers = case.peer([case.messages[at] for at in chosen])
-    row_of = {int(place): row for row, place in enumerate(places_of(whole, count))}
-    taken = whole.rows.take(pa.array([row_of[at] for at in chosen if at in row_of], pa.int64()))
-    ours = iter(as_numbers(taken).to_pylist())
-    for at, answer in zip(chosen, answers, strict=True):
-        row = next(ours) if at in row_of else None
+    ours = as_numbers(whole.rows.take(pa.array(chosen, pa.int64()))).to_pylist()
+    for at, found, answer in zip(chosen, ours, answers, strict=True):
+        row = found if whole.read[at] else None
         message = case.messages[at][:500]
         if answer is UNKNOWN:
             continue

@@ -33,17 +33,14 @@ def read_before_after(
         return _without_empty(found, field, envelopes.messages) if empty_is_missing else found
 
     def read(envelopes: Envelopes) -> Reading:
-        rows = envelopes.rows
-        ops, errors, passed_over = operations_of(
-            rows.column(operations.field), operations, envelopes.messages, hint
-        )
+        ops, errors, passed_over = operations_of(envelopes, operations, hint)
         changes = RowChanges(
             np.arange(len(ops)),
             ops,
             images(envelopes, BEFORE),
             images(envelopes, AFTER),
         )
-        return Reading(changes.without({**errors, **passed_over}), errors, passed_over)
+        return Reading(changes, errors, passed_over)
 
     return read
 

@@ -100,13 +100,12 @@ def _chosen(spec: ChangeSpec) -> Callable[[Sequence[bytes]], Any] | None:
     names = decoder([StructField(field, StringType()) for field in patterns], spec)
 
     def chosen(messages: Sequence[bytes]) -> Any:
-        decoded = names.decode(messages)
+        rows = names.decode(messages).rows
         wanted = np.ones(len(messages), np.bool_)
-        read = np.delete(np.arange(len(messages)), [*decoded.errors, *decoded.skipped])
         for field, pattern in patterns.items():
-            texts = decoded.rows.column(field).to_pylist()
+            texts = rows.column(field).to_pylist()
             fits = {text: text is None or bool(pattern.fullmatch(text)) for text in {*texts}}
-            wanted[read] &= np.array([fits[text] for text in texts], np.bool_)
+            wanted &= np.array([fits[text] for text in texts], np.bool_)
         return np.flatnonzero(wanted)
 
     return chosen

@@ -28,15 +28,13 @@ def canal_reader(
 
     def read(envelopes: Envelopes) -> Reading:
         rows = envelopes.rows
-        ops, errors, passed_over = operations_of(
-            rows.column("type"), operations, envelopes.messages
-        )
+        ops, errors, passed_over = operations_of(envelopes, operations)
         data, old = rows.column("data"), rows.column("old")
-        for at, why in _lacking(ops, data, old, one_row=one_row).items():
+        for at, why in _lacking(ops, data, old, envelopes.read, one_row=one_row).items():
             if at not in passed_over:
                 errors.setdefault(at, why)
-        found = _changes(ops, data, old, envelopes, lenient=lenient)
-        return Reading(found.without({**errors, **passed_over}), errors, passed_over)
+        changes = _changes(ops, data, old, envelopes, lenient=lenient)
+        return Reading(changes, errors, passed_over)
 
     return read
 
@@ -46,10 +44,12 @@ def _lengths(lists: pa.ListArray) -> Any:
     return pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
 
 
-def _lacking(ops: Any, data: pa.ListArray, old: pa.ListArray, *, one_row: bool) -> dict[int, str]:
-    """The envelopes whose arrays do not fit."""
+def _lacking(
+    ops: Any, data: pa.ListArray, old: pa.ListArray, read: Mask, *, one_row: bool
+) -> dict[int, str]:
+    """The envelopes whose arrays do not fit, of those that could be read."""
     found: dict[int, str] = {}
-    for at in np.flatnonzero(data.is_null().to_numpy(zero_copy_only=False)).tolist():
+    for at in np.flatnonzero(read & ~_present(data)).tolist():
         found[at] = f'the "data" field of {Op(ops[at]).name} message is null or missing'
     counts, of_old = _lengths(data), _lengths(old)
     uneven = (ops == Op.UPDATE) & _present(old) & (counts != of_old)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,16 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of, some_of
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.changes import Kind
-from pyspark_upsert_kafka.formats.cdc.row_changes import Op, Reading, RowChanges, Words
+from pyspark_upsert_kafka.formats.cdc.row_changes import (
+    Mask,
+    Op,
+    Reading,
+    RowChanges,
+    Words,
+)
 from pyspark_upsert_kafka.formats.cdc.table_rows import TableRows, images, upserts
 from pyspark_upsert_kafka.formats.change_format import ChangeSpec, DecodedChanges
-from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,12 @@ class Envelopes:
     Args:
         rows: Their fields.
         messages: The messages themselves, for what their fields do not tell.
+        read: For each message whether it could be read; the fields of another one are NULL.
     """
 
     rows: pa.RecordBatch
     messages: Sequence[bytes]
+    read: Mask
 
 
 @dataclass(frozen=True)
@@ -72,21 +81,15 @@ class EnvelopeDecoder:
         begin = self._read(messages)
         some = messages if len(begin) == len(messages) else some_of(messages, begin)
         decoded = self._envelope.decoder.decode(some)
-        good = np.delete(np.arange(len(some)), [*decoded.errors, *decoded.skipped])
-        chosen = some if len(good) == len(some) else some_of(some, good)
-        found = self._changes(Envelopes(decoded.rows, chosen))
-        of_envelope = begin[good]
-        errors = {int(begin[at]): why for at, why in decoded.errors.items()}
-        errors |= {int(of_envelope[at]): why for at, why in found.errors.items()}
-        skipped = frozenset(int(begin[at]) for at in decoded.skipped)
-        return DecodedChanges(
-            found.rows,
-            of_envelope[found.places],
-            found.kinds,
-            found.metadata,
-            {} if self._skip_bad else errors,
-            skipped.union(errors) if self._skip_bad else skipped,
-            {int(of_envelope[at]): what for at, what in found.passed_over.items()},
+        found = self._changes(decoded, some)
+        errors = {int(begin[at]): why for at, why in found.errors.items()}
+        skipped = frozenset(int(begin[at]) for at in found.skipped)
+        return replace(
+            found,
+            places=begin[found.places],
+            errors={} if self._skip_bad else errors,
+            skipped=skipped.union(errors) if self._skip_bad else skipped,
+            passed_over={int(begin[at]): what for at, what in found.passed_over.items()},
         )
 
     def _read(self, messages: Sequence[bytes]) -> Any:
@@ -97,23 +100,25 @@ class EnvelopeDecoder:
         some = messages if len(present) == len(messages) else some_of(messages, present)
         return present[self._envelope.chosen(some)]
 
-    def _changes(self, envelopes: Envelopes) -> DecodedChanges:
-        """The changes of envelopes, whose indexes stand for those of messages."""
-        reading = self._envelope.read(envelopes)
-        errors = {**self._lacking(reading.changes), **reading.errors}
-        table = self._table_rows(reading.changes.without(errors))
+    def _changes(self, decoded: Decoded, messages: Sequence[bytes]) -> DecodedChanges:
+        """The changes of messages that were decoded as envelopes."""
+        reading = self._envelope.read(Envelopes(decoded.rows, messages, decoded.read))
+        of_no_change = (decoded.errors, decoded.skipped, reading.errors, reading.passed_over)
+        changes = reading.changes.without([*chain.from_iterable(of_no_change)])
+        lacking = self._lacking(changes)
+        table = self._table_rows(changes.without(lacking))
         missing = self._missing_values(table)
         if missing:
-            errors |= missing
-            table = self._table_rows(reading.changes.without(errors))
-        metadata = self._envelope.metadata(envelopes.rows) if self._spec.metadata else {}
+            table = self._table_rows(changes.without([*lacking, *missing]))
+        metadata = self._envelope.metadata(decoded.rows) if self._spec.metadata else {}
         return DecodedChanges(
             table.rows,
             table.places,
             table.kinds,
             {key: _of_rows(column, table.places) for key, column in metadata.items()},
-            errors,
-            passed_over=reading.passed_over,
+            {**decoded.errors, **reading.errors, **lacking, **missing},
+            decoded.skipped,
+            reading.passed_over,
         )
 
     def _table_rows(self, changes: RowChanges) -> TableRows:

@@ -93,14 +93,12 @@ def _reader(*, lenient: bool) -> Callable[[Envelopes], Reading]:
 
     def read(envelopes: Envelopes) -> Reading:
         rows = envelopes.rows
-        ops, errors, passed_over = operations_of(
-            rows.column("type"), operations, envelopes.messages
-        )
+        ops, errors, passed_over = operations_of(envelopes, operations)
         data, old = RowImages.of(rows.column("data")), RowImages.of(rows.column("old"))
         places = np.arange(len(ops))
         nulls = explicit_nulls(envelopes.messages, places, old.columns, _names, lenient=lenient)
         changes = RowChanges(places, ops, rows_before(ops, data, old, nulls), data)
-        return Reading(changes.without({**errors, **passed_over}), errors, passed_over)
+        return Reading(changes, errors, passed_over)
 
     return read
 

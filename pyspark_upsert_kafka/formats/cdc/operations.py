@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.formats.cdc.envelope_decoder import Envelopes
 from pyspark_upsert_kafka.formats.cdc.row_changes import Op
 
 _SHOWN = 40
@@ -48,28 +49,29 @@ def no_hint(_message: bytes) -> str:
 
 
 def operations_of(
-    column: pa.Array, operations: Operations, messages: Sequence[bytes], hint: Hint = no_hint
+    envelopes: Envelopes, operations: Operations, hint: Hint = no_hint
 ) -> tuple[Any, dict[int, str], dict[int, str]]:
     """What was done, and which envelopes do not say so.
 
     Args:
-        column: The values of the field.
-        operations: What they mean.
-        messages: The messages.
+        envelopes: The envelopes.
+        operations: What the values of their field mean.
         hint: What a message without the field may be.
 
     Returns:
         The `Op` of each envelope, those that are wrong with why, and those that change no row with what they are.
     """
+    column = envelopes.rows.column(operations.field)
     found = pc.index_in(column, pa.array([*operations.known], pa.string()))
     codes = np.array([*operations.known.values()], np.int8)
     known = found.is_valid().to_numpy(zero_copy_only=False)
     ops = codes[found.fill_null(0).to_numpy(zero_copy_only=False)]
     errors, passed_over = {}, {}
-    for at in np.flatnonzero(~known).tolist():
+    for at in np.flatnonzero(~known & envelopes.read).tolist():
         value = column[at].as_py()
         if value in operations.passed_over:
             passed_over[at] = operations.passed_over[value]
         else:
-            errors[at] = operations.unknown(value) + (hint(messages[at]) if value is None else "")
+            what = hint(envelopes.messages[at]) if value is None else ""
+            errors[at] = operations.unknown(value) + what
     return ops, errors, passed_over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -67,7 +67,7 @@ class RowChanges:
     def __len__(self) -> int:
         return len(self.ops)
 
-    def without(self, envelopes: Mapping[int, str]) -> RowChanges:
+    def without(self, envelopes: Collection[int]) -> RowChanges:
         """The changes that are in none of some envelopes."""
         if not envelopes:
             return self
@@ -82,7 +82,7 @@ class Reading:
     """What some envelopes say.
 
     Args:
-        changes: The changes of rows.
+        changes: The changes of rows; those of other envelopes than a change of a row have no meaning.
         errors: Index of each envelope that makes no sense, and why.
         passed_over: Index of each envelope that changes no row, and what it is.
     """

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers
+from pyspark_upsert_kafka.formats.batches import (
+    batch_of,
+    merge_by_position,
+    nulls,
+    replaced,
+)
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
     ConnectSchema,
@@ -25,7 +30,7 @@ from pyspark_upsert_kafka.formats.debezium_types.numeric_decimals import (
     NumericDecimalsDecoder,
     has_decimals,
 )
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import Refusal, UnreadableError
 from pyspark_upsert_kafka.formats.json.document import parse
 
 # How many schemas, and decoders, are kept.
@@ -52,23 +57,6 @@ class MappedDecoder:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Decodes nothing: the schema of the messages does not fit the table.
-
-    Args:
-        reason: Why.
-        target: The table's columns.
-    """
-
-    reason: str
-    target: pa.Schema
-
-    def decode(self, messages: Sequence[bytes]) -> Decoded:
-        """No rows, and the reason for each message."""
-        return _no_rows(self.target, dict.fromkeys(range(len(messages)), self.reason))
-
-
-@dataclass(frozen=True)
 class WithSchema:
     """Decodes messages of a schema, and adds that as the last column.
 
@@ -86,7 +74,8 @@ class WithSchema:
         """The rows of some messages."""
         decoded = self.decoder.decode(messages)
         count = decoded.rows.num_rows
-        schemas = pa.repeat(pa.scalar(self.text, pa.string()), count)
+        text, null = pa.scalar(self.text, pa.string()), pa.scalar(None, pa.string())
+        schemas = pc.if_else(pa.array(decoded.read), text, null)
         rows = batch_of([*decoded.rows.columns, schemas], self.target, count)
         return Decoded(rows, decoded.errors, decoded.skipped)
 
@@ -126,22 +115,22 @@ class SchemaDecoder:
         """
         parts, errors = self._splitter.split(messages)
         done = [(np.array([*errors], np.int64), self._unreadable(*errors.values()))]
-        for part in parts:
-            done.extend(self._decoded(part, messages))
+        done += [(part.places, self._decoded(part, messages)) for part in parts]
         return merge_by_position(done)
 
-    def _decoded(self, part: Part, messages: Sequence[bytes]) -> list[tuple[Numbers, Decoded]]:
+    def _decoded(self, part: Part, messages: Sequence[bytes]) -> Decoded:
         """A part; messages whose payload was cut out wrongly are read one by one."""
         decoded = self._decoder(part.schema).decode(part.payloads)
-        odd = [
-            at for at in sorted({*decoded.errors, *decoded.skipped}) if _is_odd(part.payloads[at])
-        ]
+        unread = np.flatnonzero(~decoded.read).tolist()
+        odd = [at for at in unread if _is_odd(part.payloads[at])]
         if not odd:
-            return [(part.places, decoded)]
-        alone = [(part.places[at : at + 1], self._alone(messages[part.places[at]])) for at in odd]
-        others = np.delete(np.arange(len(part.places)), odd)
-        decoded = self._decoder(part.schema).decode(part.payloads.take(others))
-        return [(part.places[others], decoded), *alone]
+            return decoded
+        alone = [self._alone(messages[part.places[at]]) for at in odd]
+        return replaced(
+            decoded,
+            odd,
+            merge_by_position([*zip(np.arange(len(odd))[:, None], alone, strict=True)]),
+        )
 
     def _alone(self, message: bytes) -> Decoded:
         try:
@@ -152,9 +141,10 @@ class SchemaDecoder:
 
     def _unreadable(self, *reasons: str) -> Decoded:
         """Messages that are not read, and why."""
+        rows = nulls(self._target, len(reasons))
         if self._lenient:
-            return replace(_no_rows(self._target, {}), skipped=frozenset(range(len(reasons))))
-        return _no_rows(self._target, dict(enumerate(reasons)))
+            return Decoded(rows, skipped=frozenset(range(len(reasons))))
+        return Decoded(rows, dict(enumerate(reasons)))
 
     def _decoder(self, schema: bytes) -> Decoder:
         return _kept(self._by_schema, schema, self._compiled)
@@ -164,7 +154,7 @@ class SchemaDecoder:
         try:
             mapping = row_mapping(declared, self._columns, lenient=self._lenient)
         except SchemaError as why:
-            return Refused(str(why), self._target)
+            return Refusal(str(why), self._target)
         physical = mapping.physical
         plain = _kept(self._by_columns, physical.json(), lambda _: self._plain(physical))
         decoder: Decoder = MappedDecoder(plain, mapping)
@@ -191,10 +181,6 @@ def _is_odd(payload: bytes) -> bool:
         return parse(payload) is None
     except UnreadableError:
         return True
-
-
-def _no_rows(target: pa.Schema, errors: dict[int, str]) -> Decoded:
-    return Decoded(pa.RecordBatch.from_pylist([], schema=target), errors)
 
 
 _Key = TypeVar("_Key")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.formats.batches import batch_of, without
 from pyspark_upsert_kafka.formats.codec import Decoded
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
 from pyspark_upsert_kafka.formats.debezium_types.conversion import (
@@ -59,14 +58,10 @@ class RowMapping:
         """What the plain decoder made of some messages, as the table's columns; an error is that of its message."""
         if not self.conversions:
             return decoded
-        columns, errors = self._converted(decoded.rows)
-        good = zip(_without(columns, errors), self.target, strict=True)
-        exact = [with_type(column, field.type) for column, field in good]
-        rows = batch_of(exact, self.target, decoded.rows.num_rows - len(errors))
-        bad = _of_messages(errors, decoded)
-        if self.skip_bad:
-            return Decoded(rows, decoded.errors, decoded.skipped | bad.keys())
-        return Decoded(rows, {**decoded.errors, **bad}, decoded.skipped)
+        columns, bad = self._converted(decoded.rows)
+        exact = [with_type(c, field.type) for c, field in zip(columns, self.target, strict=True)]
+        rows = batch_of(exact, self.target, decoded.rows.num_rows)
+        return without(replace(decoded, rows=rows), bad, skip=self.skip_bad)
 
     def _converted(self, rows: pa.RecordBatch) -> tuple[Sequence[pa.Array], Errors]:
         columns, found = list(rows.columns), []
@@ -185,20 +180,3 @@ def _physical(columns: StructType, mappings: Sequence[FieldMapping]) -> StructTy
 
 def _conversions(mappings: Sequence[FieldMapping]) -> Mapping[int, Conversion]:
     return {at: each.convert for at, each in enumerate(mappings) if each.convert is not None}
-
-
-def _without(columns: Sequence[pa.Array], errors: Errors) -> Sequence[pa.Array]:
-    """The columns without the rows of the errors."""
-    if not errors:
-        return columns
-    kept = np.ones(len(columns[0]), np.bool_)
-    kept[[*errors]] = False
-    mask = pa.array(kept)
-    return [column.filter(mask) for column in columns]
-
-
-def _of_messages(errors: Errors, decoded: Decoded) -> Errors:
-    """Errors by row as errors by message: those messages that could not be read have no row."""
-    without = [*decoded.errors, *decoded.skipped]
-    messages = np.delete(np.arange(decoded.rows.num_rows + len(without)), without)
-    return {int(messages[row]): why for row, why in errors.items()}

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import numpy as np
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import some_of
-from pyspark_upsert_kafka.formats.batches import merge_by_position
+from pyspark_upsert_kafka.formats.batches import replaced
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
 from pyspark_upsert_kafka.formats.debezium_types.decimals import EXACT, MOST_PLACES, scale_of
@@ -72,16 +71,15 @@ class NumericDecimalsDecoder:
         if self._are_numbers or self._lenient:
             return self._plain.decode(self._rewritten(messages))
         decoded = self._plain.decode(messages)
-        bad = np.array(sorted(decoded.errors), np.int64)
-        if not bad.size:
+        bad = sorted(decoded.errors)
+        if not bad:
             return decoded
         some = some_of(messages, bad)
         again = self._rewritten(some)
         if all(old == new for old, new in zip(some, again, strict=True)):
             return decoded
         self._are_numbers = True
-        good = np.delete(np.arange(len(messages)), bad)
-        return merge_by_position([(good, Decoded(decoded.rows)), (bad, self._plain.decode(again))])
+        return replaced(decoded, bad, self._plain.decode(again))
 
     def _rewritten(self, messages: Sequence[bytes]) -> list[bytes]:
         return [self._with_bytes(message) for message in messages]

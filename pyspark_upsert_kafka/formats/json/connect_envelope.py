@@ -71,6 +71,7 @@ class WithoutEnvelopes:
 
         from pyspark_upsert_kafka.core.bytes_column import some_of
         from pyspark_upsert_kafka.formats.batches import merge_by_position
+        from pyspark_upsert_kafka.formats.decoding import Refusal
 
         around = are_envelopes(messages)
         for at in np.flatnonzero(around).tolist():
@@ -78,12 +79,10 @@ class WithoutEnvelopes:
         if not around.any():
             return self.rows.decode(messages)
         envelopes, others = np.flatnonzero(around), np.flatnonzero(~around)
-        none = self.rows.decode(some_of(messages, envelopes[:0])).rows
-        bad = Decoded(none, dict.fromkeys(range(len(envelopes)), _error(self.side)))
-        parts = [(envelopes, bad)]
-        if others.size:
-            parts.append((others, self.rows.decode(some_of(messages, others))))
-        return merge_by_position(parts)
+        rows = self.rows.decode(some_of(messages, others))
+        refusal = Refusal(_error(self.side), rows.rows.schema)
+        bad = refusal.decode(some_of(messages, envelopes))
+        return merge_by_position([(envelopes, bad), (others, rows)])
 
 
 def _error(side: Literal["key", "value"]) -> str:

@@ -45,10 +45,10 @@ class KeyBytes:
         """Each key that can be decoded: its offset, its bytes, and those that this connector would write. Raises as `of` does."""
         decoder = self._side.decoder()
         for part, decoded in in_parts(batch, lambda each: decode_side(each.keys, decoder, "key")):
-            with_row = zip(part.offsets, part.keys, decoded.index, strict=True)
-            readable = [(at, key) for at, key, row in with_row if key is not None and row >= 0]
-            for (at, key), ours in zip(readable, self.of(decoded.rows), strict=True):
-                yield at, key, ours
+            places = decoded.places
+            written = self.of(decoded.rows.take(pa.array(places)))
+            for at, ours in zip(places.tolist(), written, strict=True):
+                yield part.offsets[at], part.keys[at], ours
 
 
 def _not_registering(options: ReadOptions) -> ReadOptions:

@@ -47,7 +47,9 @@ class ChangedKeys:
         found: list[BadMessage] = []
         for name, in_key in self._names.items():
             of_row = values.rows.column(name) if name in self._in_value else None
-            of_key = None if keys is None else _at(keys, in_key, values.places)
+            of_key = (
+                None if keys is None else keys.rows.column(in_key).take(pa.array(values.places))
+            )
             if of_row is not None and of_key is not None:
                 self._warn_of_other(batch, name, values.places, of_row, of_key)
             known = [column.is_valid() for column in (of_row, of_key) if column is not None]
@@ -56,7 +58,7 @@ class ChangedKeys:
             found += [BadMessage(int(at), "null-key", _lacks(name)) for at in dict.fromkeys(places)]
             if values.nulls is not None and keys is not None:
                 deleted = np.flatnonzero(values.nulls)
-                null = _at(keys, in_key, deleted).is_null().to_numpy(zero_copy_only=False)
+                null = keys.rows.column(in_key).is_null().to_numpy(zero_copy_only=False)[deleted]
                 found += [BadMessage(int(at), "null-key", _lacks(name)) for at in deleted[null]]
         return found
 
@@ -77,12 +79,6 @@ class ChangedKeys:
                 "The key of the row is taken, here and in other messages of this topic.",
                 batch.topic, batch.partition, batch.offsets[int(places[at])], name,
             )  # fmt: skip
-
-
-def _at(keys: DecodedSide, name: str, places: Indexes) -> pa.Array:
-    """A column of the keys of some messages, NULL for a key that cannot be read."""
-    index = keys.index[places]
-    return keys.rows.column(name).take(pa.array(index, mask=index < 0))
 
 
 def _lacks(name: str) -> str:

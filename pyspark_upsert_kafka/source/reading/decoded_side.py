@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.formats.batches import rows_at
 from pyspark_upsert_kafka.formats.codec import Decoder
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, Stage
@@ -21,36 +22,27 @@ class DecodedSide:
     """The decoded rows of one side.
 
     Args:
-        rows: A row for each message that could be decoded.
-        index: For each message its row in ``rows``; -1 = none.
+        rows: A row for each message; NULL in all columns for one that is null, bad or skipped.
+        read: For each message whether its row is its own, and not one of these.
         nulls: For each message whether it is null, which in a value is a delete; None = none is.
         bad: Messages that cannot be decoded, in offset order.
         skipped: Messages that the format skips (``ignore-parse-errors``).
     """
 
     rows: pa.RecordBatch
-    index: Indexes
+    read: Mask
     nulls: Mask | None
     bad: list[BadMessage]
     skipped: list[int]
 
     @property
-    def is_complete(self) -> bool:
-        """Whether each message has a row."""
-        return bool(self.rows.num_rows == len(self.index))
-
-    @property
     def places(self) -> Indexes:
-        """The index of each row's message."""
-        return np.flatnonzero(self.index >= 0)
+        """The index of each message whose row is its own."""
+        return np.flatnonzero(self.read)
 
     def column(self, name: str, selection: Selection) -> pa.Array:
-        """The column for the selected messages, NULL for a message without a row."""
-        array = self.rows.column(name)
-        if self.is_complete:
-            return selection.take(array)
-        index = self.index if selection.indexes is None else self.index[selection.indexes]
-        return array.take(pa.array(index, mask=index < 0))
+        """The column for the selected messages."""
+        return selection.take(self.rows.column(name))
 
     def with_nulls_bad(self, stage: Stage, reason: str) -> DecodedSide:
         """The same, with each null message as one that cannot be decoded."""
@@ -80,26 +72,15 @@ def nulls_of(messages: BytesColumn) -> Mask | None:
 def decode_side(
     messages: BytesColumn, decoder: Decoder, side: Literal["key", "value"]
 ) -> DecodedSide:
-    """Decodes one side; a null message has no row and is no error."""
-    count = len(messages)
+    """Decodes one side; a null message is no error."""
     nulls = nulls_of(messages)
     if nulls is None:
-        indexes = np.arange(count)
-        present = messages
+        decoded, at = decoder.decode(messages), np.arange(len(messages))
+        rows, read = decoded.rows, decoded.read
     else:
-        indexes = np.flatnonzero(~nulls)
-        present = BytesColumn(messages.column.drop_null())
-    decoded = decoder.decode(present)
-    bad = [
-        BadMessage(int(indexes[at]), side, reason) for at, reason in sorted(decoded.errors.items())
-    ]
-    skipped = [int(indexes[at]) for at in sorted(decoded.skipped)]
-    if len(present) == count and not bad and not skipped:
-        return DecodedSide(decoded.rows, indexes, nulls, bad, skipped)
-    has_row = np.zeros(count, dtype=bool)
-    has_row[indexes] = True
-    has_row[[message.index for message in bad]] = False
-    has_row[skipped] = False
-    index = np.full(count, -1, dtype=np.int64)
-    index[has_row] = np.arange(int(has_row.sum()))
-    return DecodedSide(decoded.rows, index, nulls, bad, skipped)
+        decoded = decoder.decode(BytesColumn(messages.column.drop_null()))
+        rows = rows_at(decoded.rows, pa.array(np.cumsum(~nulls) - 1, mask=nulls))
+        at, read = np.flatnonzero(~nulls), ~nulls
+        read[at] = decoded.read
+    bad = [BadMessage(int(at[i]), side, why) for i, why in sorted(decoded.errors.items())]
+    return DecodedSide(rows, read, nulls, bad, [int(at[i]) for i in sorted(decoded.skipped)])

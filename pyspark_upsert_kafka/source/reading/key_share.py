@@ -37,8 +37,7 @@ class KeyShares:
         """The messages of a share."""
         keys = decode_side(batch.keys, self._decoder, "key")
         shares = np.zeros(len(batch), dtype=np.uint64)
-        has_row = keys.index >= 0
-        shares[has_row] = (row_hashes(keys.rows) % share.count)[keys.index[has_row]]
+        shares[keys.read] = (row_hashes(keys.rows) % share.count)[keys.read]
         mask: Mask = shares == share.index
         return batch.where(mask)
 

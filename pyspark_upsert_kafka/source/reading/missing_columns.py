@@ -41,11 +41,13 @@ class MissingColumns:
             values: What was read of their values.
         """
         fields_of, rows = self._fields, values.rows
-        if self._is_said or fields_of is None or not rows.num_rows or not self._columns:
+        if self._is_said or fields_of is None or not self._columns:
             return
         if any(column.null_count < rows.num_rows for column in rows.columns):
             return
         places = values.places[:_LOOKED_AT].tolist()
+        if not places:
+            return
         messages = (batch.values[at] for at in places)
         found = dict.fromkeys(
             name for each in messages if each is not None for name in fields_of(each)
@@ -80,10 +82,12 @@ class NullKeys:
         """Warns if a column is NULL in a key of the batch."""
         for name in self._names:
             column = keys.rows.column(name)
-            if column.null_count and (batch.topic, name) not in self._told:
+            if not column.null_count or (batch.topic, name) in self._told:
+                continue
+            null = np.flatnonzero(keys.read & column.is_null().to_numpy(zero_copy_only=False))
+            if null.size:
                 self._told.add((batch.topic, name))
-                row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-                self._warn(batch, int(np.flatnonzero(keys.index == row)[0]), name)
+                self._warn(batch, int(null[0]), name)
 
     def _warn(self, batch: RawBatch, at: int, name: str) -> None:
         logger.warning(

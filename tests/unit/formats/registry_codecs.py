@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
 )
 from tests.unit.formats.codec_specs import codec_spec
-from tests.unit.formats.listed import Listed
+from tests.unit.formats.listed import Listed, good_rows
 
 PREFIX = b"\0\0\0\0\7"
 """What stands before each message here: the schema's id is 7."""
@@ -78,4 +78,4 @@ class Codecs:
 def rows_of(decoded: Decoded) -> list[tuple[Any, ...]]:
     """The rows of messages that can all be read."""
     assert not decoded.errors
-    return [tuple(row.values()) for row in decoded.rows.to_pylist()]
+    return [tuple(row.values()) for row in good_rows(decoded).to_pylist()]

@@ -8,7 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position
+from pyspark_upsert_kafka.formats.batches import (
+    batch_of,
+    merge_by_position,
+    replaced,
+    without,
+)
 from pyspark_upsert_kafka.formats.codec import Decoded
 from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder, UnreadableError
 
@@ -93,8 +98,8 @@ def test_errors_keep_their_places():
     assert dict(decoded.errors) == {
         0: "no number: b'a'", 3000: "no number: b'b'", 4999: "no number: b'c'",
     }  # fmt: skip
-    good = [i for i in range(5_000) if i not in decoded.errors]
-    assert decoded.rows.column(0).to_pylist() == good
+    every = [None if i in decoded.errors else i for i in range(5_000)]
+    assert decoded.rows.column(0).to_pylist() == every
     skipping = SplittingDecoder(Vectorised(), CountedRowPath(skip_bad=True)).decode(messages)
     assert skipping.skipped == {0, 3000, 4999}
     assert not skipping.errors
@@ -135,24 +140,37 @@ def test_parts_are_merged_by_position():
     merged = merge_by_position(
         [
             (np.array([1, 4]), Decoded(ints(10, 40))),
-            (np.array([0, 2, 5]), Decoded(ints(0, 50), {1: "bad"})),
-            (np.array([3]), Decoded(ints(), skipped=frozenset({0}))),
+            (np.array([0, 2, 5]), Decoded(ints(0, None, 50), {1: "bad"})),
+            (np.array([3]), Decoded(ints(None), skipped=frozenset({0}))),
         ]
     )
 
-    assert merged.rows.equals(ints(0, 10, 40, 50))
+    assert merged.rows.equals(ints(0, 10, None, None, 40, 50))
     assert (dict(merged.errors), merged.skipped) == ({2: "bad"}, {3})
 
 
-def test_parts_without_rows_are_merged():
-    """Where no part has a row, neither has the whole."""
-    nothing = Decoded(ints(), {0: "bad"})
-    merged = merge_by_position([(np.array([1]), nothing), (np.array([0]), nothing)])
+def test_results_of_some_messages_are_replaced():
+    """Those of the others stay, in their places."""
+    decoded = Decoded(ints(0, None, None, 3), {1: "bad"}, frozenset({2}))
 
-    assert merged.rows.equals(ints())
-    assert dict(merged.errors) == {0: "bad", 1: "bad"}
+    found = replaced(
+        decoded, [1, 2, 3], Decoded(ints(10, None, None), {1: "worse"}, frozenset({2}))
+    )
+
+    assert found.rows.equals(ints(0, 10, None, None))
+    assert (dict(found.errors), found.skipped) == ({2: "worse"}, {3})
 
 
-def ints(*values: int) -> pa.RecordBatch:
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_message_that_is_bad_after_all_has_no_row(skip):
+    """NULL stands there, and why."""
+    found = without(Decoded(ints(0, None, 2), {1: "bad"}), {2: "worse"}, skip=skip)
+
+    assert found.rows.equals(ints(0, None, None))
+    assert dict(found.errors) == ({1: "bad"} if skip else {1: "bad", 2: "worse"})
+    assert found.skipped == ({2} if skip else frozenset())
+
+
+def ints(*values: int | None) -> pa.RecordBatch:
     """Rows of numbers."""
     return pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], schema=SCHEMA)

@@ -162,7 +162,7 @@ GOOD = written(ONE_SCHEMA, {"c": 7, "s": "seven"})
 def test_any_bytes_leave_their_neighbours_as_they_are(bad, at):
     """Whatever stands among good messages: they are read, and it is a row or an error."""
     decoded = datum_decoder(ONE_SCHEMA, ONE).decode([GOOD] * at + bad + [GOOD] * (100 - at))
-    assert decoded.rows.num_rows + len(decoded.errors) == 100 + len(bad)
+    assert decoded.rows.num_rows == 100 + len(bad)
     assert set(decoded.errors) <= set(range(at, at + len(bad)))
     rows = decoded.rows.to_pylist()
     expected = {"c": 7, "s": "seven"}

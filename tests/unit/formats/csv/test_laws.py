@@ -288,7 +288,7 @@ def test_any_bytes_leave_their_neighbours_as_they_are(bad, at):
     """Whatever stands among good messages: they are read, and it is a row or an error."""
     many = [GOOD] * at + bad + [GOOD] * (100 - at)
     decoded = decoder(columns(c=LongType(), d=StringType())).decode(many)
-    assert decoded.rows.num_rows + len(decoded.errors) == len(many)
+    assert decoded.rows.num_rows == len(many)
     assert set(decoded.errors) <= set(range(at, at + len(bad)))
     rows = list(zip(*(column.to_pylist() for column in decoded.rows.columns), strict=True))
     assert rows[:at] == [(7, "x,y")] * at

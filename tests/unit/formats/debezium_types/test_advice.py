@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.formats.debezium_types.advice import AdvisedDecoder, w
 from pyspark_upsert_kafka.formats.json import FORMAT
 from pyspark_upsert_kafka.formats.json.document import Number
 from tests.unit.formats.codec_specs import codec_spec
+from tests.unit.formats.listed import good_rows
 
 SEND = "let the connector send the schema"
 
@@ -91,7 +92,7 @@ def test_errors_of_messages_without_schemas_say_what_to_set():
         ]
     )
 
-    assert found.rows.num_rows == 1
+    assert good_rows(found).num_rows == 1
     first, second, *others = found.errors.values()
     assert first.startswith("field 'after.created': expected a text like")
     assert ", got 1529507596945104. Debezium sends a TIMESTAMP as a number" in first

@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import settings_of
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 from tests.unit.formats.codec_specs import codec_spec
-from tests.unit.formats.listed import Listed
+from tests.unit.formats.listed import Listed, good_rows
 
 _FOLDER = TemporaryDirectory()
 atexit.register(_FOLDER.cleanup)
@@ -118,7 +118,7 @@ def batch(schema: StructType, *rows: tuple[Any, ...]) -> pa.RecordBatch:
 def rows(decoded: Decoded) -> list[tuple[Any, ...]]:
     """The rows of a result, all of whose messages could be read."""
     assert not decoded.errors
-    return [tuple(row.values()) for row in decoded.rows.to_pylist()]
+    return [tuple(row.values()) for row in good_rows(decoded).to_pylist()]
 
 
 def shown(rows: pa.RecordBatch) -> list[str]:

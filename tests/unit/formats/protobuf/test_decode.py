@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tests.unit.formats.listed import good_rows
 from tests.unit.formats.protobuf.codecs import Proto, columns, required, rows, seen
 from tests.unit.formats.protobuf.corpus import EVERYTHING, LEAF, UINT64, WHOLE, varint
 
@@ -49,7 +50,7 @@ def why(schema, message, syntax="proto3", **options: Any):
     data = message if isinstance(message, bytes) else proto.message(**message).SerializeToString()
     good = proto.message().SerializeToString()
     decoded = proto.decoder(schema, **options).decode([good] * MANY + [data] + [good] * MANY)
-    assert decoded.rows.num_rows == 2 * MANY
+    assert good_rows(decoded).num_rows == 2 * MANY
     (reason,) = proto.exactly(schema, **options).decode([data]).errors.values()
     assert decoded.errors == {MANY: reason}
     return reason
@@ -181,8 +182,8 @@ def test_a_default_that_its_column_has_no_room_for_is_a_bad_message():
 
 
 def rows_of(decoded):
-    """The rows of a result, whatever its errors."""
-    return decoded.rows.to_pylist()
+    """The rows of the good messages."""
+    return good_rows(decoded).to_pylist()
 
 
 NOT_NULL = [
