@@ -149,7 +149,12 @@ class DeliveryError(UpsertKafkaError):
 
 
 class RetriableDeliveryError(DeliveryError):
-    """No broker has confirmed a message in time: a query that is started again goes on once they do."""
+    """No broker has confirmed a message in time: a query that is started again goes on once they do.
+
+    >>> from pyspark_upsert_kafka import DeliveryError, RetriableDeliveryError
+    >>> issubclass(RetriableDeliveryError, DeliveryError)
+    True
+    """
 
 
 class DataLossError(UpsertKafkaError):
@@ -228,7 +233,12 @@ class BrokerError(UpsertKafkaError):
 
 
 class RetriableBrokerError(BrokerError):
-    """Brokers, or the schema registry, do not answer: a query that is started again goes on once they do."""
+    """Brokers, or the schema registry, do not answer: a query that is started again goes on once they do.
+
+    >>> from pyspark_upsert_kafka import BrokerError, RetriableBrokerError
+    >>> issubclass(RetriableBrokerError, BrokerError)
+    True
+    """
 
 
 class UnknownTopicError(BrokerError):

@@ -26,6 +26,8 @@ PUBLIC = [
     "LocalSecurity",
     "OptionError",
     "ProgressListener",
+    "RetriableBrokerError",
+    "RetriableDeliveryError",
     "SchemaError",
     "UnknownTopicError",
     "UpsertKafkaDataSource",

@@ -21,6 +21,8 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     EncodeError,
     OptionError,
+    RetriableBrokerError,
+    RetriableDeliveryError,
     SchemaError,
     UnknownTopicError,
     UpsertKafkaError,
@@ -38,6 +40,8 @@ EVERY = [
     DataLossError("t", 3, 42, 50, "retention"),
     CheckpointError("what is wrong"),
     BrokerError("what is wrong"),
+    RetriableBrokerError("what is wrong"),
+    RetriableDeliveryError("t", 3, b"k", "too late"),
     UnknownTopicError("what is wrong"),
 ]
 
@@ -137,6 +141,8 @@ TREE = {
     "DataLossError": "UpsertKafkaError",
     "CheckpointError": "UpsertKafkaError",
     "BrokerError": "UpsertKafkaError",
+    "RetriableBrokerError": "BrokerError",
+    "RetriableDeliveryError": "DeliveryError",
     "UnknownTopicError": "BrokerError",
 }
 """Every error that users can meet, and its parent."""
@@ -222,11 +228,11 @@ def test_what_the_user_got_wrong_is_a_value_error(kind):
 
 CONTROLS = "a\x1b[2J\r\u202e\x9b"
 WITH_CONTROLS = [
-    *(kind(CONTROLS) for kind in (OptionError, SchemaError, CheckpointError, BrokerError, UnknownTopicError)),
+    *(kind(CONTROLS) for kind in (OptionError, SchemaError, CheckpointError, BrokerError, RetriableBrokerError, UnknownTopicError)),
     UpsertKafkaError(f"{CONTROLS}\n{CONTROLS}"),
     DecodeError(CONTROLS, 3, 42, "value", CONTROLS),
     EncodeError(CONTROLS, CONTROLS),
-    DeliveryError(CONTROLS, 3, CONTROLS.encode(), CONTROLS),
+    *(kind(CONTROLS, 3, CONTROLS.encode(), CONTROLS) for kind in (DeliveryError, RetriableDeliveryError)),
     DataLossError(CONTROLS, 3, 42, 50, CONTROLS),
 ]  # fmt: skip
 
