@@ -258,6 +258,7 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
+    # An escape takes seventy times the byte that it is of, so that of a long text only what is shown is given here.
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
@@ -284,7 +285,8 @@ def shown(data: bytes | None) -> str:
     if data is None:
         return "null"
     try:
-        text = printable(data.decode())
+        text = data.decode()
+        begin = printable(text[: _SHOWN + 1])
     except UnicodeDecodeError:
-        text = repr(data)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(data)} bytes)"
+        begin = repr(data[: _SHOWN + 1])
+    return begin if len(begin) <= _SHOWN else f"{begin[:_SHOWN]}… ({len(data)} bytes)"

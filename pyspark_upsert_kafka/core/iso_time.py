@@ -41,6 +41,18 @@ def epoch_ms_of(time: datetime) -> int:
     return _from_1970_on(time, repr(time))
 
 
+def shown_time(ms: int) -> str:
+    """A time in ms since the epoch, as people read it, in UTC; a message may have any number.
+
+    >>> shown_time(1_769_860_800_999), shown_time(-(2**63))
+    ('2026-01-31T12:00:00Z', 'the timestamp -9223372036854775808')
+    """
+    try:
+        return (_EPOCH + timedelta(seconds=ms // 1000)).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return f"the timestamp {ms}"
+
+
 def _from_1970_on(time: datetime, shown: str) -> int:
     since = -((_EPOCH - time) // timedelta(milliseconds=1))
     if since < 0:

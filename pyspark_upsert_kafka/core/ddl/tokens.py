@@ -8,11 +8,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NoReturn, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError, UpsertKafkaError
+
+DEEPEST = 100
+"""How deep types may stand within each other."""
+
+_MOST_DIGITS, _SHOWN = 18, 100
 
 Kind = Literal["word", "name", "text", "number", "mark", "end"]
 
@@ -124,7 +130,16 @@ class Token:
         """How an error names it; what stands in quotes may be secret."""
         if self.kind == "end":
             return "the end"
-        return "a text in quotes" if self.kind == "text" else f"'{self.text}'"
+        if self.kind == "text":
+            return "a text in quotes"
+        return f"'{self.text}'" if len(self.text) <= _SHOWN else f"'{self.text[:_SHOWN]}…'"
+
+
+def too_deep(begin: Token) -> UpsertKafkaError:
+    """Types stand within each other too deep."""
+    return begin.place.error(
+        f"{begin.shown()}: types stand within each other more than {DEEPEST} levels deep."
+    )
 
 
 def tokenize(sql: str, dialect: Dialect = FLINK) -> list[Token]:
@@ -166,7 +181,7 @@ class Tokens:
 
     def __init__(self, sql: str, dialect: Dialect = FLINK) -> None:
         self._tokens = tokenize(sql, dialect)
-        self._at = 0
+        self._at = self._level = 0
 
     def peek(self, ahead: int = 0) -> Token:
         """The next token, or one after it, without reading it."""
@@ -224,6 +239,8 @@ class Tokens:
         token = self.peek()
         if token.kind != "number" or not token.text.isdecimal():
             self.refuse(f"expected {what}, a whole number")
+        if len(token.text) > _MOST_DIGITS:
+            self.refuse(f"expected {what}, a number of {_MOST_DIGITS} digits at most")
         return int(self.next().text)
 
     def separated(self) -> Iterator[None]:
@@ -233,6 +250,22 @@ class Tokens:
         while self.accept_mark(","):
             yield
         self.expect_mark(")", "',' or ')'")
+
+    @contextmanager
+    def one_level(self, begin: Token) -> Iterator[bool]:
+        """Reads what may stand within others of its kind; gives whether it stands in none.
+
+        Args:
+            begin: Where it begins.
+
+        Raises:
+            OptionError: They are more than DEEPEST.
+        """
+        if self._level == DEEPEST:
+            raise too_deep(begin)
+        self._level += 1
+        yield self._level == 1
+        self._level -= 1
 
     def refuse(self, expected: str) -> NoReturn:
         """Raises OptionError with what was expected, and what the next token is instead."""

@@ -49,7 +49,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from pyspark_upsert_kafka.core.ddl.tokens import Token, Tokens
+from pyspark_upsert_kafka.core.ddl.tokens import DEEPEST, Token, Tokens, too_deep
 
 _WORDS: dict[str, DataType] = {
     "BOOLEAN": BooleanType(), "TINYINT": ByteType(), "SMALLINT": ShortType(), "INT": IntegerType(),
@@ -75,13 +75,34 @@ def read_type(tokens: Tokens) -> tuple[DataType, bool]:
     Raises:
         OptionError: It is unknown, or Spark has no counterpart.
     """
-    type_ = _type(tokens)
-    nullable = read_nullability(tokens)
-    while tokens.peek().is_word("ARRAY", "MULTISET"):
-        is_array = tokens.next().is_word("ARRAY")
-        type_ = ArrayType(type_, nullable) if is_array else _multiset(type_)
+    begin = tokens.peek()
+    with tokens.one_level(begin) as is_outermost:
+        type_ = _type(tokens)
         nullable = read_nullability(tokens)
+        while tokens.peek().is_word("ARRAY", "MULTISET"):
+            is_array = tokens.next().is_word("ARRAY")
+            type_ = ArrayType(type_, nullable) if is_array else _multiset(type_)
+            nullable = read_nullability(tokens)
+    if is_outermost and _depth(type_) > DEEPEST:  # INT ARRAY ARRAY ... has no brackets
+        raise too_deep(begin)
     return type_, nullable
+
+
+def _depth(type_: DataType) -> int:
+    """How deep types stand in a type; without a call for each level."""
+    level, depth = [type_], 0
+    while level:
+        depth += 1
+        level = [inner for each in level for inner in _within(each)]
+    return depth
+
+
+def _within(type_: DataType) -> list[DataType]:
+    if isinstance(type_, ArrayType):
+        return [type_.elementType]
+    if isinstance(type_, MapType):
+        return [type_.keyType, type_.valueType]
+    return [field.dataType for field in type_.fields] if isinstance(type_, StructType) else []
 
 
 def read_nullability(tokens: Tokens) -> bool:

@@ -6,11 +6,10 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.iso_time import epoch_ms
+from pyspark_upsert_kafka.core.iso_time import epoch_ms, shown_time
 from pyspark_upsert_kafka.core.options.parsers import duration
 
 TIME_COMPLAINT = (
@@ -100,10 +99,6 @@ def _as_millis(
     at_ms = values[name].at(planned_ms)
     if at_ms > planned_ms:
         raise OptionError(
-            f"'{name}' = '{given[name]}' is in the future: it is {_shown(planned_ms)} now. {_INSTEAD[which]}"
+            f"'{name}' = '{given[name]}' is in the future: it is {shown_time(planned_ms)} now. {_INSTEAD[which]}"
         )
     return {mode: "timestamp", f"{name}-millis": at_ms}
-
-
-def _shown(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"

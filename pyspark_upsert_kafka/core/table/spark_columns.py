@@ -102,7 +102,8 @@ def _type(tokens: Tokens) -> DataType:
     if begin.kind != "word" or (word not in _WORDS and word not in _READERS):
         tokens.refuse("expected a type of Spark")
     tokens.next()
-    return _WORDS[word] if word in _WORDS else _READERS[word](tokens, begin)
+    with tokens.one_level(begin):
+        return _WORDS[word] if word in _WORDS else _READERS[word](tokens, begin)
 
 
 def _array(tokens: Tokens, _: Token) -> DataType:

@@ -30,6 +30,12 @@ DECLARED = "declared"
 DEEPEST = 100
 """How deep types may stand within each other, whether defined there or named."""
 
+LONGEST_NAME = 1_000
+"""How many characters a full name, the name of a field or an alias may have: a record's is part of what errors say of each field."""
+
+MOST_FIELDS = 10_000
+"""How many fields a record may have: Apache's parser compares the name of each with those of all before it."""
+
 TOO_DEEP = f"it is nested too deep: more than {DEEPEST} levels"
 
 _PRIMITIVES = tuple(PRIMITIVES)  # what JSON holds may not be hashable
@@ -76,6 +82,7 @@ def _name(type_name: str, declared: Mapping[str, Json]) -> dict[str, Json]:
         raise SchemaParseException(f"'name' of a type {type_name!r} is missing, or is no text")
     if "." in name:
         namespace, _, name = name.rpartition(".")
+    _check_length(name, namespace)
     return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
 
 
@@ -97,6 +104,10 @@ def _corrected_parts(type_name: str, declared: Mapping[str, Json], depth: int) -
         raise SchemaParseException(
             f"'fields' of {declared.get('name')!r} is missing, or is no list"
         )
+    if len(fields) > MOST_FIELDS:
+        raise SchemaParseException(
+            f"{declared.get('name')!r} has {len(fields):,} fields, which are more than {MOST_FIELDS:,}"
+        )
     return {"type": "record", "fields": [_corrected_field(field, depth) for field in fields]}
 
 
@@ -114,8 +125,18 @@ def _corrected_field(declared: Json, depth: int) -> Json:
         return declared
     if declared.get("type") is None:
         raise SchemaParseException(f"'type' of the field {declared.get('name')!r} is missing")
+    _check_length(declared.get("name"))
     corrected = _corrected(declared["type"], depth + 1)
     return _Declaration({"name": declared.get("name"), "type": corrected, DECLARED: declared})
+
+
+def _check_length(*parts: Json) -> None:
+    """Refuses a name that is longer than any that people or programs give."""
+    length = sum(len(part) for part in parts if isinstance(part, str))
+    if length > LONGEST_NAME:
+        raise SchemaParseException(
+            f"a name has {length:,} characters, which are more than {LONGEST_NAME:,}"
+        )
 
 
 class _Declaration(dict[str, Json]):

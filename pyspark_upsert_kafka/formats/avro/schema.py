@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.apache_parser import (
     DECLARED,
     DEEPEST,
+    LONGEST_NAME,
     TOO_DEEP,
     Json,
     parsed_by_apache,
@@ -133,10 +134,11 @@ class _Model:
     def _definition(self, parsed: apache.NamedSchema) -> AvroType:
         name, declared = parsed.fullname, _declared(parsed)
         *space, last = name.split(".")
+        where = f"part of the name {name!r}"
         for part in space:
             if not _IN_NAMESPACE.fullmatch(part):
-                _check_name(part, f"part of the name {name!r}")
-        _check_name(last, f"part of the name {name!r}")
+                _check_name(part, where)
+        _check_name(last, where)
         aliases = tuple(
             alias if "." in alias or not parsed.namespace else f"{parsed.namespace}.{alias}"
             for alias in _strings(declared, "aliases", f"of {name!r}")
@@ -192,6 +194,10 @@ def _strings(declared: Mapping[str, Json], name: str, whose: str) -> tuple[str, 
     listed = declared.get(name, [])
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise SchemaParseException(f"{name!r} {whose} must be a list of strings")
+    if any(len(item) > LONGEST_NAME for item in listed):
+        raise SchemaParseException(
+            f"{name!r} {whose} have one of more than {LONGEST_NAME:,} characters"
+        )
     return tuple(listed)
 
 

@@ -95,7 +95,7 @@ def parse(message: bytes, deepest: int = DEEPEST) -> Any:
         raise UnreadableError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
         what = f"{error.msg} at character {error.pos}"
-        raise UnreadableError(f"not JSON: {what}, in {_cut(printable(text))}") from None
+        raise UnreadableError(f"not JSON: {what}, in {_cut(text)}") from None
     except RecursionError:
         raise UnreadableError(_nested_too_deep()) from None
     return _with_halves(value) if holds_half(text) else value
@@ -177,9 +177,10 @@ _SCALARS: dict[type, Any] = {
 
 
 def shown(value: Any) -> str:
-    """A value as it appears in an error: JSON, cut when long."""
+    """A value as it appears in an error: JSON, cut when long; printable."""
     return _cut(compact(value))
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    begin = printable(text[:_SHOWN])
+    return begin if len(text) <= _SHOWN else f"{begin}… ({len(text)} characters)"

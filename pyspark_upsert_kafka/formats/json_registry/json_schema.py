@@ -86,6 +86,7 @@ _BY_TYPE: dict[object, type[DataType]] = {
     "string": StringType,
 }
 _MOST_DIGITS = 38
+_LONGEST = 300
 
 
 def derived_schema(columns: StructType, required: frozenset[str]) -> Json:
@@ -149,7 +150,7 @@ def columns_of(schema: object, origin: str) -> StructType:
     """
     if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
         try:
-            return _struct(schema, "")
+            return _struct(schema, ())
         except _UnclearError as why:
             raise SchemaError(f"{origin}: {why}. Give the columns by .schema(...).") from None
         except RecursionError:
@@ -165,19 +166,25 @@ def with_default(schema: Any) -> list[str]:
     return [name for name, of in properties.items() if isinstance(of, dict) and "default" in of]
 
 
+_Path = tuple[str, ...]
+"""Where a property stands: the parts of its name in an error, which is made when there is one."""
+
+
 class _UnclearError(Exception):
     """A schema does not say which type something has."""
 
 
-def _struct(schema: dict[str, Any], path: str) -> StructType:
+def _struct(schema: dict[str, Any], path: _Path) -> StructType:
     properties = schema["properties"]
-    required = schema.get("required")
+    listed = schema.get("required")
+    required = (
+        {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else ()
+    )
     names = sorted(properties, key=lambda name: _index(properties[name]))
     fields = []
     for name in names:
-        kind, nullable = _type(properties[name], path + name)
-        present = isinstance(required, list) and name in required
-        fields.append(StructField(name, kind, nullable or not present))
+        kind, nullable = _type(properties[name], (*path, name))
+        fields.append(StructField(name, kind, nullable or name not in required))
     return StructType(fields)
 
 
@@ -186,10 +193,10 @@ def _index(schema: object) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _type(schema: object, path: str) -> tuple[DataType, bool]:
+def _type(schema: object, path: _Path) -> tuple[DataType, bool]:
     """The type, and whether it may be NULL."""
     if not isinstance(schema, dict):
-        raise _UnclearError(f"it does not say which type {path!r} has")
+        raise _UnclearError(f"it does not say which type {_shown(path)} has")
     branches = schema.get("oneOf")
     if isinstance(branches, list) and len(branches) == 2:
         others = [branch for branch in branches if not _is_null(branch)]
@@ -199,7 +206,7 @@ def _type(schema: object, path: str) -> tuple[DataType, bool]:
     if kind == "object":
         return _object(schema, path), False
     if kind == "array" and "items" in schema:
-        return ArrayType(*_type(schema["items"], f"{path}[]")), False
+        return ArrayType(*_type(schema["items"], (*path, "[]"))), False
     return _simple(schema, path), False
 
 
@@ -208,15 +215,21 @@ def _is_null(schema: object) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "null"
 
 
-def _object(schema: dict[str, Any], path: str) -> DataType:
+def _shown(path: _Path) -> str:
+    """The path, cut where it is long."""
+    text = "".join(path)
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+
+
+def _object(schema: dict[str, Any], path: _Path) -> DataType:
     if isinstance(schema.get("properties"), dict):
-        return _struct(schema, f"{path}.")
+        return _struct(schema, (*path, "."))
     if isinstance(schema.get("additionalProperties"), dict):
-        return MapType(StringType(), *_type(schema["additionalProperties"], f"{path}{{}}"))
-    raise _UnclearError(f"it does not say which properties {path!r} has")
+        return MapType(StringType(), *_type(schema["additionalProperties"], (*path, "{}")))
+    raise _UnclearError(f"it does not say which properties {_shown(path)} has")
 
 
-def _simple(schema: dict[str, Any], path: str) -> DataType:
+def _simple(schema: dict[str, Any], path: _Path) -> DataType:
     kind, connect_type = schema.get("type"), schema.get("connect.type")
     is_number = kind in ("number", "integer")
     if is_number and isinstance(connect_type, str) and connect_type in _BY_CONNECT_TYPE:
@@ -227,15 +240,17 @@ def _simple(schema: dict[str, Any], path: str) -> DataType:
         return BinaryType()
     if isinstance(kind, str) and kind in _BY_TYPE:
         return _BY_TYPE[kind]()
-    raise _UnclearError(f"it does not say in one word which type {path!r} has")
+    raise _UnclearError(f"it does not say in one word which type {_shown(path)} has")
 
 
-def _decimal(parameters: object, path: str) -> DecimalType:
+def _decimal(parameters: object, path: _Path) -> DecimalType:
     try:
         scale = int(parameters["scale"])  # type: ignore[index]
         precision = int(parameters.get("connect.decimal.precision", _MOST_DIGITS))  # type: ignore[attr-defined]
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        raise _UnclearError(f"it does not say which scale {path!r} has") from None
+        raise _UnclearError(f"it does not say which scale {_shown(path)} has") from None
     if not 0 <= scale <= precision <= _MOST_DIGITS:
-        raise _UnclearError(f"Spark has no DECIMAL({precision}, {scale}), the type of {path!r}")
+        raise _UnclearError(
+            f"Spark has no DECIMAL({precision}, {scale}), the type of {_shown(path)}"
+        )
     return DecimalType(precision, scale)

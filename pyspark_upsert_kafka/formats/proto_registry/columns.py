@@ -42,20 +42,47 @@ _MESSAGES: dict[str, DataType] = {DURATION: DayTimeIntervalType(), TIMESTAMP: Ti
 
 _DEEPEST = 90
 
+MOST_COLUMNS = 100_000
+"""The number of fields that a schema may have in all, a message counted each time it occurs: messages within messages multiply."""
 
-def columns_of(descriptor: Any, above: tuple[Any, ...] = ()) -> StructType:
+
+def columns_of(descriptor: Any) -> StructType:
     """The columns of a message: one for each field, nullable where a message may lack it.
 
     Args:
         descriptor: The message's descriptor.
-        above: Those of the messages that it stands in.
 
     Raises:
-        SchemaError: A message holds itself, or a field is a group.
+        SchemaError: A message holds itself, a field is a group, or there are more than MOST_COLUMNS.
     """
+    if _count(descriptor, {}, ()) > MOST_COLUMNS:
+        raise _refused(
+            descriptor.full_name,
+            f"has more than {MOST_COLUMNS:,} fields in all, those of messages within messages counted each time",
+        )
+    return _columns(descriptor, ())
+
+
+def _count(descriptor: Any, known: dict[str, int], above: tuple[Any, ...]) -> int:
+    """How many fields there are within a message; each message is counted once and kept."""
+    within = _within(descriptor, above)
+    if descriptor.full_name not in known:
+        messages = [field.message_type for field in descriptor.fields]
+        inner = (_count(each, known, within) for each in messages if each is not None)
+        known[descriptor.full_name] = len(messages) + sum(inner)
+    return known[descriptor.full_name]
+
+
+def _within(descriptor: Any, above: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A message and those that it stands in."""
     within = (*above, descriptor)
     if descriptor in above or len(within) > _DEEPEST:
         raise _refused(descriptor.full_name, "holds itself, which no column can")
+    return within
+
+
+def _columns(descriptor: Any, above: tuple[Any, ...]) -> StructType:
+    within = _within(descriptor, above)
     return StructType(
         [
             StructField(field.name, _type(field, within), is_repeated(field) or field.has_presence)
@@ -79,7 +106,7 @@ def _one(field: Any, within: tuple[Any, ...]) -> DataType:
     if field.type != Kind.MESSAGE:
         return _SIMPLE[field.type]
     message = field.message_type
-    return _MESSAGES.get(message.full_name) or columns_of(message, within)
+    return _MESSAGES.get(message.full_name) or _columns(message, within)
 
 
 def _refused(name: str, why: str) -> SchemaError:

@@ -33,7 +33,11 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import parse
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 
 _SCHEMA, _DESCRIBED, _OUTPUT = "registered-schema.proto", "described.desc", "files.desc"
-_MOST_WORDS = 2000
+_MOST_SAID, _MOST_WORDS = 1_000_000, 2_000
+"""So many bytes of what protoc says are read, and so many characters are shown: it may say the name of a message for each field."""
+
+_MOST_MEMORY, _MOST_CPU_S = 1 << 30, 60
+"""What protoc may take, in bytes and seconds: a schema of a few megabytes may mean a thousand times as much."""
 
 _LOG_LINE = re.compile(r"WARNING: All log messages|[IW]\d{4} ")
 
@@ -140,17 +144,41 @@ def _run_protoc(folder: str, origin: str) -> None:
     output = f"--descriptor_set_out={Path(folder, _OUTPUT)}"
     arguments = [*places, described, "--include_imports", output, _SCHEMA]
     # In this process protoc would write to the standard error stream itself.
-    child = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
+    child = [sys.executable, "-c", _LIMITED, str(_MOST_MEMORY), str(_MOST_CPU_S), *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        child, capture_output=True, text=True, errors="replace", env=environment, check=False
-    )
-    if done.returncode == 0:
+    with subprocess.Popen(
+        child, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+    ) as protoc:
+        said = protoc.stderr.read(_MOST_SAID) if protoc.stderr else b""
+        if len(said) == _MOST_SAID:
+            protoc.kill()
+    if protoc.returncode == 0:
         return  # what it may have warned of, as an import that is not used, is nothing to a reader
-    lines = [line for line in done.stderr.splitlines() if not _LOG_LINE.match(line)]
+    text = said.decode(errors="replace")
+    lines = [line for line in text.splitlines() if not _LOG_LINE.match(line)]
+    if protoc.returncode < 0 and len(said) < _MOST_SAID:
+        lines = [f"protoc needs more than {_MOST_MEMORY >> 30} GB or {_MOST_CPU_S} s for it"]
     words = re.sub(f"{re.escape(_SCHEMA)}:(?=[0-9])", "line ", " ".join(lines))
     words = words.replace(f"{folder}/", "").replace(f"{_SCHEMA}: ", "")
     raise SchemaError(f"{origin} is no Protobuf schema that can be used: {words[:_MOST_WORDS]}")
+
+
+_LIMITED = """\
+import runpy, sys
+
+sizes = [int(sys.argv.pop(1)) for _ in range(2)]
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None
+for size, kind in zip(sizes, ("AS", "CPU") if resource else ()):
+    limit = getattr(resource, f"RLIMIT_{kind}")
+    hard = resource.getrlimit(limit)[1]
+    if hard == resource.RLIM_INFINITY or hard > size:
+        resource.setrlimit(limit, (size, hard))
+runpy.run_module("grpc_tools.protoc", run_name="__main__")
+"""
+"""The program that runs protoc within limits."""
 
 
 def _google_files() -> list[str]:

@@ -31,6 +31,9 @@ _TOKEN = re.compile(
 )
 _COMMENTS = ("//", "/*")
 _OPTION = ["option", "map_entry", "="]
+_DEEPEST = 100
+"""Blocks that stand within each other deeper are not looked into: protoc refuses them."""
+
 _VISIBILITY = ("export", "local")
 _LABELS = ("optional", "repeated", "required")
 
@@ -97,7 +100,8 @@ def _options(text: str) -> Iterator[_Option]:
         word = token.group()
         if word.startswith(_COMMENTS):
             continue
-        if word == ";" and statement[:3] == _OPTION and len(statement) == 4 and scope.blocks[-1:]:
+        is_option = word == ";" and statement[:3] == _OPTION and len(statement) == 4
+        if is_option and 0 < len(scope.blocks) <= _DEEPEST:
             yield _Option(start, token.end(), statement[3], scope.message())
         if word == "{":
             scope.blocks.append(_message_name(statement))
@@ -123,10 +127,9 @@ def _message_name(statement: list[str]) -> str | None:
 
 def mark(file: Any, entries: Collection[Path]) -> None:
     """Sets the option in some messages of a ``FileDescriptorProto``."""
-    for path in entries:
-        messages, message = file.message_type, None
-        for name in path:
-            message = next(each for each in messages if each.name == name)
-            messages = message.nested_type
-        if message is not None:
+    left = [((message.name,), message) for message in file.message_type] if entries else []
+    while left:
+        path, message = left.pop()
+        if path in entries:
             message.options.map_entry = True
+        left += [((*path, inner.name), inner) for inner in message.nested_type]

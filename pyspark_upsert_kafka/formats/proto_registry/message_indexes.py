@@ -78,10 +78,10 @@ def _read(message: bytes, start: int) -> tuple[Indexes, int] | None:
 
 
 def _number(message: bytes, at: int) -> tuple[int, int] | None:
-    """A zigzag varint, and where it ends."""
+    """A zigzag varint, and where it ends; in no more bytes than it needs, so that there are few spellings to compile a decoder for."""
     value = 0
     for place, byte in enumerate(message[at : at + _LONGEST]):
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at + place + 1
+            return None if place and not byte else ((value >> 1) ^ -(value & 1), at + place + 1)
     return None

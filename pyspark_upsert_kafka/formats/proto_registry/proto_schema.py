@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -36,10 +37,14 @@ class ProtoSchema:
         """The schema's own file."""
         return self.files[-1]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The full names of the file's messages."""
         return list(names_of(self.file))
+
+    @cached_property
+    def _spelled_out(self) -> frozenset[str]:
+        return frozenset(self.names) - self.implied
 
     def names_at(self, indexes: Indexes) -> list[str]:
         """The full names of the messages that may have these indexes: one, or two.
@@ -52,8 +57,7 @@ class ProtoSchema:
             SchemaError: There is none.
         """
         found = dict.fromkeys((self._name_at(indexes, self.implied), self._name_at(indexes)))
-        names = {*self.names}.difference(self.implied)
-        possible = [name for name in found if name in names]
+        possible = [name for name in found if name in self._spelled_out]
         if not possible:
             raise SchemaError(f"{self.origin} has no message with the indexes {list(indexes)}.")
         return possible
@@ -61,6 +65,8 @@ class ProtoSchema:
     def _name_at(self, indexes: Indexes, not_counted: frozenset[str] = frozenset()) -> str | None:
         messages, name = self.file.message_type, str(self.file.package)
         for index in indexes:
+            if index >= len(messages):
+                return None
             counted = _counted(messages, name, not_counted)
             if index >= len(counted):
                 return None

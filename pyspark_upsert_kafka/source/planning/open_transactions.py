@@ -6,10 +6,10 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.iso_time import shown_time
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -47,7 +47,7 @@ class Hidden:
     since_ms: int | None = None
 
     def __str__(self) -> str:
-        since = "" if self.since_ms is None else f" since {_utc(self.since_ms)}"
+        since = "" if self.since_ms is None else f" since {shown_time(self.since_ms)}"
         offsets = "offset" if self.count == 1 else "offsets"
         return (
             f"In {self.place}, an open transaction hides {self.count:,} newer {offsets}{since}: nothing from offset "
@@ -61,11 +61,6 @@ class Hidden:
             "It ends with its producer's commit, or after the producer's transaction.timeout.ms. kafka-transactions.sh "
             "finds one that is left over (find-hanging), and aborts it"
         )
-
-
-def _utc(ms: int) -> str:
-    at = datetime.fromtimestamp(ms / 1000, timezone.utc)
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def hidden_messages(view: ClusterView, options: ReadOptions) -> list[Hidden]:

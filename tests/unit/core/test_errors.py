@@ -6,6 +6,8 @@ import ast
 import builtins
 import pickle
 import re
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -29,6 +31,7 @@ from pyspark_upsert_kafka.core.errors import (
     shown,
 )
 from pyspark_upsert_kafka.core.options import OPTIONS, ErrorMode
+from pyspark_upsert_kafka.formats.json.document import parse
 
 EVERY = [
     UpsertKafkaError("what is wrong"),
@@ -288,3 +291,22 @@ def test_each_mode_is_named_where_users_look(mode: str) -> None:
     assert f"| `{mode}` | " in errors_page
     assert re.search(rf"^\| `{mode}`[ ,]", monitoring, re.MULTILINE)
     assert mode == "fail" or f"'{mode}'" in str(DecodeError("t", 3, 42, "value", "not JSON"))
+
+
+def _parsed(data: bytes) -> None:
+    with pytest.raises(ValueError, match="not JSON"):
+        parse(data)
+
+
+@pytest.mark.alone("asserts how much memory is taken")
+@pytest.mark.parametrize("show", [shown, _parsed])
+def test_a_long_text_of_control_characters_costs_an_error_little(
+    show: Callable[[bytes], object],
+) -> None:
+    """What is not shown of a message is not escaped either: that would take seventy times its bytes."""
+    message = b"\x01" * 1_000_000
+    tracemalloc.start()
+    show(message)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(message)

@@ -105,3 +105,27 @@ def test_not_null_within_a_type() -> None:
         .add("d", MapType(LongType(), number, valueContainsNull=False))
         .add("e", number)
     )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["ARRAY<" * 5_000 + "INT" + ">" * 5_000, "ROW<a " * 5_000, "INT" + " ARRAY" * 5_000],
+    ids=["brackets", "rows", "words"],
+)
+def test_types_that_stand_within_each_other_too_deep(sql: str) -> None:
+    """They are refused in words, however they are written; a hundred levels are read."""
+    with pytest.raises(
+        OptionError, match="types stand within each other more than 100 levels deep"
+    ):
+        read_type(Tokens(sql))
+    read_type(Tokens("ARRAY<" * 98 + "INT ARRAY" + ">" * 98))
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL", "VARCHAR", "TIMESTAMP"])
+def test_a_number_of_thousands_of_digits_in_a_type(type_: str) -> None:
+    """Python makes no number of it; the error has its place, and shows the beginning only."""
+    with pytest.raises(
+        OptionError, match=r"line 1, column \d+: expected .* 18 digits at most"
+    ) as error:
+        read_type(Tokens(f"{type_}({'9' * 5_000})"))
+    assert len(str(error.value)) < 300

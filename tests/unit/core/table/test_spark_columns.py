@@ -90,3 +90,11 @@ def test_what_is_not_understood(text: str, place: int, what: str) -> None:
     with pytest.raises(SchemaError) as error:
         spark_columns(text)
     assert f"at character {place}: {what}" in str(error.value)
+
+
+def test_types_that_stand_within_each_other_too_deep() -> None:
+    """They are refused in words."""
+    with pytest.raises(
+        SchemaError, match="types stand within each other more than 100 levels deep"
+    ):
+        spark_columns("a " + "STRUCT<a ARRAY<" * 2_500)

@@ -453,3 +453,32 @@ def test_a_union_of_many_branches_is_read_by_those_that_occur() -> None:
     messages = [written(schema, value) for value in values]
     rows = datum_decoder(schema, A).decode(messages).rows
     assert rows.column("a").to_pylist() == [*range(100)]
+
+
+LONG_NAMES = {
+    "record": record("R" * 1_001, a="long"),
+    "namespace": {**record("R", a="long"), "namespace": "n." * 500},
+    "field": record("R", **{"f" * 1_001: "long"}),
+    "enum": {"type": "enum", "name": "E" * 1_001, "symbols": ["A"]},
+    "fixed": {"type": "fixed", "name": "F" * 1_001, "size": 1},
+    "alias": {**record("R", a="long"), "aliases": ["A", "B" * 1_001]},
+}
+
+
+@pytest.mark.parametrize("where", LONG_NAMES)
+def test_names_without_an_end_are_refused(where):
+    """A name is kept for each field, symbol or alias: one of a megabyte would fill the memory."""
+    with pytest.raises(SchemaError, match="characters") as error:
+        parse_schema(LONG_NAMES[where])
+    assert len(str(error.value)) < 200
+
+
+def test_names_of_a_thousand_characters_are_read():
+    """Longer ones than anybody gives."""
+    parse_schema({**record("R" * 500, **{"f" * 1_000: "long"}), "namespace": "n" * 500})
+
+
+def test_records_of_more_fields_than_any_table_has_are_refused():
+    """Apache's parser compares the name of each field with those of all others of the record."""
+    with pytest.raises(SchemaError, match="'R' has 10,001 fields, which are more than 10,000"):
+        parse_schema(record("R", **{f"f{at}": "long" for at in range(10_001)}))

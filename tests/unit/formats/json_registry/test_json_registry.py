@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -276,3 +277,41 @@ def test_one_of_null_and_a_type(branches: Any, kind: str | None) -> None:
             JSON.columns(schema)
     else:
         assert JSON.columns(schema).simpleString() == f"struct<a:{kind}>"
+
+
+class _Counted(str):
+    """A name that counts how often it is compared with others."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_property_is_looked_for_once_among_those_that_are_required():
+    """A schema with many of both costs no more than its bytes; what is no name among them is passed over."""
+    names = [_Counted(f"p{at}") for at in range(500)]
+    schema = {
+        "properties": {str(name): {"type": "string"} for name in names},
+        "required": [*names, [], {}, 1],
+    }
+    found = columns_of(schema, "Schema id 7")
+    assert not any(field.nullable for field in found)
+    assert _Counted.compared < 5_000
+
+
+@pytest.mark.alone("asserts how long it takes")
+def test_names_are_put_together_where_an_error_shows_them():
+    """Not for each property within one that has a long name; and the error shows the beginning."""
+    inner = {f"p{at}": {"type": "string"} for at in range(20_000)}
+    schema = {"properties": {"x" * 1_000_000: {"type": "object", "properties": inner}}}
+    started = time.process_time()
+    columns_of(schema, "Schema id 7")
+    assert time.process_time() - started < 1
+    inner["last"] = {}
+    with pytest.raises(SchemaError, match=r"which type 'x{300}…' has"):
+        columns_of(schema, "Schema id 7")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.proto_registry import FORMAT
+from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
 from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
 from pyspark_upsert_kafka.formats.proto_registry.message_indexes import encoded
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
@@ -344,3 +346,46 @@ def test_what_protoc_says(capfd):
         PROTO.columns(f"{head} message {{")
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_messages_that_multiply_at_each_level_are_refused():
+    """A schema of 1 KB that means a billion columns is refused in words."""
+
+    def columns_at(levels: int) -> Any:
+        above = (
+            f"message M{at} {{ M{at - 1} a = 1; M{at - 1} b = 2; }}\n"
+            for at in range(levels, 0, -1)
+        )
+        text = f'syntax = "proto3";\n{"".join(above)}message M0 {{ int32 x = 1; }}'
+        schema = RegisteredSchema("Schema id 7", "PROTOBUF", text)
+        return columns_of(compiled(schema).descriptor(f"M{levels}"))
+
+    assert columns_at(3).simpleString().count("x:int") == 8
+    with pytest.raises(SchemaError, match="'M30' has more than 100,000 fields in all"):
+        columns_at(30)
+
+
+@pytest.mark.alone("asserts how much memory is taken")
+def test_what_protoc_says_of_each_field():
+    """It repeats the name of the message each time; only the beginning is read."""
+    fields = "".join(f"  Unknown f = {at};\n" for at in range(1, 1_000))
+    text = f'syntax = "proto3";\nmessage {"M" * 20_000} {{\n{fields}}}'
+    tracemalloc.start()
+    with pytest.raises(
+        SchemaError, match=r"^Schema id 7 is no Protobuf schema that can be used: .{,2000}$"
+    ):
+        compiled(RegisteredSchema("Schema id 7", "PROTOBUF", text))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_what_protoc_may_take():
+    """A schema of a few hundred kilobytes for which it needs more than its share is refused, and nothing else ends."""
+    numbers = [*range(1, 19_000), *range(20_000, 26_000)]
+    fields = "".join(f"  int32 f{at} = {at};\n" for at in numbers)
+    text = f'syntax = "proto3";\nmessage {"M" * 60_000} {{\n{fields}}}'
+    with pytest.raises(
+        SchemaError, match="can be used: protoc needs more than 1 GB or 60 s for it"
+    ):
+        compiled(RegisteredSchema("Schema id 7", "PROTOBUF", text))

@@ -245,3 +245,9 @@ def test_a_given_schema_decides_too() -> None:
     given = 'syntax = "proto3"; message Inner { string text = 1; }'
     assert rows_of(read(BEHIND_A_MAP, 0, 1, given=given)) == [("a",)]
     assert "may mean two" in read(BEHIND_A_MAP, 0, 1, given=given.replace("Inner", "X")).errors[0]
+
+
+def test_blocks_that_stand_within_each_other_too_deep():
+    """What is kept of each option is no list of the names of a million messages: protoc refuses such a text anyway."""
+    found = without_option("message A { option map_entry = true; " * 5_000)
+    assert max(map(len, found.entries)) == 100

@@ -61,3 +61,12 @@ def test_what_is_none(data):
     assert len(encoded_part(data + b"\xff" * 1000, 0)) <= 100
     with pytest.raises(SchemaError, match="no message indexes"):
         decoded(data, 0)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x82\x00\x02", b"\x02\x82\x00", b"\x80\x80\x00", b"\x04\x02\x80\x80\x00"]
+)
+def test_a_number_in_more_bytes_than_it_needs(data):
+    """No writer has it, and each spelling of the same indexes would have a decoder compiled."""
+    with pytest.raises(SchemaError, match="no message indexes"):
+        decoded(data, 0)
