@@ -54,6 +54,17 @@ class Budget:
         self._messages, self._taken = messages, 0.0
         self.begun = messages if begun is None else begun
 
+    def take_text(self, text: str) -> None:
+        """Notes a text that is longer than what stands for it in its message.
+
+        Raises:
+            TooManyMessagesError: They are too long together, and of more than one message.
+            ValueError: Those of the one message are too long.
+        """
+        self.take(len(text))
+        if self._taken > MAX_ROW_BYTES:
+            raise ValueError(f"the texts of the message take more than {MAX_ROW_BYTES >> 20} MiB")
+
     def take(self, size: float) -> None:
         """Notes that more bytes are needed.
 

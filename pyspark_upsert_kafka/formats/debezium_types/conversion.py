@@ -13,14 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.formats.json.document import shown
 
 Errors = Mapping[int, str]
 """Positions in a column, and what is wrong with the value there or in it."""
 
-Conversion = Callable[[pa.Array], "tuple[pa.Array, Errors]"]
-"""A column of the physical type to one of the table's type, whose nested fields may have other names and be nullable."""
+Conversion = Callable[[pa.Array, Budget], "tuple[pa.Array, Errors]"]
+"""A column of the physical type to one of the table's type, whose nested fields may have other names and be nullable.
+
+How large the columns of some messages may become together is a budget: a decimal of a few bytes may be a text of 200 KB.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,20 +45,23 @@ class LeafConversion:
     kind: pa.DataType
     lenient: bool = False
 
-    def __call__(self, array: pa.Array) -> tuple[pa.Array, Errors]:
-        """The column, and its errors."""
+    def __call__(self, array: pa.Array, budget: Budget) -> tuple[pa.Array, Errors]:
+        """The column, and its errors. Raises TooManyMessagesError."""
         if self.column is not None:
             try:
                 return self.column(array).cast(self.kind), {}
             except ValueError:  # pyarrow's ArrowInvalid is one
                 pass
-        return self._one_by_one(array)
+        return self._one_by_one(array, budget)
 
-    def _one_by_one(self, array: pa.Array) -> tuple[pa.Array, Errors]:
+    def _one_by_one(self, array: pa.Array, budget: Budget) -> tuple[pa.Array, Errors]:
         read, found, errors = self.value, [], {}
         for at, value in enumerate(array.to_pylist()):
             try:
-                found.append(None if value is None else read(value))
+                seen = None if value is None else read(value)
+                if isinstance(seen, str):
+                    budget.take_text(seen)
+                found.append(seen)
             except ValueError as why:
                 found.append(None)
                 errors[at] = self._error(value, why)
@@ -74,12 +81,12 @@ class StructConversion:
 
     fields: Mapping[int, Conversion]
 
-    def __call__(self, array: pa.StructArray) -> tuple[pa.Array, Errors]:
+    def __call__(self, array: pa.StructArray, budget: Budget) -> tuple[pa.Array, Errors]:
         """The structs; what stands in a struct that is null is no error."""
         valid = array.is_valid()
         children, errors = [array.field(at) for at in range(array.type.num_fields)], {}
         for at, convert in self.fields.items():
-            children[at], found = convert(children[at])
+            children[at], found = convert(children[at], budget)
             errors.update({row: why for row, why in found.items() if valid[row].as_py()})
         names = [field.name for field in array.type]
         made = pa.StructArray.from_arrays(children, names, mask=array.is_null()) if names else array
@@ -96,9 +103,9 @@ class ItemsConversion:
 
     items: Conversion
 
-    def __call__(self, array: pa.Array) -> tuple[pa.Array, Errors]:
+    def __call__(self, array: pa.Array, budget: Budget) -> tuple[pa.Array, Errors]:
         """The arrays or maps, whose errors are those of their items."""
-        values, found = self._converted(array)
+        values, found = self._converted(array, budget)
         kind = _kind_around(array.type, values)
         offsets = _offsets(array)
         exact = with_type(values, kind.field(0).type)
@@ -106,11 +113,11 @@ class ItemsConversion:
         made = pa.Array.from_buffers(kind, len(array), own, offset=array.offset, children=[exact])
         return made, _errors_of_rows(found, offsets, array)
 
-    def _converted(self, array: pa.Array) -> tuple[pa.Array, Errors]:
+    def _converted(self, array: pa.Array, budget: Budget) -> tuple[pa.Array, Errors]:
         if not pa.types.is_map(array.type):
-            return self.items(array.values)
+            return self.items(array.values, budget)
         entries = array.values
-        values, found = self.items(entries.field(1))
+        values, found = self.items(entries.field(1), budget)
         names = [field.name for field in entries.type]
         return pa.StructArray.from_arrays([entries.field(0), values], names), found
 

@@ -31,6 +31,7 @@ from pyspark_upsert_kafka.formats.debezium_types.reading import Reading, plain
 MOST_DIGITS = 38
 # More than the largest NUMERIC of Postgres: 131,072 digits before the point and 16,383 behind it.
 _MOST_BYTES, MOST_PLACES = 65_536, 200_000
+_MOST_AT_ONCE = 1_000
 EXACT = Context(prec=MOST_PLACES, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
 # Columns with more scales than this are read value by value.
 _MOST_SCALES = 16
@@ -131,7 +132,22 @@ def _number(data: bytes, scale: int) -> Decimal:
         raise ValueError("a decimal of no bytes")
     if len(data) > _MOST_BYTES or abs(scale) > MOST_PLACES:
         raise ValueError("a decimal larger than those of any database")
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
+    return _whole(data).scaleb(-scale, EXACT)
+
+
+def _whole(data: bytes) -> Decimal:
+    """The number in two's complement. Python takes the square of the bytes for a long one, which is put together of parts here."""
+    if len(data) <= _MOST_AT_ONCE:
+        return Decimal(int.from_bytes(data, "big", signed=True))
+    number = _unsigned(data)
+    return number if data[0] < 0x80 else EXACT.subtract(number, EXACT.power(256, len(data)))
+
+
+def _unsigned(data: bytes) -> Decimal:
+    if len(data) <= _MOST_AT_ONCE:
+        return Decimal(int.from_bytes(data, "big"))
+    half = len(data) // 2
+    return EXACT.fma(_unsigned(data[:-half]), EXACT.power(256, half), _unsigned(data[-half:]))
 
 
 def _variable(parts: Mapping[str, Any]) -> Decimal:

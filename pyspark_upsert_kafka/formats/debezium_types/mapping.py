@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.formats.debezium_types.conversion import (
     row_errors,
 )
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import SemanticType, semantic_type
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 from pyspark_upsert_kafka.formats.exact_types import with_type
 
 
@@ -55,18 +56,22 @@ class RowMapping:
     skip_bad: bool = False
 
     def apply(self, decoded: Decoded) -> Decoded:
-        """What the plain decoder made of some messages, as the table's columns; an error is that of its message."""
+        """What the plain decoder made of some messages, as the table's columns; an error is that of its message.
+
+        Raises:
+            TooManyMessagesError: The columns would be too large together.
+        """
         if not self.conversions:
             return decoded
-        columns, bad = self._converted(decoded.rows)
+        columns, bad = self._converted(decoded.rows, Budget(decoded.rows.num_rows))
         exact = [with_type(c, field.type) for c, field in zip(columns, self.target, strict=True)]
         rows = batch_of(exact, self.target, decoded.rows.num_rows)
         return without(replace(decoded, rows=rows), bad, skip=self.skip_bad)
 
-    def _converted(self, rows: pa.RecordBatch) -> tuple[Sequence[pa.Array], Errors]:
+    def _converted(self, rows: pa.RecordBatch, budget: Budget) -> tuple[Sequence[pa.Array], Errors]:
         columns, found = list(rows.columns), []
         for at, convert in self.conversions.items():
-            columns[at], errors = convert(columns[at])
+            columns[at], errors = convert(columns[at], budget)
             found.append(errors)
         return columns, row_errors(found)
 

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
 from pyspark_upsert_kafka.formats.debezium_types.mapping import field_mapping
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 
 def spark_type(text: str) -> DataType:
@@ -32,5 +33,5 @@ def converted(
     array = pa.array(values, arrow_type(mapping.physical))
     if mapping.convert is None:
         return array, {}
-    column, errors = mapping.convert(array)
+    column, errors = mapping.convert(array, Budget(max(1, len(values))))
     return column, dict(errors)

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.debezium_types.by_schema import SchemaDecoder
 from pyspark_upsert_kafka.formats.json import FORMAT
 from tests.unit.formats.codec_specs import codec_spec
@@ -281,3 +282,27 @@ def test_messages_are_read_together_as_each_alone(lenient, messages):
         at: each.errors[0] for at, each in enumerate(alone) if each.errors
     }
     assert together.skipped == {at for at, each in enumerate(alone) if each.skipped}
+
+
+def decimals(places: int, *numbers: str) -> Any:
+    """A payload with decimals of some places that say their scale themselves."""
+    return {"d": [{"scale": places, "value": number} for number in numbers]}
+
+
+DECIMALS = {
+    "type": "array",
+    "items": {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "fields": []},
+    "field": "d",
+}
+
+
+def test_decimals_whose_texts_are_far_longer_than_their_messages():
+    """Messages of 100 bytes that become texts of 200 KB are decoded in parts, and one of too many of them is bad."""
+    decode = schema_decoder(spark_columns("d ARRAY<STRING>")).decode
+    small = message([DECIMALS], decimals(200_000, "AQ=="))
+    with pytest.raises(TooManyMessagesError) as error:
+        decode([small] * 1_000)
+    assert 100 < error.value.most <= 500
+    assert decode([small] * 10).rows.nbytes > 2_000_000
+    decoded = decode([message([DECIMALS], decimals(-200_000, *["AQ=="] * 1_000))])
+    assert "the texts of the message take more than 128 MiB" in decoded.errors[0]

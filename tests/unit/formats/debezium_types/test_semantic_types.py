@@ -35,6 +35,7 @@ from pyspark_upsert_kafka.formats.debezium_types.semantic_types import (
     SEMANTIC_TYPES,
     default_type,
 )
+from pyspark_upsert_kafka.formats.decoded_size import Budget
 from tests.unit.formats.debezium_types.columns import arrow_type, converted, spark_type
 from tests.unit.formats.debezium_types.examples import BAD, EXAMPLES, INFINITIES, Example
 
@@ -50,7 +51,7 @@ def value_by_value(schema: ConnectSchema, values: list[Any], wanted: DataType) -
     convert = mapping.convert
     assert isinstance(convert, LeafConversion)
     alone = replace(convert, column=None)
-    return alone(pa.array(values, arrow_type(mapping.physical)))
+    return alone(pa.array(values, arrow_type(mapping.physical)), Budget(max(1, len(values))))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=shown)
@@ -434,3 +435,16 @@ def test_columns_of_texts_are_read_as_their_values_are(name, column, values):
 
     assert as_listed(found) == as_listed(expected)
     assert errors == expected_errors
+
+
+@pytest.mark.parametrize("count", [1_000, 1_001, 4_003])
+@pytest.mark.parametrize("first", ["00", "7f", "80", "ff"])
+def test_decimals_of_thousands_of_digits(first, count):
+    """They are put together of parts, without losing a digit."""
+    data = bytes.fromhex(first) + bytes(at % 251 for at in range(1, count))
+    schema = ConnectSchema("struct", "io.debezium.data.VariableScaleDecimal")
+
+    column, errors = converted(schema, [{"scale": 0, "value": data}], StringType())
+
+    assert errors == {}
+    assert Decimal(column[0].as_py()) == Decimal(int.from_bytes(data, "big", signed=True))
