@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -379,8 +380,8 @@ def test_parts_of_columns_are_read_as_themselves(values, scale, data):
     convert = field_mapping(schema, DecimalType(38, 3), "d").convert
     assert convert is not None
 
-    part, _ = convert(pa.array(values, pa.binary())[start:])
-    alone, _ = convert(pa.array(values[start:], pa.binary()))
+    part, _ = convert(pa.array(values, pa.binary())[start:], Budget(1))
+    alone, _ = convert(pa.array(values[start:], pa.binary()), Budget(1))
 
     assert part.to_pylist() == alone.to_pylist()
 

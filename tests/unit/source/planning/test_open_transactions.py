@@ -77,4 +77,4 @@ def test_a_stream_that_stands_still_warns_once(
 @pytest.mark.parametrize("since_ms", [2**63 - 1, -(2**63)])
 def test_a_time_that_no_calendar_has(since_ms: int) -> None:
     """A writer may give its messages any time: the warning has the number, and the query goes on."""
-    assert f"newer offsets since the timestamp {since_ms}: " in str(Hidden(PLACE, 7, 1, since_ms))
+    assert f"newer offset since the timestamp {since_ms}: " in str(Hidden(PLACE, 7, 1, since_ms))
