@@ -41,7 +41,8 @@ _ROWS_SHOWN = 1000
 _POLL_S = 0.2
 """How often the state of streams is checked."""
 
-_UNUSUAL = re.compile(r"[^\w.-]")
+_UNUSUAL = re.compile(r"[^\w.-]|^\.+$")
+"""What the name of a folder does not have; dots alone would be the folder around it, or the one above that."""
 
 _OWNER = "run-sql-statement"
 """The file of a checkpoint that says whose it is."""

@@ -127,7 +127,8 @@ def _message_name(statement: list[str]) -> str | None:
 
 def mark(file: Any, entries: Collection[Path]) -> None:
     """Sets the option in some messages of a ``FileDescriptorProto``."""
-    left = [((message.name,), message) for message in file.message_type] if entries else []
+    top = file.message_type if entries else ()
+    left: list[tuple[Path, Any]] = [((message.name,), message) for message in top]
     while left:
         path, message = left.pop()
         if path in entries:

@@ -47,3 +47,13 @@ def test_two_queries_have_no_checkpoint_in_common() -> None:
         CheckpointError, match="'a_b' and another of this script have one checkpoint, '/c/a_b'"
     ):
         folders_of(steps)
+
+
+@pytest.mark.parametrize("name", [".", "..", "../..", "/"])
+def test_no_checkpoint_is_outside_of_the_folder_of_checkpoints(name: str) -> None:
+    """A name of dots is none of a folder, and one with slashes is one folder."""
+    script = (
+        f"{TABLES}SET 'execution.checkpointing.dir' = '/c'; SET 'pipeline.name' = '{name}'; {COUNT}"
+    )
+
+    assert folders_of(compile_script(script).jobs) == [f"/c/{'.._..' if name == '../..' else '_'}"]
