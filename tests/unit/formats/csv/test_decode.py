@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tracemalloc
 from decimal import Decimal
 from math import inf, isnan
 from zoneinfo import ZoneInfo
@@ -41,6 +42,7 @@ from pyspark_upsert_kafka.formats.csv.column_path import (
     compile_vectorised_path,
 )
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
+from pyspark_upsert_kafka.formats.csv.record import splitter
 from tests.unit.formats.csv.codecs import decoder, exactly, read, read_rows, spec
 from tests.unit.formats.json.codecs import batch, columns, required
 from tests.unit.formats.listed import Listed
@@ -254,6 +256,19 @@ def test_comments(message, expected):
     """With allow-comments, lines before the record that begin with # do not count."""
     assert read_rows(THREE, message, allow_comments=True) == expected
     assert read_rows(THREE, "#a,1,c", allow_comments=True, ignore_parse_errors=True) == "skipped"
+
+
+@pytest.mark.alone("asserts how much memory is taken")
+def test_many_lines_of_comments():
+    """They are passed over one by one: a match of all of them would take ninety times their bytes."""
+    split = splitter(dialect_of(spec(THREE, allow_comments=True)), 3)
+    message = b"#\n" * 500_000 + b"a,1,c"
+    tracemalloc.start()
+    fields = split(message)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert fields == ["a", "1", "c"]
+    assert peak < 10 * len(message)
 
 
 @pytest.mark.parametrize(
