@@ -40,8 +40,8 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
-from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.sink.newest_changes import NewestChanges
+from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges
+from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 from tools.local_topics import producer

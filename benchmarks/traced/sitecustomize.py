@@ -37,7 +37,7 @@ _CALLS = {
     "pyspark_upsert_kafka.source.planning.batch": ("BatchReader.partitions",),
     "pyspark_upsert_kafka.source.planning.stream": ("StreamReader.partitions",),
     "pyspark_upsert_kafka.source.planning.protocols": ("ReaderWithLimits.latestOffset",),
-    "pyspark_upsert_kafka.sink.task": ("write_rows",),
+    "pyspark_upsert_kafka.sink.task_writing": ("write_rows",),
     "pyspark_upsert_kafka.kafka.librdkafka.admin_client": ("RetryingAdminClient.call",),
     "pyspark_upsert_kafka.kafka.librdkafka.properties": ("open_client",),
 }

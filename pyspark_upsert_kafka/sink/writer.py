@@ -23,8 +23,8 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.sides import check_written_sides
-from pyspark_upsert_kafka.sink.warnings import warn_unless_compacted
-from pyspark_upsert_kafka.sink.written import report_batch
+from pyspark_upsert_kafka.sink.sink_warnings import warn_unless_compacted
+from pyspark_upsert_kafka.sink.written_counts import report_batch
 from pyspark_upsert_kafka.spark_task import current_task, freeze_modules
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows."""
-        from pyspark_upsert_kafka.sink.task import write_rows
+        from pyspark_upsert_kafka.sink.task_writing import write_rows
 
         return write_rows(iterator, self._table, self._options, current_task())
 
@@ -82,7 +82,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows of a micro-batch."""
-        from pyspark_upsert_kafka.sink.task import write_rows
+        from pyspark_upsert_kafka.sink.task_writing import write_rows
 
         task = current_task()
         if task.task == 0:

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.warnings import warn_unless_compacted
+from pyspark_upsert_kafka.sink.sink_warnings import warn_unless_compacted
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, own_messages
 from tests.table_options import table_options

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
-from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import (
     CLIENTS,

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionE
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import TransactionalSender
-from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
+from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery
 from tests.conftest import Broker
 from tests.kafka.conftest import eventually, hung, messages, numbered
 
@@ -138,7 +138,7 @@ from functools import partial
 from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery
+from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery
 from tests.kafka.conftest import messages
 
 servers, topic, query, with_metadata = sys.argv[1:]

@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Form
 from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.sides import check_read_sides
-from pyspark_upsert_kafka.sink.encoding import RowEncoder
+from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 from tests.table_options import table_options
 

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import clients
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
-from pyspark_upsert_kafka.sink.written import SentMessages
+from pyspark_upsert_kafka.sink.written_counts import SentMessages
 from pyspark_upsert_kafka.source.bad_messages.originals import Original
 from pyspark_upsert_kafka.source.bad_messages.replay import replay
 from pyspark_upsert_kafka.source.planning.batch import BatchReader

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
-from pyspark_upsert_kafka.sink import newest_changes
-from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
+from pyspark_upsert_kafka.sink import keyed_buffer
+from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 
 NEVER = 3600.0
 
@@ -283,7 +283,7 @@ def test_large_values_flush_early(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many keys it may hold, the buffer is sent before it holds more bytes than it may."""
-    monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
     kept = buffer(1_000_000, NEVER)
     kept.send(large(*[90] * 100))
     assert sum(len(call) for call in sender.sent) >= 90
@@ -300,7 +300,7 @@ def test_what_was_overwritten_takes_no_room(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key that changes ten thousand times is one message, as long as its last value fits."""
-    monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
     kept = buffer(1_000_000, NEVER)
     for _ in range(100):
         kept.send(large(*[90] * 100, key="k"))
@@ -313,7 +313,7 @@ def test_headers_count_as_bytes(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large headers flush as large values do; a key or a value that is null has no bytes."""
-    monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
     kept = buffer(1_000_000, NEVER)
     kept.send(
         Messages(

@@ -13,9 +13,9 @@ from pyspark_upsert_kafka.core.written import Written
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
-from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.delivery import delivering, open_sender
-from pyspark_upsert_kafka.sink.written import SentMessages
+from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
+from pyspark_upsert_kafka.sink.written_counts import SentMessages
 from pyspark_upsert_kafka.spark_task import TaskIdentity
 from tests.table_options import table_options
 

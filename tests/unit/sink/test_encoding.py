@@ -32,7 +32,7 @@ from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.core.table.columns import table_to_write
 from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.encoding import Changes, RowEncoder
+from pyspark_upsert_kafka.sink.row_encoding import Changes, RowEncoder
 from tests.table_options import table_options
 from tests.unit.formats.protobuf.codecs import descriptor_file
 from tests.unit.spark_arrow import spark_array

@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.core.options import BufferFlush
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
-from pyspark_upsert_kafka.sink.buffer import KeyedBuffer
-from pyspark_upsert_kafka.sink.exactly_once import ExactlyOnceDelivery, prepare
+from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery, prepare
+from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 from tests.unit.sink.fake_transactions import FakeKafka
 
 CALL = Call("sink", "query", 0, 5, 2, ("t",), "1f3b", "90ab")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.sink.foreach_batch import (
+from pyspark_upsert_kafka.sink.update_mode import (
     CallNumbers,
     Numbered,
     RunningBatch,

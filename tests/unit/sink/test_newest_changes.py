@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
-from pyspark_upsert_kafka.sink import newest_changes
-from pyspark_upsert_kafka.sink.newest_changes import NewestChanges, flushes
+from pyspark_upsert_kafka.sink import keyed_buffer
+from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges, flushes
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,20 @@ def test_what_is_overwritten_is_dropped_before_much_has_come(keys: int) -> None:
         assert list(held.add(changes(range(at, at + 20_000), keys))) == []
         most = max(most, held._count)
 
-    assert most <= max(2 * keys, keys + newest_changes._FIRST_LOOK)
+    assert most <= max(2 * keys, keys + keyed_buffer._FIRST_LOOK)
 
 
 def test_each_message_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when the buffer is all but full, and each batch brings almost nothing but keys that it has."""
     seen = 0
-    numbered = newest_changes._numbered
+    numbered = keyed_buffer._numbered
 
     def counted(parts):
         nonlocal seen
         seen += sum(map(len, parts))
         return numbered(parts)
 
-    monkeypatch.setattr(newest_changes, "_numbered", counted)
+    monkeypatch.setattr(keyed_buffer, "_numbered", counted)
     held = NewestChanges(10_000)
     for at in range(0, 300_000, 1_000):
         assert list(held.add(changes(range(at, at + 1_000), 9_999))) == []
@@ -121,9 +121,9 @@ def test_the_same_key_in_two_topics_is_two_changes() -> None:
 def test_it_knows_how_many_messages_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many come at once: it looks for what is overwritten when as many have come again."""
     looked_at: list[int] = []
-    flushes = newest_changes.flushes
+    flushes = keyed_buffer.flushes
     monkeypatch.setattr(
-        newest_changes,
+        keyed_buffer,
         "flushes",
         lambda keys, most: looked_at.append(len(keys)) or flushes(keys, most),
     )
@@ -152,7 +152,7 @@ def test_when_its_bytes_are_full_it_keeps_what_is_less_than_half(
     monkeypatch: pytest.MonkeyPatch, keys: int, given: int
 ) -> None:
     """Else it would look again and again for what is overwritten, and find little."""
-    monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", 100)
+    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 100)
     held = NewestChanges(1_000)
     of_ten_bytes = Messages(
         "t", octets([b"%d" % (number % keys) for number in range(10)]), octets([b"x" * 9] * 10)

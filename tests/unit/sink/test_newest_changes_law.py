@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, Row, octets
-from pyspark_upsert_kafka.sink import newest_changes
-from pyspark_upsert_kafka.sink.newest_changes import NewestChanges
+from pyspark_upsert_kafka.sink import keyed_buffer
+from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges
 from tests.laws import law
 
 ROWS = st.tuples(
@@ -54,8 +54,8 @@ def test_what_is_given_is_what_a_dict_would_give(
     held: int, first_look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last change of each key comes, none twice or out of order, and nothing is left in an interval's flush."""
-    monkeypatch.setattr(newest_changes, "MAX_HELD_BYTES", held)
-    monkeypatch.setattr(newest_changes, "_FIRST_LOOK", first_look)
+    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", held)
+    monkeypatch.setattr(keyed_buffer, "_FIRST_LOOK", first_look)
 
     @law(60, few=10)
     @given(st.lists(st.tuples(batches(), st.booleans()), max_size=8), st.integers(1, 6))

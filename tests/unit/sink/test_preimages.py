@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
-from pyspark_upsert_kafka.sink import preimages as preimages_module
-from pyspark_upsert_kafka.sink.encoding import Changes
-from pyspark_upsert_kafka.sink.preimages import Preimages, preimages_in
+from pyspark_upsert_kafka.sink import row_encoding as preimages_module
+from pyspark_upsert_kafka.sink.row_encoding import Changes, Preimages, preimages_in
 
 Row = tuple[str, str, "str | None", bool]  # topic, key, value, whether it is a preimage
 

@@ -16,8 +16,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink import update_mode
-from pyspark_upsert_kafka.sink.foreach_batch import CallNumbers, RunningBatch
-from pyspark_upsert_kafka.sink.update_mode import upsert_sink
+from pyspark_upsert_kafka.sink.update_mode import CallNumbers, RunningBatch, upsert_sink
 from tests.table_options import table_options
 from tests.unit.sink.fake_transactions import FakeKafka
 

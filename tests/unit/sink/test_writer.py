@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.written import Written
-from pyspark_upsert_kafka.sink import task, writer
+from pyspark_upsert_kafka.sink import task_writing, writer
 from pyspark_upsert_kafka.sink.writer import BatchWriter, StreamWriter
 from pyspark_upsert_kafka.spark_task import TaskIdentity
 from tests.table_options import table_options
@@ -81,7 +81,7 @@ def test_a_stream_asks_no_broker_before_its_first_task(
     """The first task of each batch looks; the others do not."""
     stream = StreamWriter(SCHEMA, table_options())
     assert asked == []
-    monkeypatch.setattr(task, "write_rows", lambda *given: given)
+    monkeypatch.setattr(task_writing, "write_rows", lambda *given: given)
     for number in (1, 0):
         identity = TaskIdentity("query", 7, number, 0)
         monkeypatch.setattr(writer, "current_task", lambda identity=identity: identity)

@@ -7,8 +7,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from pyspark_upsert_kafka.core.written import Written
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
-from pyspark_upsert_kafka.sink import written
-from pyspark_upsert_kafka.sink.written import SentMessages, WrittenByTask, report_batch
+from pyspark_upsert_kafka.sink import written_counts
+from pyspark_upsert_kafka.sink.written_counts import SentMessages, WrittenByTask, report_batch
 
 RUN = "a run"
 
@@ -17,7 +17,7 @@ RUN = "a run"
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What a listener would be told."""
     told: list[tuple[object, ...]] = []
-    monkeypatch.setattr(written, "report", lambda *given: told.append(given))
+    monkeypatch.setattr(written_counts, "report", lambda *given: told.append(given))
     return told
 
 

@@ -13,11 +13,9 @@ from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.table.columns import Table
 from pyspark_upsert_kafka.sink.delivery import delivering
-from pyspark_upsert_kafka.sink.encoding import RowEncoder
-from pyspark_upsert_kafka.sink.metadata import sets_metadata
-from pyspark_upsert_kafka.sink.preimages import preimages_in
-from pyspark_upsert_kafka.sink.warnings import warn_of_speculation
-from pyspark_upsert_kafka.sink.written import SentMessages, WrittenByTask
+from pyspark_upsert_kafka.sink.row_encoding import RowEncoder, preimages_in, sets_metadata
+from pyspark_upsert_kafka.sink.sink_warnings import warn_of_speculation
+from pyspark_upsert_kafka.sink.written_counts import SentMessages, WrittenByTask
 from pyspark_upsert_kafka.spark_task import (
     KEPT_CODECS,
     TaskIdentity,
