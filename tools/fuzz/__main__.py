@@ -14,7 +14,7 @@ compared:
   (`json_cases.py`). Python's csv is compared only for texts without line breaks, with quotes only around whole fields
   (`csv_cases.py`).
 - fastavro accepts longer numbers, other booleans and other blocks than the specification allows. If it would encode a message
-  differently, only the values are compared (`avro_peer.py`).
+  differently, only the values are compared (`avro_cases.py`).
 - In keys -0.0 is 0.0, and there is only one NaN, so that equal keys have equal bytes.
 - With `read-default-values` every member of a oneof has a value, but only one of them can be written (`proto_cases.py`).
 """
@@ -36,10 +36,10 @@ from typing import IO
 from tools.fuzz.rounds import SUBJECTS
 
 MESSAGES = 2_000_000
-PATIENCE = 600
+_PATIENCE = 600
 """Seconds that one round may take."""
 
-FINDS = 20
+_FINDS = 20
 """So many finds end a format's run."""
 
 
@@ -60,7 +60,7 @@ class Run:
 def run(subject: str, seed: int, first: int, wanted: int, folder: Path | None) -> Run:
     """Runs a format until so many messages were read; a process that ends is followed by another one."""
     state = Run(subject, seed, first)
-    while state.messages < wanted and state.finds < FINDS:
+    while state.messages < wanted and state.finds < _FINDS:
         with subprocess.Popen(_child(state, wanted), stdout=subprocess.PIPE, text=True) as child:
             _follow(child, state, folder)
     return state
@@ -75,15 +75,15 @@ def _follow(child: subprocess.Popen[str], state: Run, folder: Path | None) -> No
     lines: Queue[str | None] = Queue()
     Thread(target=_lines, args=(child.stdout, lines), daemon=True).start()
     try:
-        while state.finds < FINDS and (line := lines.get(timeout=PATIENCE)) is not None:
+        while state.finds < _FINDS and (line := lines.get(timeout=_PATIENCE)) is not None:
             _heard(json.loads(line), state, folder)
         ended = "ends"
     except Empty:
-        ended = f"takes longer than {PATIENCE} seconds"
+        ended = f"takes longer than {_PATIENCE} seconds"
     finally:
         child.kill()
         code = child.wait()
-    if state.running and state.finds < FINDS:
+    if state.running and state.finds < _FINDS:
         text = f"the process {ended} in this round, with code {code}"
         _found(state, {"law": "no message ends the process", "text": text}, folder)
         state.next += 1

@@ -1,4 +1,4 @@
-"""Cases of the CDC formats in JSON: envelopes of random changes, with fields that say nothing of a row, and spoiled ones."""
+"""Cases of CDC formats: changes as envelopes, in JSON and in Avro with a registry."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from tests.unit.formats.json.corpus import TOKENS
-from tools.fuzz.case import Case, Table, written
+from tools.fuzz.avro_cases import OTHER_SCHEMAS, other_prefix
+from tools.fuzz.case import Case, Table, share_of_bad, spoiled, written
 from tools.fuzz.cdc_changes import Change, Image, Pools, keys_of
-from tools.fuzz.cdc_codecs import columns_of_changes
-from tools.fuzz.codecs import encoder_of
+from tools.fuzz.codecs import columns_of_changes, encoder_of
 from tools.fuzz.json_cases import mutated, respelled
-from tools.fuzz.mutations import share_of_bad, spoiled
-from tools.fuzz.reading import writable
-from tools.fuzz.schemas import INTERVAL, SIMPLE, columns
-from tools.fuzz.values import Values
+from tools.fuzz.reading import encoded, writable
+from tools.fuzz.values import INTERVAL, SIMPLE, Values, columns
 
 _POOL = 40
 """So many values of each column; few, so that rows often have equal ones."""
@@ -269,3 +269,72 @@ def _mutate(rng: Random, message: bytes) -> bytes:
         around = rng.choice([b"", b" ", b"\n", b"\xef\xbb\xbf", b"\0", b"\x0b"])
         return around + message + rng.choice([b"", b" ", b"\n", b"\r\n", b"}", message])
     return mutated(rng, message)
+
+
+_POOL_IN_AVRO = 40
+_OPS = {"i": ("c", "r"), "u": ("u",), "d": ("d",)}
+
+
+def case_in_avro(format_: str, rng: Random, count: int) -> Case:
+    """Messages of random changes, spoiled or not."""
+    schema, pools = _pools_in_avro(rng)
+    envelope = StructType(
+        [
+            StructField("before", schema),
+            StructField("after", schema),
+            StructField("op", StringType()),
+        ]
+    )
+    own = json.dumps(derived_schema(envelope, frozenset(), legacy_timestamps=True))
+    options = {}
+    if pools.keys is not None:
+        options["key"] = json.dumps([schema.names[at] for at in pools.keys])
+        options["reads-key"] = str(rng.random() < 0.3).lower()
+    schemas = {0: own, 1: own, **OTHER_SCHEMAS}
+    table = Table(format_, columns_of_changes(schema), options=options, schemas=schemas)
+    changes = [pools.change(rng) for _ in range(count)]
+    ops = [rng.choice(_OPS[each.op]) for each in changes]
+    encoder = encoder_of(Table("avro-confluent", envelope, schemas=schemas))
+    messages = encoded(encoder, _envelopes(pools, changes, ops, arrow_schema(envelope)))
+    messages, kept = spoiled(rng, messages, share_of_bad(rng), other_prefix)
+    expected = pools.expected([pools.shown([each]) for each in changes], arrow_schema(table.schema))
+    return written(table, messages, expected, kept)
+
+
+def _pools_in_avro(rng: Random) -> tuple[StructType, Pools]:
+    others = columns(
+        rng, (*SIMPLE, INTERVAL), depth=rng.choice([0, 1]), plain_names=True, nullable=True
+    )
+    key = StructField("the_key", rng.choice([LongType(), StringType(), IntegerType()]))
+    schema = StructType([key, *others])
+    keys = keys_of(rng, schema)
+    chosen = frozenset(schema.names[at] for at in keys or [0])
+    source = Values(
+        rng, whole_millis=True, finite=True, nulls=rng.choice([0.0, 0.1]), negative_zero=False
+    )
+    values = source.batch(schema, _POOL_IN_AVRO, chosen).columns
+    texts = [[repr(each).encode() for each in column.to_pylist()] for column in values]
+    return schema, Pools(schema, values, texts, keys)
+
+
+def _envelopes(
+    pools: Pools, changes: Sequence[Change], ops: Sequence[str], target: pa.Schema
+) -> pa.RecordBatch:
+    before, after = (
+        _structs(pools, images, target.field(at).type)
+        for at, images in enumerate(
+            [[each.before for each in changes], [each.after for each in changes]]
+        )
+    )
+    return pa.RecordBatch.from_arrays([before, after, pa.array(ops, pa.string())], schema=target)
+
+
+def _structs(pools: Pools, images: Sequence[Image | None], kind: pa.DataType) -> pa.StructArray:
+    children = [
+        values.take(
+            pa.array([None if image is None else image[at] for image in images], pa.int64())
+        )
+        for at, values in enumerate(pools.values)
+    ]
+    mask = pa.array([image is None for image in images])
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)

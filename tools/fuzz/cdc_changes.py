@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.table.changes import Kind
 from pyspark_upsert_kafka.formats.exact_types import with_type
-from tools.fuzz.cdc_codecs import KIND, ROW
+from tools.fuzz.codecs import KIND, ROW
 
 Image = Sequence[int]
 """A row: of each column the place of its value in that column's pool."""

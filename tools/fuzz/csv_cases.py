@@ -19,12 +19,10 @@ from pyspark.sql.types import (
 )
 
 from tests.unit.formats.csv.corpus import BAD_BYTES, FIELDS, PIECES, contradicts
-from tools.fuzz.case import UNKNOWN, Case, Table, written
+from tools.fuzz.case import UNKNOWN, Case, Table, share_of_bad, spoiled, written
 from tools.fuzz.codecs import decoder_of, encoder_of
-from tools.fuzz.mutations import share_of_bad, spoiled
 from tools.fuzz.reading import writable
-from tools.fuzz.schemas import SIMPLE, has_floats
-from tools.fuzz.values import Values
+from tools.fuzz.values import SIMPLE, Values, has_floats
 
 _LITERAL = "no value at all"
 _BASE64 = [b"QQ===", b"QQ====", b"QUJD====", b"QUI==", b"QUI===", b"Q", b"QUJDR"]

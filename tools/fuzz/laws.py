@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.exact_types import as_lists, with_type
 from tools.fuzz.case import UNKNOWN, Case, NoRow
-from tools.fuzz.equality import difference
-from tools.fuzz.peers import agrees, as_numbers, unsure
 from tools.fuzz.reading import BrokenLawError, Decode, decoded, encoded, trace, writable
 
-ALONE = 40
+_ALONE = 40
 """So many messages of a case are read alone."""
 
-ASKED = 250
+_ASKED = 250
 """So many messages of a case are shown to a peer."""
 
 
@@ -91,7 +92,7 @@ def _agree(law: str, one: Decoded, other: Decoded, messages: Sequence[bytes]) ->
                 )
     at = difference(one.rows, other.rows)
     if at is not None:
-        seen, also = shown(one.rows, at), shown(other.rows, at)
+        seen, also = _shown(one.rows, at), _shown(other.rows, at)
         raise BrokenLawError(
             law, f"{messages[at][:500]!r} is {seen} in the one, {also} in the other", [at]
         )
@@ -101,7 +102,7 @@ def _what(seen: Decoded, at: int) -> str:
     return "skipped" if at in seen.skipped else seen.errors.get(at, "a row")
 
 
-def shown(rows: pa.RecordBatch, at: int) -> str:
+def _shown(rows: pa.RecordBatch, at: int) -> str:
     """A row, for people."""
     return "; ".join(f"{name}={rows.column(i)[at]!r}" for i, name in enumerate(rows.schema.names))[
         :1500
@@ -111,7 +112,7 @@ def shown(rows: pa.RecordBatch, at: int) -> str:
 def _alone(whole: Decoded, decode: Decode, messages: Sequence[bytes], rng: Random) -> None:
     """A message reads as among others."""
     every = range(len(messages))
-    for at in rng.sample(every, min(ALONE, len(messages))):
+    for at in rng.sample(every, min(_ALONE, len(messages))):
         alone = decoded(decode, [messages[at]], [1])
         here = Decoded(
             whole.rows.slice(at, 1),
@@ -137,7 +138,7 @@ def _expected(whole: Decoded, case: Case) -> None:
     at = difference(read, case.expected)
     if at is not None:
         place = int(case.places[at])
-        text = f"{case.messages[place][:500]!r} is {shown(read, at)}, written of {shown(case.expected, at)}"
+        text = f"{case.messages[place][:500]!r} is {_shown(read, at)}, written of {_shown(case.expected, at)}"
         raise BrokenLawError(law, text, [place])
 
 
@@ -151,11 +152,13 @@ def _again(rows: pa.RecordBatch, case: Case, encoder: Encoder, decode: Decode, r
         return
     again = decoded(decode, written, [len(written)])
     for at in sorted({*again.errors, *again.skipped}):
-        text = f"{shown(rows, at)} is written as {written[at][:500]!r}, which is {_what(again, at)}"
+        text = (
+            f"{_shown(rows, at)} is written as {written[at][:500]!r}, which is {_what(again, at)}"
+        )
         raise BrokenLawError("what was read and written reads again", text)
     at = difference(rows, again.rows)
     if at is not None:
-        text = f"{shown(rows, at)} is written as {written[at][:500]!r}, which is {shown(again.rows, at)}"
+        text = f"{_shown(rows, at)} is written as {written[at][:500]!r}, which is {_shown(again.rows, at)}"
         raise BrokenLawError("what was read and written reads again", text)
 
 
@@ -174,7 +177,7 @@ def _anywhere(rows: pa.RecordBatch, written: list[bytes], encoder: Encoder, rng:
             raise BrokenLawError(law, f"{why} among {len(places)} rows only") from None
         for message, at in zip(seen, places, strict=True):
             if message != written[at]:
-                text = f"{shown(rows, at)} is {message[:500]!r} and {written[at][:500]!r}"
+                text = f"{_shown(rows, at)} is {message[:500]!r} and {written[at][:500]!r}"
                 raise BrokenLawError(law, text)
 
 
@@ -183,15 +186,15 @@ def _peer(whole: Decoded, case: Case, rng: Random) -> None:
     if case.peer is None:
         return
     count = len(case.messages)
-    chosen = sorted(rng.sample(range(count), min(ASKED, count)))
+    chosen = sorted(rng.sample(range(count), min(_ASKED, count)))
     answers = case.peer([case.messages[at] for at in chosen])
-    ours = as_numbers(whole.rows.take(pa.array(chosen, pa.int64()))).to_pylist()
+    ours = _as_numbers(whole.rows.take(pa.array(chosen, pa.int64()))).to_pylist()
     for at, found, answer in zip(chosen, ours, answers, strict=True):
         row = found if whole.read[at] else None
         message = case.messages[at][:500]
         if answer is UNKNOWN:
             continue
-        if row is None and not isinstance(answer, NoRow) and not unsure(answer):
+        if row is None and not isinstance(answer, NoRow) and not _unsure(answer):
             raise BrokenLawError(
                 "a peer agrees",
                 f"{message!r} is {_what(whole, at)} here, and {answer!r} for the peer",
@@ -201,7 +204,90 @@ def _peer(whole: Decoded, case: Case, rng: Random) -> None:
             raise BrokenLawError(
                 "a peer agrees", f"{message!r} is {row} here, and for the peer {answer}", [at]
             )
-        if row is not None and not agrees(row, answer):
+        if row is not None and not _agrees(row, answer):
             raise BrokenLawError(
                 "a peer agrees", f"{message!r} is {row} here, and for the peer {answer}", [at]
             )
+
+
+def difference(some: pa.RecordBatch, others: pa.RecordBatch) -> int | None:
+    """The first row that differs; None = all are equal. Both have equally many rows and one schema."""
+    if _same_rows(some, others):
+        return None
+    low, high = 0, some.num_rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _same_rows(some.slice(low, middle - low), others.slice(low, middle - low)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _same_rows(some: pa.RecordBatch, others: pa.RecordBatch) -> bool:
+    return all(map(same, some.columns, others.columns))
+
+
+def same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two arrays hold the same values; the type and its nested nullability count too."""
+    if len(one) != len(other) or not one.type.equals(other.type, check_metadata=True):
+        return False
+    if (one.null_count or other.null_count) and not one.is_valid().equals(other.is_valid()):
+        return False
+    kind = one.type
+    if pa.types.is_map(kind):
+        return same(as_lists(one), as_lists(other))
+    if pa.types.is_list(kind):
+        lengths = (pc.fill_null(pc.list_value_length(each), 0) for each in (one, other))
+        return next(lengths).equals(next(lengths)) and same(one.flatten(), other.flatten())
+    if pa.types.is_struct(kind):
+        return all(map(same, one.flatten(), other.flatten()))
+    if pa.types.is_floating(kind):
+        return bool((_bits(one) == _bits(other)).all())
+    return one.equals(other)
+
+
+def _bits(array: pa.Array) -> np.ndarray:
+    numbers = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
+    numbers = np.where(np.isnan(numbers), numbers.dtype.type("nan"), numbers)
+    return numbers.view(np.int32 if numbers.itemsize == 4 else np.int64)
+
+
+def _unsure(answer: Any) -> bool:
+    """Whether the peer has no say about a part of a row, which may be bad."""
+    if isinstance(answer, dict):
+        return any(map(_unsure, answer.values()))
+    return answer is UNKNOWN or (isinstance(answer, list | tuple) and any(map(_unsure, answer)))
+
+
+def _agrees(ours: Any, peer: Any) -> bool:
+    """Whether values are equal as far as the peer knows: NaN equals itself, -0.0 is not 0.0."""
+    if peer is UNKNOWN:
+        return True
+    if isinstance(ours, dict) and isinstance(peer, dict):
+        return ours.keys() == peer.keys() and all(_agrees(ours[name], peer[name]) for name in ours)
+    if isinstance(ours, list | tuple) and isinstance(peer, list | tuple):
+        return len(ours) == len(peer) and all(map(_agrees, ours, peer))
+    if isinstance(ours, float) and isinstance(peer, float):
+        return repr(ours) == repr(peer)
+    return type(ours) is type(peer) and bool(ours == peer)
+
+
+def _as_numbers(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Times as numbers, days or microseconds: Python's own end with the year 9999."""
+    columns = [with_type(column, _numbers_in(column.type)) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+
+
+def _numbers_in(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_numbers_in(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(_numbers_in(kind.item_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbers_in(kind.value_type)))
+    return kind

@@ -23,12 +23,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from tools.fuzz.case import UNKNOWN, Case, NoRow, Table, written
+from tools.fuzz.case import UNKNOWN, Case, NoRow, Table, share_of_bad, spoiled, written
 from tools.fuzz.codecs import encoder_of
-from tools.fuzz.mutations import share_of_bad, spoiled
 from tools.fuzz.reading import writable
-from tools.fuzz.schemas import has_floats
-from tools.fuzz.values import Values
+from tools.fuzz.values import Values, has_floats
 
 _CODES = {
     ByteType(): "b",

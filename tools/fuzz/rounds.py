@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from random import Random
-from typing import cast
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from tools.fuzz import (
+    avro_cases,
+    cdc_cases,
+    csv_cases,
+    json_cases,
+    proto_cases,
+    raw_cases,
+    resolution_cases,
+)
 from tools.fuzz.case import Case
 from tools.fuzz.codecs import decoder_of, encoder_of
 from tools.fuzz.laws import Codecs, check
 from tools.fuzz.reading import BrokenLawError
 
-SUBJECTS: dict[str, str] = {
-    "json": "tools.fuzz.json_cases",
-    "csv": "tools.fuzz.csv_cases",
-    "avro": "tools.fuzz.avro_cases",
-    "avro-resolution": "tools.fuzz.resolution_cases",
-    "avro-confluent": "tools.fuzz.confluent_cases",
-    "proto2": "tools.fuzz.proto2_cases",
-    "proto3": "tools.fuzz.proto3_cases",
-    "raw": "tools.fuzz.raw_cases",
-    **dict.fromkeys(
-        ("debezium-json", "maxwell-json", "canal-json", "ogg-json"), "tools.fuzz.cdc_cases"
-    ),
-    "debezium-avro-confluent": "tools.fuzz.debezium_avro_cases",
+SUBJECTS: Mapping[str, Callable[[Random, int], Case]] = {
+    "json": json_cases.case,
+    "csv": csv_cases.case,
+    "avro": avro_cases.derived_case,
+    "avro-resolution": resolution_cases.case,
+    "avro-confluent": avro_cases.confluent_case,
+    "proto2": partial(proto_cases.case, "proto2"),
+    "proto3": partial(proto_cases.case, "proto3"),
+    "raw": raw_cases.case,
+    **{
+        name: partial(cdc_cases.case, name)
+        for name in ("debezium-json", "maxwell-json", "canal-json", "ogg-json")
+    },
+    "debezium-avro-confluent": partial(cdc_cases.case_in_avro, "debezium-avro-confluent"),
 }
-"""What is fuzzed, and the module that makes its cases."""
+"""What is fuzzed, and what makes its cases, of so many messages."""
 
-SIZES = (2500, 2500, 2500, 4000, 1200, 300, 130, 70)
+_SIZES = (2500, 2500, 2500, 4000, 1200, 300, 130, 70)
 
-
-MOST_OF_CDC = 700
+_MOST_OF_CDC = 700
+"""A case of CDC takes longer, and tables differ more."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +63,8 @@ class Find:
 def case_of(subject: str, seed: int, number: int) -> Case:
     """The case of a round."""
     rng = Random(f"{subject} {seed} {number}")
-    module, count = import_module(SUBJECTS[subject]), rng.choice(SIZES)
-    if subject in CDC_FORMATS:  # of which a case takes longer, and tables differ more
-        return cast("Case", module.case(subject, rng, min(count, MOST_OF_CDC)))
-    return cast("Case", module.case(rng, count))
+    count = rng.choice(_SIZES)
+    return SUBJECTS[subject](rng, min(count, _MOST_OF_CDC) if subject in CDC_FORMATS else count)
 
 
 def round_of(subject: str, seed: int, number: int) -> tuple[int, Find | str | None]:
@@ -82,7 +90,7 @@ def compiled(case: Case) -> Codecs | BrokenLawError:
     """The codecs of a case; a table may be one that cannot be written."""
     try:
         decoder = decoder_of(case.table)
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - whatever it is, it is a find
         return BrokenLawError("a decoder can be compiled", traceback.format_exc(limit=-8))
     try:
         return Codecs(decoder, encoder_of(case.table))

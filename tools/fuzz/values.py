@@ -1,4 +1,4 @@
-"""Random columns of values, column by column, with unusual and random values."""
+"""Random columns, and random and unusual values of them, column by column."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     MapType,
     ShortType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -35,7 +36,54 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from tools.fuzz.odd_values import DOUBLES, integers, texts
+
+TEXTS = [
+    "", " ", "a", "null", "NULL", "NaN", "true", "0", "1.5", "-0", "é", "😀", "\x7f", "\x01", "\0", "\t", "\r",
+    "\n", "a\nb", "a\r\nb", "\\", "\\n", '"', '""', '"a"', "'", "''", ",", ";", "a,b", "a;b", "#", "#a", "{}", "[]",
+    "{", "}{", "x" * 70, "é" * 24, "😀" * 13, "\ufeff", "\ufeffa", "\u2028", "\ufffd", "\ufffe", "\U0010ffff", " a ",
+    "2024-01-31", "QUJD", "a\\", "*", "a*", "\x85", "\x1f", "İ", "ǅ",
+]  # fmt: skip
+
+DOUBLES = [
+    0.0, -0.0, 1.0, -1.0, 0.1, 1.5, 1e7, 1e-3, 9999999.0, 1e16, 1e22, 1e23, 123456789012345680.0, 2.0**53, 2.0**63,
+    5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, float("nan"), float("inf"), float("-inf"), 1e21, 1e-7,
+]  # fmt: skip
+
+
+def integers(rng: Random, low: int, high: int) -> list[int]:
+    """Whole numbers within bounds, of all lengths."""
+    powers = [sign * (1 << rng.randrange(high.bit_length() + 1)) - off for sign in (1, -1) for off in (0, 1) for _ in range(6)]  # fmt: skip
+    tens = [sign * 10 ** rng.randrange(len(str(high))) for sign in (1, -1) for _ in range(4)]
+    every = [
+        low,
+        high,
+        0,
+        1,
+        -1,
+        63,
+        64,
+        -64,
+        -65,
+        *powers,
+        *tens,
+        *(rng.randint(low, high) for _ in range(12)),
+    ]
+    return [number for number in every if low <= number <= high]
+
+
+def texts(rng: Random) -> list[str]:
+    """Odd texts and random ones."""
+
+    def one() -> str:
+        top = rng.choice([0x80, 0x250, 0xD800, 0x110000])
+        return "".join(
+            chr(c)
+            for c in (rng.randrange(top) for _ in range(rng.randrange(9)))
+            if not 0xD800 <= c < 0xE000
+        )
+
+    return [*rng.sample(TEXTS, 25), *(one() for _ in range(20)), *(f"k{i}" for i in range(15))]
+
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and the last microsecond that Spark writes with four digits of the year."""
@@ -218,3 +266,80 @@ _POOLS: dict[type[DataType], Callable[[Random], list[Any]]] = {
     DayTimeIntervalType: lambda rng: [n * 1000 for n in integers(rng, -(2**53), 2**53)],
     VariantType: _variants,
 }
+
+
+SIMPLE: tuple[DataType, ...] = (
+    BooleanType(), ByteType(), ShortType(), IntegerType(), LongType(), FloatType(), DoubleType(),
+    StringType(), StringType(), BinaryType(), DateType(), TimestampType(), TimestampNTZType(),
+    DecimalType(10, 2), DecimalType(18, 0), DecimalType(38, 0), DecimalType(38, 38), DecimalType(5, 5),
+)  # fmt: skip
+"""What every format carries that has columns."""
+
+INTERVAL, VARIANT = DayTimeIntervalType(), VariantType()
+
+_NAMES = [
+    "a",
+    "b",
+    "c",
+    "id",
+    "x y",
+    "é",
+    "😀",
+    "Name",
+    "name_2",
+    "dotted.name",
+    'q"uote',
+    "back\\slash",
+]
+_IDENTIFIERS = ["a", "b", "c", "id", "Name", "name_2", "_x", "A", "value", "key"]
+
+
+def columns(
+    rng: Random,
+    leaves: tuple[DataType, ...],
+    *,
+    depth: int,
+    maps: bool = True,
+    plain_names: bool = False,
+    most: int = 5,
+    nullable: bool = False,
+) -> StructType:
+    """Some columns.
+
+    Args:
+        rng: Decides.
+        leaves: The types without parts.
+        depth: How deep arrays, maps and structs may nest.
+        maps: Whether there are maps, which have STRING keys.
+        plain_names: Whether names are identifiers.
+        most: So many columns at most.
+        nullable: Whether all may be NULL.
+    """
+    names = _IDENTIFIERS if plain_names else _NAMES
+
+    def one(depth: int) -> DataType:
+        shape = rng.random()
+        if depth <= 0 or shape < 0.65:
+            return rng.choice(leaves)
+        if shape < 0.78:
+            return ArrayType(one(depth - 1), may_be_null())
+        if shape < 0.88 and maps:
+            return MapType(StringType(), one(depth - 1), may_be_null())
+        return struct(depth - 1, rng.randint(1, 3))
+
+    def struct(depth: int, count: int) -> StructType:
+        chosen = rng.sample(names, count)
+        return StructType([StructField(name, one(depth), may_be_null()) for name in chosen])
+
+    def may_be_null() -> bool:
+        return nullable or rng.random() < 0.8
+
+    return struct(depth, rng.randint(1, most))
+
+
+def has_floats(schema: StructType) -> bool:
+    """Whether a FLOAT or DOUBLE is in there."""
+    return any(
+        name in schema.simpleString()
+        for name in (":float", ":double", "<float", "<double", ",float", ",double")
+    )

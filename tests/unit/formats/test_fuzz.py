@@ -16,13 +16,11 @@ from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from tests.laws import FULL
 from tools.fuzz.__main__ import run
 from tools.fuzz.case import Case, NoRow, Table, written
+from tools.fuzz.child import bisected, program_of, smallest
 from tools.fuzz.codecs import decoder_of, encoder_of
-from tools.fuzz.equality import difference
-from tools.fuzz.laws import Codecs, check
-from tools.fuzz.program import program_of
+from tools.fuzz.laws import Codecs, check, difference
 from tools.fuzz.reading import BrokenLawError
 from tools.fuzz.rounds import SUBJECTS, Find, case_of, compiled, round_of
-from tools.fuzz.shrink import bisected, smallest
 
 MESSAGES = 30_000 if FULL else 3_000
 """Of each format."""

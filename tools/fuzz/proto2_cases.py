@@ -1,9 +1,0 @@
-"""Cases of Protobuf in the syntax proto2."""
-
-from __future__ import annotations
-
-from functools import partial
-
-from tools.fuzz.proto_cases import case as case_of
-
-case = partial(case_of, "proto2")
