@@ -35,6 +35,16 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "pass",
         "the column has the same value; this is the fast way",
     ),
+    *(
+        Equivalent(
+            "core/positions/alignment.py", before, after, "any time before, or after, all others"
+        )
+        for before, after in (
+            ("_BEFORE_ALL = -2", "_BEFORE_ALL = -3"),
+            ("_BEFORE_ALL = -2", "_BEFORE_ALL = -4"),
+            ("_AFTER_ALL = 2**62", f"_AFTER_ALL = {2**63}"),
+        )
+    ),
     Equivalent(
         "core/positions/data_loss.py",
         'truncated = offset.positions[tp] > bounds.high and known == view.topic_ids[tp.topic] != ""',
@@ -67,6 +77,18 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     Equivalent(
         "sink/keyed_buffer.py",
+        "both = keys.astype(np.int64) * (int(of_topics.max(initial=0)) + 1) + of_topics",
+        "both = keys.astype(np.int64) * (int(of_topics.max(initial=0)) + 1) - of_topics",
+        "the difference is as different for each key and topic as the sum",
+    ),
+    Equivalent(
+        "sink/keyed_buffer.py",
+        "places[keys] = -1",
+        "places[keys] = -2",
+        "it stands for any number below all places",
+    ),
+    Equivalent(
+        "sink/keyed_buffer.py",
         "if len(topics) == 1 and None not in topics: return keys",
         "pass",
         "with one topic the numbers below are as different as the keys; this is the fast way",
@@ -82,6 +104,12 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "if len(of_change) == len(column) and (of_change == np.arange(len(column))).all(): return column",
         "pass",
         "taking all in their order gives an equal column; this is the fast way",
+    ),
+    Equivalent(
+        "source/reading/merged_partitions.py",
+        "if taken >= memory:",
+        "if taken > memory:",
+        "where no byte is left, the next message does not fit either",
     ),
     Equivalent(
         "source/reading/metadata.py",

@@ -34,6 +34,7 @@ _TYPE = re.compile(r"None|bool|bytes|float|int|str|[A-Z]\w*[a-z]\w*(\[.*\])?")
 _SWAPPED = {"min": "max", "max": "min"}
 _CHECKS = {"strict", "stacklevel"}
 """Arguments that change nothing where the program is right (``zip``), or only a text (``warn``)."""
+_SIZE = 1000
 _MAY_BE_NONE = {"None", "bool", "Any", "object"}
 
 
@@ -141,6 +142,8 @@ class _Finder:
             case ast.Call():
                 passed = [each.value for each in node.keywords if each.arg not in _CHECKS]
                 yield from self._all([node.func, *node.args, *passed], returned)
+            case ast.BinOp() if _number(node) is not None:
+                return  # it is one number, however it is written
             case _:
                 yield from self._all(ast.iter_child_nodes(node), returned)
 
@@ -157,17 +160,23 @@ class _Finder:
                     yield self._between("and, or", left, right, operators)
             case ast.UnaryOp(op=ast.Not()):
                 yield self._instead("not dropped", node, f"({self._text(node.operand)})")
-            case ast.BinOp() if type(node.op) in _CALCULATED and not _is_text(node) | _is_type(
-                node
-            ):
-                operators = _CALCULATED[type(node.op)]
-                yield self._between("calculation", node.left, node.right, operators)
-                yield self._instead("operand dropped", node, f"({self._text(node.left)})")
+            case ast.BinOp():
+                yield from self._of_calculation(node)
             case ast.Constant(value=int() as value):  # True and False are such too
                 for other in _others(value):
                     yield self._instead("value", node, str(other))
             case ast.Call(func=ast.Name(id="min" | "max" as name)):
                 yield self._instead("min, max", node.func, _SWAPPED[name])
+
+    def _of_calculation(self, node: ast.BinOp) -> Iterator[Mutation]:
+        value = _number(node)
+        if value is not None:
+            for other in _others(value):
+                yield self._instead("value", node, str(other))
+        elif type(node.op) in _CALCULATED and not (_is_text(node) or _is_type(node)):
+            operators = _CALCULATED[type(node.op)]
+            yield self._between("calculation", node.left, node.right, operators)
+            yield self._instead("operand dropped", node, f"({self._text(node.left)})")
 
     def _of_statement(self, node: ast.AST, returned: Sequence[str]) -> Iterator[Mutation]:
         """Something that is not done."""
@@ -215,11 +224,27 @@ class _Finder:
         return self._lines[node.end_lineno - 1] + node.end_col_offset
 
 
-def _others(value: int) -> list[int]:
-    """What may stand in the place of a truth value or a number."""
+def _others(value: float) -> list[float]:
+    """What may stand in the place of a truth value or a number.
+
+    One more of a round size, as 50,000 rows or 64 KB, is a mistake of nobody.
+    """
     if isinstance(value, bool):
         return [not value]
+    if value >= _SIZE and (value % 1000 == 0 or value % 1024 == 0):
+        return [value * 2]
     return list(dict.fromkeys((value + 1, value * 2 or 1)))
+
+
+def _number(node: ast.BinOp) -> float | None:
+    """The number that an expression of nothing but numbers stands for, as ``64 * 1024``; it is one decision."""
+    leaves = [each for each in ast.walk(node) if not isinstance(each, ast.BinOp | ast.operator)]
+    if not all(
+        isinstance(each, ast.Constant) and type(each.value) in (int, float) for each in leaves
+    ):
+        return None
+    number: float = eval(ast.unparse(node))
+    return number
 
 
 def _names(annotation: ast.expr | None) -> list[str]:

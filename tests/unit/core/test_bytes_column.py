@@ -60,6 +60,14 @@ def test_messages_are_the_same_as_a_list_and_as_a_column(messages: list[bytes], 
     )
 
 
+def test_some_of_a_column_are_a_column() -> None:
+    """Only of a list they are a list: Arrow takes them out faster than Python."""
+    column = BytesColumn.of([b"a", b"b", b"c"])
+
+    assert isinstance(some_of(column, [2, 0]), BytesColumn)
+    assert some_of(column, [2, 0]) == some_of([b"a", b"b", b"c"], [2, 0]) == [b"c", b"a"]
+
+
 def test_where_values_begin_and_end() -> None:
     """One place more than there are values, also of none and within a longer column."""
     column = BytesColumn.of([b"a", None, b"bc", b""]).column

@@ -44,6 +44,7 @@ def test_the_sinks_of_a_batch_are_added_up() -> None:
     report(OTHER, 1, Written(5, 5, 5))
 
     assert batches.take(RUN, 1) == Written(3, 1, 37)
+    assert batches.take(OTHER, 1) == Written(5, 5, 5)
 
 
 def test_nothing_written_is_known_and_no_report_is_not() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,4 +97,52 @@ class FakeFrame:
 def test_without_a_query_that_is_known_nothing_is_written(frame: Any, part: str):
     """No query, another batch, Spark Connect: refused, since receipts would be those of something else."""
     with pytest.raises(OptionError, match=part):
+        running_batch(frame, 7)
+
+
+def java(name: str = "Object", **methods: Any) -> SimpleNamespace:
+    """An object of a Java class."""
+    class_ = SimpleNamespace(getSimpleName=lambda: name)
+    return SimpleNamespace(getClass=lambda: class_, **methods)
+
+
+class RunningFrame(FakeFrame):
+    """As much of a DataFrame in a batch as is asked: what runs in the JVM."""
+
+    def __init__(self, execution: Any) -> None:
+        super().__init__(queryId="q", batchId="7")
+        util = SimpleNamespace(UUID=SimpleNamespace(fromString=lambda text: ("id", text)))
+        lang = SimpleNamespace(Thread=SimpleNamespace(currentThread=lambda: "this thread"))
+        self._jvm = SimpleNamespace(java=SimpleNamespace(util=util, lang=lang))
+        state = java(activeStreamingQueries=lambda: {("id", "q"): execution})
+        self._jsparkSession = java(sharedState=lambda: state)
+
+
+def execution(thread: str = "this thread", *, is_optional: bool = True) -> Any:
+    """A streaming query whose batch 7 was planned at 77 ms."""
+    metadata = java("OffsetSeqMetadata", batchTimestampMs=lambda: 77)
+    second = java("Some", get=lambda: metadata) if is_optional else metadata
+    planned = java(productElement=lambda at: ("offsets", second)[at], toString=lambda: "[7]")
+    log = java(get={7: java(get=lambda: planned)}.__getitem__)
+    return java(
+        offsetLog=lambda: log,
+        runId=lambda: java(toString=lambda: "run 1"),
+        queryExecutionThread=lambda: java(equals=lambda other: other == thread),
+    )
+
+
+@pytest.mark.parametrize("is_optional", [True, False])
+def test_what_the_checkpoint_says_of_a_batch(is_optional: bool) -> None:
+    """The offsets, and when the batch was planned: by offsets alone two plans may be the same."""
+    frame: Any = RunningFrame(execution(is_optional=is_optional))
+
+    assert running_batch(frame, 7) == RunningBatch("q", "run 1", 7, "[7] 77")
+
+
+@pytest.mark.parametrize("running", [None, execution("another thread")])
+def test_only_the_thread_of_the_query_writes(running: Any) -> None:
+    """The order of threads is random; and a query that has ended runs in none."""
+    frame: Any = RunningFrame(running)
+
+    with pytest.raises(OptionError, match="from another thread"):
         running_batch(frame, 7)

@@ -86,6 +86,14 @@ def test_a_receipt_of_many_topics_is_as_short_as_brokers_take_it():
         is_written(call, other.receipt)
 
 
+@pytest.mark.parametrize(("length", "is_shown"), [(1000, True), (1001, False)])
+def test_topics_are_named_while_their_names_are_short(length, is_shown):
+    """A digest stands for longer ones."""
+    call = replace(CALL, topics=("a", "t" * (length - 2)))
+
+    assert (call.topics_text == f"a;{'t' * (length - 2)}") is is_shown
+
+
 @pytest.mark.parametrize(
     ("found", "written"),
     [

@@ -1109,6 +1109,20 @@ def test_a_sink_is_checked_where_references_mean_nothing(monkeypatch, given):
         ({"topic": "${env:NOT_SET}", "properties.acks": "0"}, "means that no message is confirmed"),
         ({"topic": "${env:NOT_SET}", "sink.buffer-flush.max-rows": "5"}, "together"),
         ({"topic": "${env:NOT_SET}", "topic-pattern": "t.*"}, "shouldn't be set together"),
+        (
+            {
+                "topic": "${env:NOT_SET}",
+                "primary-key": "${env:NOT_SET}",
+                "properties.bootstrap.servers": "${env:NOT_SET}",
+                "sink.buffer-flush.max-rows": "5",
+            },
+            "together",
+        ),
+        ({"sink.parallelism": "${env:NOT_SET}", "read.mode": "append"}, "is for reading"),
+        (
+            {"sink.parallelism": "${env:NOT_SET}", "value.format": "debezium-avro-confluent"},
+            "is for reading only",
+        ),
         ({"sink.parallelism": "${env:NOT_SET}", "topik": "t"}, "(Did you mean 'topic'?)"),
         ({"topik": "${env:NOT_SET}"}, "(Did you mean 'topic'?)"),
         ({"sink.parallelism": "${env:NOT_SET}", "failOnDataLoss": "maybe"}, "'failOnDataLoss'"),
@@ -1205,6 +1219,10 @@ def test_names_of_other_connectors_get_a_hint(name, hint):
             "'key.json.ignore-parse-errors' or 'value.json.ignore-parse-errors'",
         ),
         ("error-handling", "'error-handling.mode' or 'error-handling.log.target'"),
+        (
+            "scan.startup.time",
+            "'scan.startup.mode' or 'scan.startup.timestamp' or 'scan.startup.timestamp-millis'",
+        ),
     ],
 )
 def test_a_misspelt_part_of_a_family_gets_a_hint(name, hint):

@@ -29,6 +29,9 @@ def compacted(lag_ms: int, policy: str = "compact") -> dict[str, str]:
         ({"t": compacted(0, "delete")}, NOW - 1, None),
         ({"t": compacted(0, "compact,delete")}, NOW - 1, ["t"]),
         ({"t": compacted(0), "u": compacted(99), "v": compacted(7)}, NOW - 50, ["t", "v"]),
+        ({"t": {"cleanup.policy": "compact"}}, NOW, None),
+        ({"t": {"cleanup.policy": "compact"}}, NOW - 1, ["t"]),
+        ({"t": {"min.compaction.lag.ms": "0"}}, NOW - 1, ["t"]),
         ({}, NOW - 1, None),
     ],
 )
@@ -41,6 +44,14 @@ def test_a_time_older_than_the_lag_of_a_compacted_topic_is_told(settings, at_ms,
     else:
         assert warning is not None
         assert [topic for topic in settings if f"'{topic}' (" in warning] == topics
+
+
+def test_an_end_that_is_no_time_may_be_any_time_ago():
+    """Of a topic whose lag is shorter than the time since the epoch the table may lack rows."""
+    assert past_table_warning({"t": compacted(NOW)}, None, NOW, "") is None
+    told = past_table_warning({"t": compacted(NOW - 1)}, None, NOW, "")
+    assert "as of an earlier time" in (told or "")
+    assert (told or "").endswith("if that time is not longer ago.")
 
 
 def test_settings_that_are_not_known_are_told():

@@ -19,9 +19,11 @@ from pyspark_upsert_kafka.core.positions.offsets import (
 from pyspark_upsert_kafka.core.positions.planning import (
     advanced,
     backlog,
+    by_share,
     known_ids,
     rate_limited,
     shared,
+    shared_by_all,
     split,
     spread,
     tasks_to_share,
@@ -291,6 +293,25 @@ def test_sharing_the_keys_of_ranges(sizes, tasks, shares):
     assert [(r.partition, r.share.index, r.share.count) for r in found] == shares
     assert all(replace(r, share=None) in ranges and r.share.ranges == len(ranges) for r in found)
     assert all(r.share.offsets == sum(sizes) for r in found)
+
+
+@pytest.mark.parametrize("most", [None, 1, "auto"])
+def test_each_task_of_a_table_of_several_partitions_reads_all_of_them(most):
+    """It keeps its share of the keys, and no task takes the ranges of another, however few tasks are asked for."""
+    ranges = [Range("t", 0, 0, 10), Range("t", 1, 5, 7)]
+    plan = shared_by_all(ranges, 3)
+    tasks = by_share(plan)
+
+    assert [[replace(r, share=None) for r in task] for task in tasks] == [ranges] * 3
+    assert [{(r.share.index, r.share.count) for r in task} for task in tasks] == [
+        {(0, 3)},
+        {(1, 3)},
+        {(2, 3)},
+    ]
+    assert {(r.share.ranges, r.share.offsets) for r in plan} == {(2, 12)}
+    assert spread(plan, most) == tasks
+    assert by_share(ranges) == [tuple(ranges)]
+    assert tasks_to_share(plan[0], 7) == 7
 
 
 @given(

@@ -72,6 +72,7 @@ def test_a_secret_of_the_options_is_not_shown(settings, encoding):
         ("authorization: basic YTpi", "authorization: basic ***"),
         ("Bearer eyJhbGciOi.J9.c2ln is expired", "Bearer *** is expired"),
         ("Basic authentication is required", "Basic authentication is required"),
+        ("Basic words are no login", "Basic words are no login"),  # five characters are no base64
         ("Bearer authentication is required", "Bearer authentication is required"),
         ("http://me:pa/ss@host/ and https://me:pass@host/", "http://me:pa/ss@host/ and https://***@host/"),
         ("SASL_SSL://me:pass@host:9092", "SASL_SSL://***@host:9092"),
@@ -178,6 +179,8 @@ def test_a_login_without_padding_is_one(user: str):
         ("ab", "<ab>", "<ab>"),
         # Three bytes are four characters of base64; where they do not begin a group, fewer depend on them alone.
         ("abc", "<YWJj>", "<***>"),
+        ("abcd", f"<{base64.b64encode(b'xabcd').decode()}>", "<***>"),
+        ("abcd", f"<{base64.b64encode(b'xyabcd').decode()}>", "<***>"),
         ("abcde", "<abcde>", "<***>"),
     ],
 )

@@ -565,3 +565,10 @@ def test_headers_are_written_from_a_map_or_a_list(key, type_):
 def test_what_is_ignored_may_be_there_twice():
     """Metadata that a sink does not take from the row makes no trouble."""
     assert written(ID, OFFSET, field("at"), **{"metadata.at": "offset"}).value == (ID,)
+
+
+def test_the_columns_of_a_key_are_never_null_under_their_names_in_the_message():
+    """In the key of the message they have no prefix."""
+    table = changelog(field("k_id"), field("name"), CHANGE, **{**PREFIXED, "primary-key": "k_id"})
+
+    assert (table.required("key"), table.required("value")) == ({"id"}, {"k_id"})

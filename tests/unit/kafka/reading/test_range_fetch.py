@@ -558,9 +558,9 @@ def test_damaged_messages_are_fetched_again(clock, caplog):
 
 def test_a_client_to_which_nothing_comes_is_replaced(clock):
     """It may wait for a broker that has hung, or for another range's fetch; ever less often, as the network may be slow."""
-    stuck, later = (FakeFetcher(clock, silent_at=0, silent_s=NEVER) for _ in range(2))
+    stuck, later, last = (FakeFetcher(clock, silent_at=0, silent_s=NEVER) for _ in range(3))
     fresh = FakeFetcher(clock)
-    others, renewed_at = iter([later, fresh]), []
+    others, renewed_at = iter([later, last, fresh]), []
     began = clock.now
 
     def renewed() -> FakeFetcher:
@@ -569,7 +569,8 @@ def test_a_client_to_which_nothing_comes_is_replaced(clock):
 
     batches = fetch(stuck, renewed=renewed).batches()
     assert [offset for batch in batches for offset in batch.offsets] == [0, 1, 2, 3]
-    assert (renewed_at, later.seeks, fresh.seeks) == ([5, 10], [0], [0])
+    assert renewed_at == [5, 10, 20]
+    assert (later.seeks, last.seeks, fresh.seeks) == ([0], [0], [0])
 
 
 def test_a_client_is_kept_while_nobody_answers(clock):

@@ -8,10 +8,11 @@ import pytest
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning import batch
-from pyspark_upsert_kafka.source.planning.batch import BatchReader
+from pyspark_upsert_kafka.source.planning import batch, open_transactions
+from pyspark_upsert_kafka.source.planning.batch import BatchReader, ranges_of_batch
+from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.source.reading import task
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import FakeCluster, table
@@ -82,3 +83,28 @@ def test_what_is_loaded_is_frozen_where_a_reader_is_made(monkeypatch: pytest.Mon
     BatchReader(table(options()), options())
 
     assert frozen == [1]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, [[TopicPartition("t", 1)]]),
+        ({"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "partition:0,offset:4;partition:1,offset:4"}, []),
+    ],
+)  # fmt: skip
+def test_what_open_transactions_hide_is_told_where_a_read_ends_at_the_latest_offset(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], told: list[object]
+) -> None:
+    """Of the partitions that are read; an end that was given is before what is hidden, or waits for nothing."""
+    cluster.produce("t", 0, 10)
+    cluster.set("t", 1, 0, 20, latest=4)
+    monkeypatch.setattr(open_transactions, "load_client", lambda _: _client(cluster))
+    found: list[list[Hidden]] = []
+    ranges = ranges_of_batch(cluster, options(**more), tell=found.append)
+
+    assert [[each.place for each in some] for some in found] == told
+    assert [each.end for each in ranges] == [4 if more else 10, 4]
+
+
+def _client(cluster: FakeCluster) -> Any:
+    return type("Client", (), {"reader": lambda *_: cluster})()

@@ -97,6 +97,8 @@ def test_offsets_before_the_first_message_count_nothing():
     batches = Batches(lambda tp, at: 100 if at >= 90_000 and tp == A else None, 95_000, 80_000, limit=1000)  # fmt: skip
 
     assert batches.next() == [90_010, 80_000]
+    steps = [each.size for each in batches.cluster.read_ranges if each.partition == 0]
+    assert steps == [256, 1024, 4096, 16_384, 65_536, 95_000 - 87_296], "each four times as many"
     assert batches.next() == [10, 0]
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
 
-from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import Range, StreamOffset, TopicPartition
+from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import open_transactions
 from pyspark_upsert_kafka.source.planning.observer import Observer
-from pyspark_upsert_kafka.source.planning.open_transactions import Hidden, warn_of_hidden
+from pyspark_upsert_kafka.source.planning.open_transactions import (
+    Hidden,
+    hidden_messages,
+    warn_of_hidden,
+)
 from tests.unit.source.fake_cluster import World, stream_options, world
 
 PLACE = TopicPartition("t", 0)
@@ -33,7 +42,7 @@ def test_how_it_is_said() -> None:
     assert "hides 1 newer offset: nothing" in str(Hidden(PLACE, 1000, 1))
 
 
-@pytest.mark.parametrize(("age_ms", "warnings"), [(9_000, 0), (11_000, 1)])
+@pytest.mark.parametrize(("age_ms", "warnings"), [(9_999, 0), (10_000, 1)])
 def test_a_batch_warns_of_one_that_is_open_for_long(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, age_ms: int, warnings: int
 ) -> None:
@@ -78,3 +87,41 @@ def test_a_stream_that_stands_still_warns_once(
 def test_a_time_that_no_calendar_has(since_ms: int) -> None:
     """A writer may give its messages any time: the warning has the number, and the query goes on."""
     assert f"newer offset since the timestamp {since_ms}: " in str(Hidden(PLACE, 7, 1, since_ms))
+
+
+class FirstMessages:
+    """Plays the client: the first message that a transaction hides in each partition."""
+
+    def __init__(self) -> None:
+        self.asked: list[Range] = []
+
+    def reader(self, settings: object) -> FirstMessages:
+        """Reads what is not committed, too."""
+        assert settings.read_committed is False  # type: ignore[attr-defined]
+        return self
+
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """Partition 1 has no times; partition 2 cannot be read."""
+        self.asked.append(range_)
+        if range_.partition == 2:
+            raise BrokerError("no")
+        nothing, kind = BytesColumn.of([None]), 0 if range_.partition == 1 else 1
+        yield RawBatch("t", range_.partition, nothing, nothing, [range_.begin], [kind], [77])
+
+
+def test_since_when_is_looked_up_for_the_first_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each costs a request for one offset; partitions that hide nothing are none of them. Where it is not known, all else is told."""
+    client = FirstMessages()
+    monkeypatch.setattr(open_transactions, "load_client", lambda _: client)
+    bounds = {TopicPartition("t", n): Bounds(0, 5 + n, 20) for n in (4, 0, 1, 2)}
+    view = ClusterView({"t": "id"}, {TopicPartition("t", 3): Bounds(0, 9, 9), **bounds})
+
+    found = hidden_messages(view, stream_options())
+
+    assert found == [
+        Hidden(TopicPartition("t", 0), 5, 15, 77),
+        Hidden(TopicPartition("t", 1), 6, 14),
+        Hidden(TopicPartition("t", 2), 7, 13),
+        Hidden(TopicPartition("t", 4), 9, 11),
+    ]
+    assert client.asked == [Range("t", n, 5 + n, 6 + n, "id") for n in range(3)]

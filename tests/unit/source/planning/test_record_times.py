@@ -218,3 +218,26 @@ def test_times_of_the_broker_are_refused_whenever_a_topic_is_found():
 
     with pytest.raises(OptionError, match=r"'u' has .* = LogAppendTime"):
         times.start_batch(ClusterView({"t": "id", "u": "id-2"}, {}), {}, {})
+
+
+def test_an_offset_that_is_a_message_is_known_to_be_one():
+    """It is read for once, also where the next batch begins at the same place."""
+    tp = TopicPartition("t", 0)
+    broker = Broker([(1000, True), (1001, True)])
+    times = RecordTimes(broker, broker)
+    for _ in range(3):
+        begin = times.start_batch(broker.view, {tp: 0}, {tp: 2})
+        assert times.first_after(broker.view, begin, {tp: 2}, 5) == {tp: 0}
+
+    assert broker.read_ranges == [(0, 1)]
+
+
+@pytest.mark.parametrize(("count", "left"), [(10_000, 10_000), (10_001, 0)])
+def test_what_is_known_of_messages_does_not_grow(count, left):
+    """A stream may run for ever."""
+    broker = Broker([])
+    times = RecordTimes(broker, broker)
+    times._messages = {(TopicPartition("t", 0), at) for at in range(count)}
+    times.start_batch(broker.view, {}, {})
+
+    assert len(times._messages) == left

@@ -277,3 +277,15 @@ def test_what_is_past_the_end_shares_the_memory_that_is_left(followed_to: int, p
         assert f"it takes {(taken + parts * size) / 2**20:,.0f} MB of 1 MB" in str(
             limit.error(size)
         )
+
+
+@pytest.mark.parametrize(("read", "percent"), [(5, 50), (10, 100)])
+def test_a_table_that_does_not_fit_says_how_far_it_was_read(read: int, percent: int) -> None:
+    """Up to the last message of the batch that was too much."""
+    snapshot = RangeSnapshot(Range("t", 0, 0, 10), ("k",), 1, lambda *_: True)
+    rows = pa.RecordBatch.from_arrays([pa.array(range(read))], ["k"])
+    nothing = BytesColumn.of([None] * read)
+    offsets: Any = SimpleNamespace(offsets_in=lambda _: np.arange(read), deletes=None)
+
+    with pytest.raises(OptionError, match=rf"after {percent} % of the offsets"):
+        snapshot.add(RawBatch("t", 0, nothing, nothing, [*range(read)]), rows, offsets)
