@@ -32,10 +32,10 @@ from topics import new_topic
 
 from pyspark_upsert_kafka.changelog.changelog_columns import change_columns
 from pyspark_upsert_kafka.changelog.normalization import normalized
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.options import read_options, write_options
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
+from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client

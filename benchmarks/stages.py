@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import read_options, write_options
-from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
@@ -84,7 +84,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+        from pyspark_upsert_kafka.core.arrow import arrow_schema
 
         size = 20_000
         columns = [

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.interpreter import check_running_session, use_this_int
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.changelog.last_changes import last_changes
     from pyspark_upsert_kafka.changelog.normalize import normalize_changelog
-    from pyspark_upsert_kafka.core.ddl import watermark_of
+    from pyspark_upsert_kafka.core.ddl.definition import watermark_of
     from pyspark_upsert_kafka.core.query_end import why_it_ended
     from pyspark_upsert_kafka.kafka.local import (
         LocalAcl,
@@ -90,7 +90,7 @@ _LAZY = {
     "read_table": "pyspark_upsert_kafka.without_spark.read_table",
     "run_sql": "pyspark_upsert_kafka.sql",
     "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
-    "watermark_of": "pyspark_upsert_kafka.core.ddl",
+    "watermark_of": "pyspark_upsert_kafka.core.ddl.definition",
     "why_it_ended": "pyspark_upsert_kafka.core.query_end",
 }
 

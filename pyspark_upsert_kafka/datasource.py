@@ -57,7 +57,7 @@ class UpsertKafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: the current table, its changes, or plain messages."""
         from pyspark_upsert_kafka.core.options import read_options
-        from pyspark_upsert_kafka.core.table.columns import table_to_read
+        from pyspark_upsert_kafka.core.table import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
         from pyspark_upsert_kafka.source.planning.filters import batch_reader
 
@@ -67,7 +67,7 @@ class UpsertKafkaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read: the table's changes, or plain messages."""
         from pyspark_upsert_kafka.core.options import read_options
-        from pyspark_upsert_kafka.core.table.columns import table_to_read
+        from pyspark_upsert_kafka.core.table import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
         from pyspark_upsert_kafka.source.planning.protocols import stream_reader
 

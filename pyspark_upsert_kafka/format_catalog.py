@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, DEBEZIUM_FORMATS
 from pyspark_upsert_kafka.core.options import Option
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS, DEBEZIUM_FORMATS
 from pyspark_upsert_kafka.formats.codec import Format
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 

@@ -6,12 +6,11 @@ from typing import Literal
 
 from pyspark.sql.types import StructField, StructType
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import METADATA_OF_FORMATS, check_metadata
 from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.cdc_formats import check_metadata
-from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.metadata import METADATA_OF_FORMATS
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.formats.change_format import ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Side

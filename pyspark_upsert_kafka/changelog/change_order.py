@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
-from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, METADATA
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, METADATA
 
 _NESTED = (ArrayType, MapType, StructType, VariantType)
 _RESERVED = frozenset(each.column for each in METADATA.values() if each.column is not None)

@@ -11,8 +11,8 @@ from pyspark_upsert_kafka.changelog.changelog_columns import (
     ChangeColumns,
     change_columns,
 )
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

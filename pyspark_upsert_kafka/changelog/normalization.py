@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.changelog.change_order import OLDEST, newer_changes, several_partitions
 from pyspark_upsert_kafka.changelog.changelog_columns import PUT_ASIDE, ChangeColumns
+from pyspark_upsert_kafka.core.arrow import polars_key
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.arrow import polars_key
 from pyspark_upsert_kafka.core.warning import warn_once
 
 if TYPE_CHECKING:

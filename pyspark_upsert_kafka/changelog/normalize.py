@@ -10,8 +10,8 @@ from pyspark.sql import GroupedData
 
 from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns, change_columns
 from pyspark_upsert_kafka.changelog.state_layout import Layout
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.table.names import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

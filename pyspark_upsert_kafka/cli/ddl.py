@@ -26,11 +26,12 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.cli.terminal import echo
-from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, create_tables, definition_of
+from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, create_tables, definition_of
+from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl, name_as_ddl
+from pyspark_upsert_kafka.core.ddl.tokens import Tokens
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options import options_of
 from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
-from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl, name_as_ddl
 from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 
 _IMPORTS = {

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, text_of
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
-from pyspark_upsert_kafka.core.table.metadata import METADATA
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.without_spark.request import Request, checked_request
 
@@ -102,7 +101,7 @@ def _declared(statement: str | None) -> Mapping[str, str]:
     """The options that a statement has."""
     if statement is None:
         return {}
-    from pyspark_upsert_kafka.core.ddl import table_definition
+    from pyspark_upsert_kafka.core.ddl.definition import table_definition
 
     return table_definition(statement).options
 

@@ -9,7 +9,7 @@ A decoder need not be fast to be right: the row path is enough, a function from 
 ``decoding.RowPath`` makes a decoder of. This is a whole format, of texts with tabs between them:
 
 >>> import pyarrow as pa
->>> from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+>>> from pyspark_upsert_kafka.core.arrow import arrow_schema
 >>> from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableError
 >>> def decoder(spec):
 ...     fields = [RowField(c.name, c.nullable).reader(str, repr) for c in spec.schema.fields]

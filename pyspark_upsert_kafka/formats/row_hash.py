@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.table.arrow import canonical_floats
+from pyspark_upsert_kafka.core.arrow import canonical_floats
 
 Words: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 

@@ -11,8 +11,8 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyspark_upsert_kafka.changelog.change_order import several_partitions
 from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns, change_columns
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.lakehouse.changes_by_key import flags_name, unavailable_columns
 from pyspark_upsert_kafka.lakehouse.column_types import conformed, field_named

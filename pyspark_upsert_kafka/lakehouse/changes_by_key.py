@@ -29,8 +29,8 @@ from pyspark_upsert_kafka.changelog.change_order import (
 )
 from pyspark_upsert_kafka.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.changelog.last_changes import unknown_kind
-from pyspark_upsert_kafka.core.table.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
-from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.core.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.lakehouse.lakehouse_tables import PLACE
 from pyspark_upsert_kafka.lakehouse.merge_settings import Deletes, MergeSettings
 

@@ -23,8 +23,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_upsert_kafka.core.ddl.spark_columns import type_as_ddl
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.ddl_text import type_as_ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

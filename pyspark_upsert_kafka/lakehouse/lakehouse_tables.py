@@ -10,9 +10,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted, type_as_ddl
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.core.table.ddl_text import type_as_ddl
-from pyspark_upsert_kafka.core.table.names import quoted
 from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn, WidenedColumn, needed
 from pyspark_upsert_kafka.lakehouse.merge_settings import Deletes, SchemaChanges, TableName
 

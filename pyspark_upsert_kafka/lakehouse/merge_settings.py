@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.table.names import quoted
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 _ABSOLUTE_PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")

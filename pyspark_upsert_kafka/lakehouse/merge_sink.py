@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.lakehouse.batch import Batch, has_changes
 from pyspark_upsert_kafka.lakehouse.changes_by_key import changes_by_key
 from pyspark_upsert_kafka.lakehouse.merge_settings import (

@@ -8,8 +8,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.formats.registry_format import (

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, TypeVar
 from urllib.request import Request
 
-from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     OptionError,

@@ -15,8 +15,13 @@ from functools import partial
 from typing import Protocol
 
 from pyspark_upsert_kafka.core.closing import closing, undone_on_failure
-from pyspark_upsert_kafka.core.delivery.receipt_messages import another_query, old_receipts
-from pyspark_upsert_kafka.core.delivery.receipts import Call, is_written, preparation
+from pyspark_upsert_kafka.core.delivery.receipts import (
+    Call,
+    another_query,
+    is_written,
+    old_receipts,
+    preparation,
+)
 from pyspark_upsert_kafka.core.options import WriteOptions
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_sending_client

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pyspark_upsert_kafka.core.changes import PREIMAGES
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
-from pyspark_upsert_kafka.core.table.changes import PREIMAGES
-from pyspark_upsert_kafka.core.table.columns import Table, table_to_write
-from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, CHANGE_TYPE
-from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.core.table import Table, table_to_write
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

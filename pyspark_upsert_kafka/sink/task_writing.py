@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options import WriteOptions
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.sink.delivery import delivering
 from pyspark_upsert_kafka.sink.row_encoding import RowEncoder, preimages_in, sets_metadata
 from pyspark_upsert_kafka.sink.sink_warnings import warn_of_speculation

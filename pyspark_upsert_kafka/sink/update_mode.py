@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.types import StructField, StructType
+
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call, digest
-from pyspark_upsert_kafka.core.delivery.sink_identity import sink_identity
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import (
     CALL,
     FROM_UPSERT_SINK,
     INTERNAL,
+    OPTIONS,
     Given,
     WriteOptions,
     as_spark_passes_on,
@@ -27,8 +29,8 @@ from pyspark_upsert_kafka.core.options import (
     option_texts,
     write_options,
 )
-from pyspark_upsert_kafka.core.secrets.masking import masked
-from pyspark_upsert_kafka.core.table.columns import table_to_write
+from pyspark_upsert_kafka.core.secrets.masking import is_secret, masked
+from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.delivery import prepare, transactions
@@ -135,7 +137,7 @@ class SinkCall:
 
     Args:
         prefix: ``sink.transactional-id-prefix``.
-        sink: What the sink is; see ``core/delivery/sink_identity.py``.
+        sink: What the sink is; see ``sink/update_mode.py``.
         servers: The brokers that it writes to.
         rows_hash: A hash of the rows' query plan, which tells rows apart within a batch.
     """
@@ -222,6 +224,9 @@ def _differ_in_number_only(call: SinkCall, other: SinkCall) -> bool:
 
 
 _OURS = ("sink.parallelism", "sequence-by")
+
+_ACCESS = (".url", ".descriptor-file", "-auth.credentials-source")
+"""How options of formats end that say where something is and how to get it, which may change."""
 
 _call_numbers = CallNumbers()
 
@@ -327,3 +332,44 @@ def upsert_sink(options: Mapping[str, Any] | None = None, /, **more: Any) -> Ups
     warn_once(*check_write_options(raw, format_options))
     # A DDL is read here and not in each batch anew, and may hold options that are upsert_sink's own.
     return UpsertSink(given_options(raw))
+
+
+def sink_identity(
+    raw: Mapping[str, str], options: WriteOptions, rows: StructType, table: Table
+) -> str:
+    """A digest of what a sink is, the same after a restart.
+
+    It leaves out what may change while a batch is half written: the client's properties, the number of tasks, the
+    buffer, addresses and credentials. The topics and the number of tasks are in a receipt anyway.
+
+    Args:
+        raw: The options as they were given, by their names in lower case.
+        options: The same, as frozen values.
+        rows: The columns of the rows that are written.
+        table: What they are written as.
+    """
+    of_table = options.table
+    key_format = "" if of_table.key_format is None else of_table.key_format.name
+    parts = [
+        *of_table.primary_key, key_format, of_table.value_format.name, of_table.key_prefix,
+        str(of_table.value_holds_key), *(f"{name} {key}" for name, key in of_table.metadata),
+        options.sequence_by or "", *_format_options(raw), *_columns(rows.fields), *_columns(table.physical),
+    ]  # fmt: skip
+    return digest(*parts)
+
+
+def _format_options(raw: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name}={raw[name]}"
+        for name in sorted(raw)
+        if name.startswith(("key.", "value."))
+        and name not in OPTIONS
+        and not is_secret(name)
+        and not name.endswith(_ACCESS)
+        and ".ssl." not in name
+    ]
+
+
+def _columns(fields: tuple[StructField, ...] | list[StructField]) -> list[str]:
+    """Names and types, without NOT NULL, which changes nothing of a row."""
+    return [f"{field.name.lower()} {field.dataType.simpleString()}" for field in fields]

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options import WriteOptions, write_options
-from pyspark_upsert_kafka.core.table.columns import table_to_write
+from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_sending_client

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark_upsert_kafka.core.ddl import Tokens
-from pyspark_upsert_kafka.core.ddl.tokens import Place, Token
+from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens
 
 FROM, TO = "FROM_CHANGELOG", "TO_CHANGELOG"
 KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")

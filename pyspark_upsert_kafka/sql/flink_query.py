@@ -15,8 +15,7 @@ from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.errors import ParseError, TokenError
 
-from pyspark_upsert_kafka.core.ddl import Tokens
-from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, place_in
+from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens, place_in
 from pyspark_upsert_kafka.sql.changelog_calls import (
     FROM,
     TO,

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from pyspark_upsert_kafka.core.ddl import TableDefinition, Tokens, definition_of
-from pyspark_upsert_kafka.core.ddl.parsing import read_create_table
-from pyspark_upsert_kafka.core.ddl.statement import Name
-from pyspark_upsert_kafka.core.ddl.tokens import Place, Token
+from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, definition_of
+from pyspark_upsert_kafka.core.ddl.statement import Name, read_create_table
+from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens
 from pyspark_upsert_kafka.sql.changelog_calls import offset_of
 from pyspark_upsert_kafka.sql.flink_query import Query, read_query, refuse_hints
 from pyspark_upsert_kafka.sql.query_names import Path, without_default

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.sql.flink_query import Query, depth_refused
 from pyspark_upsert_kafka.sql.query_names import Path, View, with_suggestion
 from pyspark_upsert_kafka.sql.query_translation import SparkQuery, translated, view_of

@@ -25,8 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.core.table.ddl_text import name_as_ddl
-from pyspark_upsert_kafka.core.table.names import quoted
+from pyspark_upsert_kafka.core.ddl.spark_columns import name_as_ddl, quoted
 from pyspark_upsert_kafka.sql.script_compiler import Job
 from pyspark_upsert_kafka.sql.script_tables import Table
 

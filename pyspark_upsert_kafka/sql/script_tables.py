@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options import (
     ReadOptions,
     WriteOptions,
@@ -17,8 +18,7 @@ from pyspark_upsert_kafka.core.options import (
     read_options,
     write_options,
 )
-from pyspark_upsert_kafka.core.table.columns import table_to_read, table_to_write
-from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides
 from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema

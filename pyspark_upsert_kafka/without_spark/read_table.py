@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.iso_time import epoch_ms, epoch_ms_of
 from pyspark_upsert_kafka.core.options import OPTIONS, given_options, option_texts, read_options
-from pyspark_upsert_kafka.core.options.times import now_ms
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema

@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from kafka import KafkaProducer
 
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.librdkafka import batch_consumer, message_pointers
 from pyspark_upsert_kafka.kafka.librdkafka.batch_consumer import BatchConsumer
 from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
@@ -205,7 +205,7 @@ def test_timestamps_of_0_cost_no_more_than_a_call_each(broker, monkeypatch):
 _READS_ON = """
 import sys, threading, time
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.core.metadata import Detail
 from tests.kafka.conftest import Edge
 
 servers, topic, count = sys.argv[1:]

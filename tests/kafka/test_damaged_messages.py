@@ -6,8 +6,8 @@ import pytest
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from tests.conftest import broker_at
 from tests.kafka.conftest import CLIENTS, Edge
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, eventually, messages, open_things, own_messages, received
 

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
+from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES
 from tests.conftest import Broker

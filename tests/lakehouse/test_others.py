@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyspark_upsert_kafka import merge_sink
-from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.lakehouse.merge_sink import Attempts
 from tests.lakehouse.engines import Lake
 

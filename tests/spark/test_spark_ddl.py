@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
-from tests.unit.core.table.test_spark_columns import COLUMNS, REFUSED
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from tests.unit.core.ddl.test_spark_columns import COLUMNS, REFUSED
 
 SPARK_ALONE = {"", "id INTERVAL"}
 """What Spark reads and no table can have: no columns, and a calendar's interval."""

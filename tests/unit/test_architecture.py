@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,28 @@ def test_only_the_edges_know_the_network():
     files = [file for file in modules() if file.relative_to(ROOT).parts[0] not in EDGES]
 
     assert broken_by(files, network_modules) == {}
+
+
+def circle(imported: dict[str, set[str]]) -> list[str]:
+    """Parts of the package that import each other, one after another; empty when there is no circle."""
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        return [*error.args[1]]
+    return []
+
+
+def test_no_circle_in_the_core():
+    """Its folders and the files beside them have an order, in which each imports those before it alone."""
+    core = ROOT / "core"
+    imported: dict[str, set[str]] = {}
+    for file in modules("core"):
+        part = file.relative_to(core).with_suffix("").parts[0]
+        parts = {name.split(".")[2] for name in imports(file) if name.startswith(f"{NAME}.core.")}
+        imported[part] = imported.get(part, set()) | parts - {part}
+
+    assert circle(imported) == []
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) != []
 
 
 def test_the_core_loads_no_engine():

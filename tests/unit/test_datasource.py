@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka import OptionError, SchemaError, UpsertKafkaDataSource
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from tests.table_options import table_options
 
 SECRET = "pl4nted-s3cret"

@@ -11,8 +11,8 @@ from random import Random
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from tests.unit.formats.json.corpus import TOKENS
 from tools.fuzz.avro_cases import OTHER_SCHEMAS, other_prefix

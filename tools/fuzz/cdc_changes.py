@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from tools.fuzz.codecs import KIND, ROW
 

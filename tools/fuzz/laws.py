@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.exact_types import as_lists, with_type
 from tools.fuzz.case import UNKNOWN, Case, NoRow

@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from tools.fuzz import (
     avro_cases,
     cdc_cases,

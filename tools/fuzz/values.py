@@ -35,7 +35,7 @@ from pyspark.sql.types import (
     VariantVal,
 )
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 
 TEXTS = [
     "", " ", "a", "null", "NULL", "NaN", "true", "0", "1.5", "-0", "é", "😀", "\x7f", "\x01", "\0", "\t", "\r",

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.options import Limits, read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, stream_offset
-from pyspark_upsert_kafka.core.table.columns import table_to_read
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.stream import StreamReader
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows

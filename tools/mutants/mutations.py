@@ -43,7 +43,7 @@ class Mutation:
     """One small mistake.
 
     Args:
-        module: The file, inside the package: ``core/backoff.py``.
+        module: The file, inside the package: ``core/clock.py``.
         line: The number of its line.
         kind: What kind of mistake it is.
         before: The code of these lines, on one line.

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.cli.show.reading import ranges_to_read, watched
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.reading.rows import Rows

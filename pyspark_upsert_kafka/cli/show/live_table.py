@@ -18,9 +18,9 @@ from rich.text import Text
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.output import cell
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
 from pyspark_upsert_kafka.source.reading.task import nullable

@@ -21,10 +21,10 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.cli.show.spelling import ISO, encodable_type
+from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema, canonical_floats
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch

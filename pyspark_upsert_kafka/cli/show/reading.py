@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.key_place import KeyPlace
 from pyspark_upsert_kafka.source.planning.open_transactions import Hidden

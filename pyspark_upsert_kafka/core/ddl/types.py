@@ -1,4 +1,4 @@
-"""Types of Flink's SQL, and the Spark types that hold their values; ``core/table/spark_columns.py`` reads those that Spark's DDL writes alike.
+"""Types of Flink's SQL, and the Spark types that hold their values; ``core/ddl/spark_columns.py`` reads those that Spark's DDL writes alike.
 
 ================================== ====================================================================
 Flink                              Spark

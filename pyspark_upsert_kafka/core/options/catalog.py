@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
 from pyspark_upsert_kafka.core.options.headers import header_values
 from pyspark_upsert_kafka.core.options.option import Option, OptionFamily
 from pyspark_upsert_kafka.core.options.parsers import (
@@ -31,7 +32,6 @@ from pyspark_upsert_kafka.core.options.parsers import (
 )
 from pyspark_upsert_kafka.core.options.times import TIME_COMPLAINT, time_or_ago
 from pyspark_upsert_kafka.core.options.values import ErrorMode, ReadMode
-from pyspark_upsert_kafka.core.table.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
 
 
 @dataclass(frozen=True)

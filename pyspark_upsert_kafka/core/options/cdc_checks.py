@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import TABLE_FIRST
 from pyspark_upsert_kafka.core.options.values import ReadMode, TableOptions
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 
 
 def check_names(given: Mapping[str, str], name: str, mode: ReadMode) -> None:

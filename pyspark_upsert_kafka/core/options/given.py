@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql.types import StructField, StructType
 
-from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
+from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, table_definition
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import DDL, EVENT_TIME, VIRTUAL
 from pyspark_upsert_kafka.core.options.internal import DDL_COLUMNS, INTERNAL, NAMES

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST
 from pyspark_upsert_kafka.core.options.cdc_checks import check_names, check_values
 from pyspark_upsert_kafka.core.options.checks import (
@@ -22,7 +24,7 @@ from pyspark_upsert_kafka.core.options.checks import (
 from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
 from pyspark_upsert_kafka.core.options.names import FormatOptions, option_values
 from pyspark_upsert_kafka.core.options.table import table_options
-from pyspark_upsert_kafka.core.options.times import now_ms, with_times
+from pyspark_upsert_kafka.core.options.times import with_times
 from pyspark_upsert_kafka.core.options.values import (
     Limits,
     Position,
@@ -30,7 +32,6 @@ from pyspark_upsert_kafka.core.options.values import (
     ReadOptions,
     TableOptions,
 )
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 
 
 def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool) -> ReadOptions:

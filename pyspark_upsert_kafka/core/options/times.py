@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,11 +58,6 @@ def time_or_ago(value: str) -> Time:
     if length[1] != "-":
         raise ValueError(f"{text!r} is in the future: {length[2]} ago is '-{length[2]}'")
     return Time(round(ago_s * 1000), is_ago=True)
-
-
-def now_ms() -> int:
-    """The time now, in ms since the epoch."""
-    return int(time.time() * 1000)
 
 
 def with_times(

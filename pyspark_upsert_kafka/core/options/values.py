@@ -10,10 +10,10 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.headers import WantedHeaders
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.secrets.masking import is_secret
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.delivery.guarantee import (
     DeliveryGuarantee,
     required_acks,
@@ -31,7 +32,7 @@ from pyspark_upsert_kafka.core.options.names import (
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import table_options
-from pyspark_upsert_kafka.core.options.times import now_ms, with_times
+from pyspark_upsert_kafka.core.options.times import with_times
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.secrets.masking import is_secret, literal_secrets, refers
 

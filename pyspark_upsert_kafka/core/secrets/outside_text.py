@@ -149,3 +149,16 @@ def _without_basic(found: re.Match[str]) -> str:
     except binascii.Error:
         is_login = False
     return f"{found[1]}{_STARS}" if is_login else found[0]
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which JSON can spell and nobody can send.
+
+    >>> is_unicode("Ü"), is_unicode(chr(0xD800))
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

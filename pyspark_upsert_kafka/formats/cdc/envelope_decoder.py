@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of, some_of
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.formats.cdc.row_changes import (
     Mask,
     Op,

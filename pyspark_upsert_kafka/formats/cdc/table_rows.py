@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.table.arrow import canonical_floats
-from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.cdc.row_changes import Mask, Op, RowChanges
 from pyspark_upsert_kafka.formats.row_hash import equal_keys

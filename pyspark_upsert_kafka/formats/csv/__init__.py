@@ -10,8 +10,8 @@ from collections import Counter
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, Dialect, dialect_of
 from pyspark_upsert_kafka.formats.leaf_types import TEXT_TYPES

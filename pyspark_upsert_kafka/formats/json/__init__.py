@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS, Settings, settings_of
 from pyspark_upsert_kafka.formats.leaf_types import TEXT_TYPES

@@ -23,8 +23,8 @@ from pyspark.sql.types import (
     StringType,
 )
 
+from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.core.bytes_column import column_of
-from pyspark_upsert_kafka.core.table.arrow import canonical_floats
 
 _MARKS = {
     "utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE),

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pyspark_upsert_kafka.core.backoff import Backoff
-from pyspark_upsert_kafka.core.clock import Clock
+from pyspark_upsert_kafka.core.clock import Backoff, Clock
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     RetriableBrokerError,

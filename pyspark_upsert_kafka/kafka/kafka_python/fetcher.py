@@ -14,9 +14,9 @@ from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
 from pyspark_upsert_kafka.kafka.connections.failures import Kind
 from pyspark_upsert_kafka.kafka.kafka_python.errors import describe_error, errors_of, kind_of

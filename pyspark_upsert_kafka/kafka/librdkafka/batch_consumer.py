@@ -14,7 +14,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.table.metadata import Detail
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.event_queue import EventQueue
 from pyspark_upsert_kafka.kafka.librdkafka.fetcher import (

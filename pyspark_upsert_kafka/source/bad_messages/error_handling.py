@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options import ReadOptions, Topics
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import UnknownTopicError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
-from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, StreamOffset

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.conditions import Condition
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.source.planning.batch import BatchReader
 from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
 

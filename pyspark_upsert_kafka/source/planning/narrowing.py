@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.positions.conditions import (
     since_ms,
 )
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 
 logger = logging.getLogger("pyspark_upsert_kafka")

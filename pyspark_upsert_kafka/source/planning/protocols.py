@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL
 from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.source.planning.stream import StreamReader
 
 if TYPE_CHECKING:

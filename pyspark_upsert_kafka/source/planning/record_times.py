@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, ReadSettings
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, metadata_columns
 from pyspark_upsert_kafka.core.options import (
     DDL,
     EVENT_TIME,
@@ -25,7 +26,6 @@ from pyspark_upsert_kafka.core.options import (
     read_options,
 )
 from pyspark_upsert_kafka.core.options.internal import DDL_COLUMNS
-from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, CHANGE_TYPE, metadata_columns
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
 from pyspark_upsert_kafka.sides import side_of
 

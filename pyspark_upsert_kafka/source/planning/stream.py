@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options import Limits, ReadOptions
-from pyspark_upsert_kafka.core.options.times import now_ms
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     INITIAL,
@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.core.positions.planning import (
     spread,
     with_new_partitions,
 )
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.planning.batch_ends import BatchEnds

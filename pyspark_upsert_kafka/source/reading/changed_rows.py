@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Share
-from pyspark_upsert_kafka.core.table.columns import Table
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.row_hash import equal_keys, row_hashes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.sides import read_key_side

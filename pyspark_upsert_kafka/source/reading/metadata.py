@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.table.changes import Kind
-from pyspark_upsert_kafka.core.table.metadata import CHANGE_TYPE, ERROR
+from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 from pyspark_upsert_kafka.local_time import local_time

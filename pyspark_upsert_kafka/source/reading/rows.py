@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options import ReadOptions
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.metadata import HEADERS, METADATA_OF_FORMATS
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.local_time import utc_timestamps

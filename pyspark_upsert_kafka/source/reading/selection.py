@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.metadata import ALL_METADATA, Detail
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.columns import Table
-from pyspark_upsert_kafka.core.table.metadata import ALL_METADATA, Detail
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings

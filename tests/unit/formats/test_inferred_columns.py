@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats import avro_confluent, json_registry, proto_registry
 from tests.unit.formats.avro.corpus import written
 from tests.unit.formats.registry_codecs import PREFIX, Codecs

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.options import (
     write_options,
 )
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka import clients
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client

@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.lakehouse.column_types import AddedColumn, needed
 from pyspark_upsert_kafka.lakehouse.lakehouse_tables import (
     Merge,

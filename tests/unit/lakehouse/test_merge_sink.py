@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.lakehouse.merge_sink import Attempts, _adaptive, conflict
 
 

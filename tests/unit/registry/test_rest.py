@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 )
 from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 
-from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     OptionError,

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 from pyspark_upsert_kafka import BrokerError, OptionError, SchemaError, read_table
-from pyspark_upsert_kafka.core.ddl import TableDefinition, table_definition
+from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, table_definition
 from pyspark_upsert_kafka.core.options import given as given_module
 from tests.table_options import table_options
 

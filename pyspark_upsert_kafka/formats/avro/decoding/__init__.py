@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
 from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     ResolvedSchema,

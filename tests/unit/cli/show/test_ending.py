@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.cli.show import command
 from pyspark_upsert_kafka.cli.show.progress import ReadProgress
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 
 seconds, *arguments = sys.argv[1:]
 

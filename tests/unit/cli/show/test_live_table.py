@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.cli.show.live_table import LastRows, ShownRows, TableRows
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.core.table.columns import table_to_read
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.without_spark.request import Request

@@ -13,8 +13,8 @@ from pyspark_upsert_kafka.cli.show.arguments import ALL
 from pyspark_upsert_kafka.cli.show.command import limited
 from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
 from pyspark_upsert_kafka.cli.show.output import cell, output_named, text_table
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 
 COLUMNS = spark_columns("id BIGINT, `a,b` STRING")
 ROWS = [

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.cli.show.spelling import Spelling
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00")
 

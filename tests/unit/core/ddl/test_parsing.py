@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka import watermark_of
-from pyspark_upsert_kafka.core.ddl import Tokens, create_tables, table_definition
-from pyspark_upsert_kafka.core.ddl.tokens import place_in
+from pyspark_upsert_kafka.core.ddl.definition import create_tables, table_definition
+from pyspark_upsert_kafka.core.ddl.tokens import Tokens, place_in
 from pyspark_upsert_kafka.core.errors import OptionError
 
 SECRET = "pl4nted"
@@ -241,7 +241,7 @@ from pyspark_upsert_kafka.core.options import read_options, write_options
 from pyspark_upsert_kafka.source.planning import batch
 from pyspark_upsert_kafka.source.planning import stream
 from pyspark_upsert_kafka.sink import writer
-from pyspark_upsert_kafka.core.ddl import table_definition
+from pyspark_upsert_kafka.core.ddl.definition import table_definition
 table_definition("CREATE TABLE t (id INT) WITH ('connector' = 'kafka')")
 print("sqlglot" in sys.modules)
 """

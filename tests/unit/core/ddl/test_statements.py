@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.core.ddl import table_definition
+from pyspark_upsert_kafka.core.ddl.definition import table_definition
+from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl
 
 STATEMENTS = sorted(Path(__file__).with_name("statements").glob("*.sql"))
 

@@ -1,4 +1,4 @@
-"""Texts of Flink's SQL as tokens; those of Spark's columns are in tests/unit/core/table/test_spark_columns.py."""
+"""Texts of Flink's SQL as tokens; those of Spark's columns are in tests/unit/core/ddl/test_spark_columns.py."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.delivery.receipt_messages import old_receipts
 from pyspark_upsert_kafka.core.delivery.receipts import (
     Call,
     GroupOffset,
     Preparation,
     is_written,
+    old_receipts,
     preparation,
 )
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError

@@ -8,10 +8,9 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options import check_write_options, read_options, write_options
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
-from pyspark_upsert_kafka.core.table.columns import table_to_read
-from pyspark_upsert_kafka.core.table.metadata import METADATA_OF_FORMATS
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
 from pyspark_upsert_kafka.sides import check_read_sides
 from tests.table_options import table_options

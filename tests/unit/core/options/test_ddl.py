@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka import OptionError, SchemaError, UpsertKafkaDataSource, upsert_sink
+from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl
 from pyspark_upsert_kafka.core.options import (
     DDL_COLUMNS,
     EVENT_TIME,
@@ -18,8 +19,7 @@ from pyspark_upsert_kafka.core.options import (
     write_options,
 )
 from pyspark_upsert_kafka.core.secrets.masking import masked
-from pyspark_upsert_kafka.core.table.columns import table_to_read
-from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 
 SECRET = "pl4nted"

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options import OPTIONS, read_options, write_options
 from pyspark_upsert_kafka.core.options.times import Time
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.formats.raw.values import UTF_8, charset
 from pyspark_upsert_kafka.registry.access import addresses

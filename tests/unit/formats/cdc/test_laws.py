@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.table.changes import Kind
+from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
 from tests.laws import FULL, each_of, law
 from tests.unit.formats.cdc.decoding import change_decoder, checked, rows_of

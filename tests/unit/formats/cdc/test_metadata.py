@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.cdc_formats import CDC_FORMATS
-from pyspark_upsert_kafka.core.table.metadata import METADATA_OF_FORMATS
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.formats.cdc.debezium import PLACES
 from tests.unit.formats.cdc.decoding import change_decoder, checked, text
 

@@ -33,8 +33,8 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.column_path import (

@@ -13,8 +13,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.csv.column_path import (
     compile_column_path,
     compile_vectorised_path,

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats.debezium_types.avro_schema import connect_schema_of_avro
 from pyspark_upsert_kafka.formats.debezium_types.mapping import row_mapping
 from tests.unit.formats.avro.codecs import datum_decoder

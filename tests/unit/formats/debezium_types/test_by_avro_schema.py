@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats import avro_confluent
 from pyspark_upsert_kafka.formats.cdc.debezium_avro import FORMAT
 from pyspark_upsert_kafka.formats.codec import Decoded

@@ -22,9 +22,9 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.debezium_types.by_schema import SchemaDecoder
 from pyspark_upsert_kafka.formats.json import FORMAT

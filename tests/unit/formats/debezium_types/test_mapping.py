@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import Decoded
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
 from pyspark_upsert_kafka.formats.debezium_types.mapping import RowMapping, row_mapping

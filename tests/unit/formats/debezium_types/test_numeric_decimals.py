@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.table.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats.cdc import connect_keys
 from pyspark_upsert_kafka.formats.codec import Decoder
 from tests.unit.formats.cdc.decoding import change_decoder

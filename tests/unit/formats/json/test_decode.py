@@ -38,8 +38,8 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from pyspark_upsert_kafka.formats.json.variants import variant_text

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
 from pyspark_upsert_kafka.formats.json.settings import settings_of
 from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path

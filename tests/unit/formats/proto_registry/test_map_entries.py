@@ -68,7 +68,7 @@ def test_entries_that_are_spelled_out_are_maps(text: str) -> None:
     assert rows_of(PROTO.read(TABLE, [MESSAGE] * 100, text)) == [ROW] * 100
     import pyarrow as pa
 
-    from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+    from pyspark_upsert_kafka.core.arrow import arrow_schema
 
     row = pa.RecordBatch.from_pylist(
         [dict(zip(TABLE.names, ROW, strict=True))], schema=arrow_schema(TABLE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.core.backoff import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind

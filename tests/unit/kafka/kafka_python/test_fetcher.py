@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from kafka import errors as kafka_errors
 
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.kafka_python import fetcher

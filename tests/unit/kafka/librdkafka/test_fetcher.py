@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.table.metadata import Detail
 from pyspark_upsert_kafka.kafka.connections.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka import fetcher
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors

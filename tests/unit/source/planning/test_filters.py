@@ -12,7 +12,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.conditions import Condition
-from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.filters import FilteredReader, batch_reader, conditions
 from tests.table_options import table_options

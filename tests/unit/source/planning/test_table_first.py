@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 from pyspark_upsert_kafka.core.errors import CheckpointError, DataLossError
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.positions.offsets import (
     LAST_OFFSET,
     Range,
     Share,
     TopicPartition,
 )
-from pyspark_upsert_kafka.core.table.metadata import METADATA
 from pyspark_upsert_kafka.source.planning.protocols import ReaderWithLimits
 from tests.unit.source.fake_cluster import SCHEMA, World, stream_options, world
 from tests.unit.source.fake_spark import PROTOCOLS, Query, needs_limits

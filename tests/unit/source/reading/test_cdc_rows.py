@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType, TimestampNTZT
 
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Share
-from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder
 from pyspark_upsert_kafka.source.reading.snapshot import Snapshot

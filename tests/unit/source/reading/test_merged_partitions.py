@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import spread
-from pyspark_upsert_kafka.core.table.columns import table_to_read
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import open_transactions

@@ -28,10 +28,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.options import read_options
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
-from pyspark_upsert_kafka.core.table.columns import table_to_read
-from pyspark_upsert_kafka.core.table.metadata import METADATA
+from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
 from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows

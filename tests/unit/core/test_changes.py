@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.table.changes import SPELLINGS, Change, change_named, unknown_kind
+from pyspark_upsert_kafka.core.changes import SPELLINGS, Change, change_named, unknown_kind
 
 NAMED = {
     "insert": Change.UPSERT,

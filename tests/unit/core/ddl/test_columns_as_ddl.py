@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.core.table.ddl_text import columns_as_ddl, name_as_ddl
+from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl, name_as_ddl
 
 
 @pytest.mark.parametrize(

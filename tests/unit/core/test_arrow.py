@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructType, TimestampType
 
-from pyspark_upsert_kafka.core.table.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 
 SCHEMA = StructType().add("id", LongType(), nullable=False).add("at", TimestampType())
 

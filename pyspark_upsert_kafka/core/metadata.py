@@ -1,7 +1,8 @@
-"""Metadata of a message, and the columns that show it: Flink's ``METADATA FROM``."""
+"""Metadata of a message, and the columns that show it: Flink's ``METADATA FROM``. Which of it a CDC format has makes it one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -116,7 +117,7 @@ METADATA_OF_FORMATS = {
         "value.sql-type": (MapType(StringType(), IntegerType()),),
     }.items()
 }
-"""What CDC formats read beside the row, by key; ``cdc_formats.py`` says which of it each format has."""
+"""What CDC formats read beside the row, by key; `CDC_FORMATS` says which of it each format has."""
 
 ALL_METADATA = METADATA | METADATA_OF_FORMATS
 """All metadata that a column can show, by key."""
@@ -200,3 +201,55 @@ def _parts(type_: DataType, nullable: bool = True) -> tuple[tuple[Any, ...], tup
         (what, *(part for shape, _ in parts for part in shape)),
         (nullable, *(null for _, nulls in parts for null in nulls)),
     )
+
+
+_OF_DEBEZIUM = (
+    "value.schema",
+    "value.ingestion-timestamp",
+    "value.source.timestamp",
+    "value.source.database",
+    "value.source.schema",
+    "value.source.table",
+    "value.source.properties",
+)
+
+CDC_FORMATS: Mapping[str, tuple[str, ...]] = {
+    "canal-json": (
+        "value.database",
+        "value.table",
+        "value.sql-type",
+        "value.pk-names",
+        "value.ingestion-timestamp",
+        "value.event-timestamp",
+    ),
+    "debezium-avro-confluent": (),
+    "debezium-json": _OF_DEBEZIUM,
+    "maxwell-json": (
+        "value.database",
+        "value.table",
+        "value.primary-key-columns",
+        "value.ingestion-timestamp",
+    ),
+    "ogg-json": (
+        "value.table",
+        "value.primary-keys",
+        "value.ingestion-timestamp",
+        "value.event-timestamp",
+    ),
+}
+"""Their names, and the metadata that each of them reads; keys and types are Flink's."""
+
+DEBEZIUM_FORMATS = ("debezium-avro-confluent", "debezium-json")
+"""Those that Kafka Connect's converters write."""
+
+
+def check_metadata(columns: Iterable[MetadataColumn], value_format: str) -> None:
+    """Raises SchemaError for a column that shows metadata of another format."""
+    known = CDC_FORMATS.get(value_format, ())
+    for column in columns:
+        if column.key in METADATA_OF_FORMATS and column.key not in known:
+            has = ", ".join(map(repr, known)) if known else "none of its own"
+            raise SchemaError(
+                f"Column {column.name!r} shows the metadata {column.key!r}, which the format '{value_format}' does not "
+                f"have: it has {has}."
+            )

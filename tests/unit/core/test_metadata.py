@@ -20,14 +20,14 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
-from pyspark_upsert_kafka.core.table.metadata import (
+from pyspark_upsert_kafka.core.metadata import (
     HEADERS,
     METADATA,
     METADATA_OF_FORMATS,
     MetadataColumn,
     metadata_columns,
 )
+from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS
 
 
 def struct(**fields):
