@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import SchemaError
 from tests.local_registry import Registry
 from tests.unit.formats.json.codecs import batch, columns
+from tests.unit.formats.listed import good_rows
 from tests.unit.registry.avro_confluent_codecs import decoder, encoder
 
 USER = columns(id=LongType(), name=StringType())
@@ -177,7 +178,7 @@ def test_a_schema_that_is_not_avro(registry, topic, kind, schema):
 
     decoded = decoder(registry.url, USER).decode([heads[0], *good, *heads[1:]])
 
-    assert decoded.rows.to_pylist() == [{"id": 1, "name": "a"}]
+    assert good_rows(decoded).to_pylist() == [{"id": 1, "name": "a"}]
     assert decoded.errors[0] == f"Schema id {number} is of the type {kind}, not an Avro schema."
     assert decoded.errors[2].startswith(f"Schema id {2**31 - 1} is not in the schema registry")
     assert decoded.errors[3].startswith("Schema id 0 is not in the schema registry")
