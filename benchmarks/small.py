@@ -37,7 +37,7 @@ _MANY_SIDES: dict[str, dict[str, str] | None] = {
 
 _PLANS = "import pyspark.sql.worker.plan_data_source_read"
 _OURS_PLANS = (
-    "pyspark_upsert_kafka.source.planning.stream, pyspark_upsert_kafka.format_catalog, "
+    "pyspark_upsert_kafka.source.planning.stream_reader, pyspark_upsert_kafka.format_catalog, "
     "pyspark_upsert_kafka.kafka.librdkafka, pyspark_upsert_kafka.formats.json"
 )
 _READS = "import pyspark.worker"

@@ -59,7 +59,7 @@ class UpsertKafkaDataSource(DataSource):
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
-        from pyspark_upsert_kafka.source.planning.filters import batch_reader
+        from pyspark_upsert_kafka.source.planning.batch_reader import batch_reader
 
         options = read_options(self.options, format_options, stream=False)
         return batch_reader(table_to_read(schema, options), options)
@@ -69,7 +69,7 @@ class UpsertKafkaDataSource(DataSource):
         from pyspark_upsert_kafka.core.options import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
-        from pyspark_upsert_kafka.source.planning.protocols import stream_reader
+        from pyspark_upsert_kafka.source.planning.stream_reader import stream_reader
 
         options = read_options(self.options, format_options, stream=True)
         return stream_reader(table_to_read(schema, options), options)

@@ -27,8 +27,7 @@ from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.bad_messages.originals import ReplayChoice
-from pyspark_upsert_kafka.source.bad_messages.replay import replay, what_to_replay
+from pyspark_upsert_kafka.source.dead_letter_replay import ReplayChoice, replay, what_to_replay
 
 _INTERNAL = "__"
 """What the names of Kafka's own topics begin with."""

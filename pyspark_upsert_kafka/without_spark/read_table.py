@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.iso_time import epoch_ms, epoch_ms_of
 from pyspark_upsert_kafka.core.options import OPTIONS, given_options, option_texts, read_options
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
+from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, read_with
 from pyspark_upsert_kafka.without_spark.request import checked_request

@@ -12,8 +12,7 @@ from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
-from pyspark_upsert_kafka.source.bad_messages.error_handling import ADDED, PREFIX, DeadLetters
+from pyspark_upsert_kafka.source.bad_messages import ADDED, PREFIX, BadMessage, DeadLetters
 from tests.conftest import Broker, options
 
 BAD = b"{"

@@ -17,7 +17,7 @@ _TO_PLAN = (
     "pyspark_upsert_kafka.formats.json",
     "pyspark_upsert_kafka.kafka.librdkafka",
     "pyspark_upsert_kafka.sink.writer",
-    "pyspark_upsert_kafka.source.planning.batch",
+    "pyspark_upsert_kafka.source.planning.batch_reader",
 )
 _TO_RUN_TASKS = (
     "pandas",

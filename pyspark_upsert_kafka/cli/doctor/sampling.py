@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages import BadMessage
 from pyspark_upsert_kafka.source.planning.key_bytes import KeyBytes
 from pyspark_upsert_kafka.source.reading.headers import with_headers
 from pyspark_upsert_kafka.source.reading.snapshot import Snapshot

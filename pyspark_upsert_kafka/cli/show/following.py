@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import Limits, Position
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.source.planning.stream import StreamReader
+from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.source.reading.task import ChangeReader
 from pyspark_upsert_kafka.without_spark.request import Request

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.cli.show.progress import ReadProgress
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
+from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.key_place import KeyPlace
 from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes, read_with

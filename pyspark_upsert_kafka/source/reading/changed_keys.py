@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages import BadMessage
 from pyspark_upsert_kafka.source.reading.changed_rows import ChangedRows
 from pyspark_upsert_kafka.source.reading.decoded_side import DecodedSide
 from pyspark_upsert_kafka.source.reading.selection import Indexes

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedCha
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.local_time import local_time
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages import BadMessage
 from pyspark_upsert_kafka.source.reading.decoded_side import nulls_of
 from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection
 

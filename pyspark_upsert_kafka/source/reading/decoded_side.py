@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.batches import rows_at
 from pyspark_upsert_kafka.formats.codec import Decoder
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, Stage
+from pyspark_upsert_kafka.source.bad_messages import BadMessage, Stage
 from pyspark_upsert_kafka.source.reading.selection import Indexes, Mask, Selection, select
 
 

@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.local_time import utc_timestamps
 from pyspark_upsert_kafka.sides import change_spec, read_key_side, read_value_side
-from pyspark_upsert_kafka.source.bad_messages.bad_message import (
+from pyspark_upsert_kafka.source.bad_messages import (
     BadMessage,
     first_per_message,
     with_format_hint,

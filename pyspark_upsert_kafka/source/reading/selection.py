@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages import BadMessage
 
 Indexes = Any
 """A numpy array of message indexes."""

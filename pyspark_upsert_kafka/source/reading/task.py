@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.error_handling import (
+from pyspark_upsert_kafka.source.bad_messages import (
     DETAILS,
     ErrorHandler,
     error_handler,

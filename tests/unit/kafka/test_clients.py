@@ -22,9 +22,8 @@ from pyspark_upsert_kafka.kafka import clients
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
 from pyspark_upsert_kafka.sink.written_counts import SentMessages
-from pyspark_upsert_kafka.source.bad_messages.originals import Original
-from pyspark_upsert_kafka.source.bad_messages.replay import replay
-from pyspark_upsert_kafka.source.planning.batch import BatchReader
+from pyspark_upsert_kafka.source.dead_letter_replay import Original, replay
+from pyspark_upsert_kafka.source.planning.batch_reader import BatchReader
 from tests.table_options import table_options
 from tests.unit.kafka import memory_client
 

@@ -18,11 +18,10 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import (
     batch_ends,
-    message_sizes,
-    observer,
     open_transactions,
-    start,
-    stream,
+    query_start,
+    stream_reader,
+    topic_observer,
 )
 from tests.table_options import table_options
 
@@ -225,10 +224,10 @@ def world(patch: pytest.MonkeyPatch) -> World:
         def reader(self, settings: object) -> FakeCluster:
             return cluster
 
-    for module in (observer, message_sizes, open_transactions):
+    for module in (topic_observer, batch_ends, open_transactions):
         patch.setattr(module, "load_client", lambda name: Client())
-    for module in (observer, start, stream, open_transactions):
+    for module in (topic_observer, query_start, stream_reader, open_transactions):
         patch.setattr(module, "time", clock)
-    for module in (stream, batch_ends):
+    for module in (stream_reader, batch_ends):
         patch.setattr(module, "now_ms", lambda: int(clock.time() * 1000))
     return World(cluster, clock)

@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
-from pyspark_upsert_kafka.source.planning.protocols import (
+from pyspark_upsert_kafka.source.planning.stream_reader import (
     ReaderWithLimits,
     ReaderWithoutLimits,
+    StreamReader,
     stream_reader,
 )
-from pyspark_upsert_kafka.source.planning.stream import StreamReader
 from tests.unit.source.fake_cluster import SCHEMA, table
 
 KNOWS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None

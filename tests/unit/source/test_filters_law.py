@@ -27,9 +27,8 @@ from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning import key_place
-from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
-from pyspark_upsert_kafka.source.planning.filters import conditions
-from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
+from pyspark_upsert_kafka.source.planning.batch_reader import conditions, ranges_of_batch
+from pyspark_upsert_kafka.source.planning.range_narrowing import Narrowing
 from pyspark_upsert_kafka.source.reading import task
 from tests.laws import FULL, law
 from tests.table_options import table_options

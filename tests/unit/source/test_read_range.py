@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
-from pyspark_upsert_kafka.source.bad_messages import error_handling as dead_letters
+from pyspark_upsert_kafka.source import bad_messages as dead_letters
 from pyspark_upsert_kafka.source.reading import task
 from tests.table_options import table_options
 from tests.unit.source.reading.test_metadata import FakeBatch, fake_batch

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.source.planning.record_times import first_later
+from pyspark_upsert_kafka.source.planning.batch_ends import first_later
 
 LOGS = st.dictionaries(st.integers(0, 5000), st.integers(0, 300), max_size=60)
 

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import key_place, observer
+from pyspark_upsert_kafka.source.planning import key_place, topic_observer
 from pyspark_upsert_kafka.source.reading import task
 from pyspark_upsert_kafka.without_spark import request as requests
 from pyspark_upsert_kafka.without_spark.request import Request
@@ -86,9 +86,9 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     there = world(monkeypatch)
     there.cluster.create("t", 2)
     found = Topic(there.cluster, there.clock)
-    client = observer.load_client("any")
+    client = topic_observer.load_client("any")
     client.reader = found.reader  # type: ignore[method-assign]
-    for module in (task, requests, key_place, observer):
+    for module in (task, requests, key_place, topic_observer):
         monkeypatch.setattr(module, "load_client", lambda _: client)
     monkeypatch.setattr(following, "stop_without_reader", lambda: None)
     return found

@@ -238,8 +238,8 @@ def test_no_parser_of_queries_is_loaded_to_read_a_statement() -> None:
 import sys
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.options import read_options, write_options
-from pyspark_upsert_kafka.source.planning import batch
-from pyspark_upsert_kafka.source.planning import stream
+from pyspark_upsert_kafka.source.planning import batch_reader
+from pyspark_upsert_kafka.source.planning import stream_reader
 from pyspark_upsert_kafka.sink import writer
 from pyspark_upsert_kafka.core.ddl.definition import table_definition
 table_definition("CREATE TABLE t (id INT) WITH ('connector' = 'kafka')")

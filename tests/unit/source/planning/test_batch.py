@@ -10,8 +10,8 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning import batch, open_transactions
-from pyspark_upsert_kafka.source.planning.batch import BatchReader, ranges_of_batch
+from pyspark_upsert_kafka.source.planning import batch_reader, open_transactions
+from pyspark_upsert_kafka.source.planning.batch_reader import BatchReader, ranges_of_batch
 from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.source.reading import task
 from tests.table_options import table_options
@@ -24,9 +24,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     found = FakeCluster()
     found.create("t", 2)
     monkeypatch.setattr(warning, "_warned", set())
-    monkeypatch.setattr(batch, "freeze_modules", lambda: None)
+    monkeypatch.setattr(batch_reader, "freeze_modules", lambda: None)
     client: Any = type("Client", (), {"cluster": lambda *_: found})()
-    monkeypatch.setattr(batch, "load_client", lambda _: client)
+    monkeypatch.setattr(batch_reader, "load_client", lambda _: client)
     return found
 
 
@@ -79,7 +79,7 @@ def test_what_the_options_warn_of_is_told_where_a_query_is_planned(
 def test_what_is_loaded_is_frozen_where_a_reader_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process has loaded what it needs by then."""
     frozen = []
-    monkeypatch.setattr(batch, "freeze_modules", lambda: frozen.append(1))
+    monkeypatch.setattr(batch_reader, "freeze_modules", lambda: frozen.append(1))
     BatchReader(table(options()), options())
 
     assert frozen == [1]

@@ -14,7 +14,11 @@ from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning.filters import FilteredReader, batch_reader, conditions
+from pyspark_upsert_kafka.source.planning.batch_reader import (
+    FilteredReader,
+    batch_reader,
+    conditions,
+)
 from tests.table_options import table_options
 from tests.unit.children import run
 

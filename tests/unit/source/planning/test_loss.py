@@ -9,7 +9,11 @@ import pytest
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, StreamOffset, TopicPartition
-from pyspark_upsert_kafka.source.planning.loss import accept_loss, checked_start, remaining_ranges
+from pyspark_upsert_kafka.source.planning.query_start import (
+    accept_loss,
+    checked_start,
+    remaining_ranges,
+)
 from tests.unit.source.fake_cluster import stream_options
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

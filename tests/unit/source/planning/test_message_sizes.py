@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.source.planning.message_sizes import MessageSizes
+from pyspark_upsert_kafka.source.planning.batch_ends import MessageSizes
 from tests.laws import law
 from tests.unit.source.fake_cluster import FakeCluster, World, stream_options, world
 from tests.unit.source.fake_spark import Query, needs_limits

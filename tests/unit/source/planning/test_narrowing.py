@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
+from pyspark_upsert_kafka.source.planning.range_narrowing import Narrowing
 from tests.table_options import table_options
 
 SCHEMA = (

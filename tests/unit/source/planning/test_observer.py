@@ -7,7 +7,7 @@ import pytest
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
-from pyspark_upsert_kafka.source.planning.observer import Observer
+from pyspark_upsert_kafka.source.planning.topic_observer import Observer
 from tests.unit.source.fake_cluster import World, stream_options, world
 
 HERE = StreamOffset({TopicPartition("t", 0): 0})

@@ -13,12 +13,12 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, StreamOffset, TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import open_transactions
-from pyspark_upsert_kafka.source.planning.observer import Observer
 from pyspark_upsert_kafka.source.planning.open_transactions import (
     Hidden,
     hidden_messages,
     warn_of_hidden,
 )
+from pyspark_upsert_kafka.source.planning.topic_observer import Observer
 from tests.unit.source.fake_cluster import World, stream_options, world
 
 PLACE = TopicPartition("t", 0)

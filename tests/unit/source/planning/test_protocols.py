@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.source.planning.protocols import (
+from pyspark_upsert_kafka.source.planning.stream_reader import (
     ReaderWithLimits,
     ReaderWithoutLimits,
     stream_reader,

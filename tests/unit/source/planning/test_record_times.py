@@ -14,9 +14,9 @@ from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import record_times
-from pyspark_upsert_kafka.source.planning.protocols import ReaderWithLimits
-from pyspark_upsert_kafka.source.planning.record_times import RecordTimes
+from pyspark_upsert_kafka.source.planning import batch_ends
+from pyspark_upsert_kafka.source.planning.batch_ends import RecordTimes
+from pyspark_upsert_kafka.source.planning.stream_reader import ReaderWithLimits
 from tests.unit.source.fake_cluster import stream_options, table, world
 from tests.unit.source.fake_spark import needs_limits
 
@@ -139,7 +139,7 @@ def test_offsets_of_messages_are_read_once():
 def test_a_stream_refuses_a_topic_that_it_finds_later(monkeypatch):
     """A query with a pattern looks for topics while it runs."""
     there = world(monkeypatch)
-    monkeypatch.setattr(record_times, "load_client", lambda _: Broker())
+    monkeypatch.setattr(batch_ends, "load_client", lambda _: Broker())
     options = stream_options(
         topic=None, topic_pattern="t.*", scan__watermark__alignment__max_drift="1 min"
     )

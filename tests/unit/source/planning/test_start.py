@@ -11,8 +11,8 @@ from pyspark_upsert_kafka.core.options import ReadOptions, read_options
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning import start
-from pyspark_upsert_kafka.source.planning.batch import ranges_of_batch
+from pyspark_upsert_kafka.source.planning import query_start
+from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, FakeTopic
 
@@ -20,7 +20,7 @@ from tests.unit.source.fake_cluster import Clock, FakeCluster, FakeTopic
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """Topic ``t`` with offsets 0 to 10 and 0 to 5, and a clock that stands still."""
-    monkeypatch.setattr(start, "time", Clock())
+    monkeypatch.setattr(query_start, "time", Clock())
     found = FakeCluster()
     found.create("t", 2)
     found.produce("t", 0, 10)

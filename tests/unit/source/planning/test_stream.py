@@ -12,8 +12,8 @@ from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, StreamOffset, TopicPartition
-from pyspark_upsert_kafka.source.planning import stream
-from pyspark_upsert_kafka.source.planning.protocols import ReaderWithLimits
+from pyspark_upsert_kafka.source.planning import stream_reader
+from pyspark_upsert_kafka.source.planning.stream_reader import ReaderWithLimits
 from tests.unit.source.fake_cluster import FakeTopic, World, stream_options, table, world
 from tests.unit.source.fake_spark import PROTOCOLS, Query, needs_limits
 
@@ -187,7 +187,7 @@ def test_an_idle_query_over_a_thousand_partitions_does_nothing_when_asked(there,
     there.clock.now += 3
     assert not query.trigger()
     start, counts = json.loads(query.log[-1]), {"made": 0, "read": 0, "asked": 0}
-    make, read = StreamOffset.to_json, stream.stream_offset
+    make, read = StreamOffset.to_json, stream_reader.stream_offset
 
     def counted_make(offset):
         counts["made"] += 1
@@ -198,7 +198,7 @@ def test_an_idle_query_over_a_thousand_partitions_does_nothing_when_asked(there,
         return read(offset)
 
     monkeypatch.setattr(StreamOffset, "to_json", counted_make)
-    monkeypatch.setattr(stream, "stream_offset", counted_read)
+    monkeypatch.setattr(stream_reader, "stream_offset", counted_read)
     begin, looks = there.clock.now, there.cluster.looks
     while there.clock.now < begin + 60:
         there.clock.now += 0.01

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     Share,
     TopicPartition,
 )
-from pyspark_upsert_kafka.source.planning.protocols import ReaderWithLimits
+from pyspark_upsert_kafka.source.planning.stream_reader import ReaderWithLimits
 from tests.unit.source.fake_cluster import SCHEMA, World, stream_options, world
 from tests.unit.source.fake_spark import PROTOCOLS, Query, needs_limits
 

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.changes import Kind
 from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.local_time import local_time, utc_timestamps
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
+from pyspark_upsert_kafka.source.bad_messages import BadMessage
 from pyspark_upsert_kafka.source.reading.metadata import metadata_array
 from pyspark_upsert_kafka.source.reading.selection import Selection
 

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, first_per_message
+from pyspark_upsert_kafka.source.bad_messages import BadMessage, first_per_message
 from pyspark_upsert_kafka.source.reading.selection import select
 
 BATCH = RawBatch(

@@ -1,16 +1,19 @@
-"""Spark data source reader for batch reads."""
+"""Spark data source reader for batch reads: what is read, and the filters that Spark gives to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.positions.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.positions.planning import split, spread
 from pyspark_upsert_kafka.core.table import Table
@@ -18,14 +21,14 @@ from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.sides import check_read_sides
-from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
-from pyspark_upsert_kafka.source.planning.narrowing import Narrowing
+from pyspark_upsert_kafka.source.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.open_transactions import (
     Hidden,
     hidden_messages,
     warn_of_hidden,
 )
-from pyspark_upsert_kafka.source.planning.start import start_offset
+from pyspark_upsert_kafka.source.planning.query_start import start_offset
+from pyspark_upsert_kafka.source.planning.range_narrowing import Narrowing
 from pyspark_upsert_kafka.source.planning.table_ranges import table_ranges
 from pyspark_upsert_kafka.spark_task import freeze_modules
 
@@ -101,3 +104,59 @@ def ranges_of_batch(
     if options.mode != "snapshot":
         return split(not_empty(ranges), options.min_partitions)
     return table_ranges(cluster, not_empty(ranges), list(view.topic_ids), options, planned_ms)
+
+
+_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The program of the process that Spark starts to give filters to a reader; it does so only while its setting
+``spark.sql.python.filterPushdown.enabled`` is true."""
+
+
+def batch_reader(table: Table, options: ReadOptions) -> BatchReader:
+    """The reader of a batch: one that takes filters, if that is asked and if this process was started for it.
+
+    In every other process Spark plans without filters, and there it rejects a reader that could take them while its setting
+    is off.
+
+    Raises:
+        OptionError: Filters are asked for, and this PySpark gives none.
+    """
+    if options.takes_filters and not hasattr(DataSourceReader, "pushFilters"):
+        raise OptionError(
+            "'scan.filter-pushdown' needs PySpark 4.1 or newer: the Python data source API of 4.0 does not pass filters. "
+            "Leave the option out."
+        )
+    reader = FilteredReader if options.takes_filters and _is_given_filters() else BatchReader
+    return reader(table, options)
+
+
+def _is_given_filters() -> bool:
+    """Whether this process was started to give filters to a reader: as a program, or by Spark's daemon for Python."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _WORKER in sys.modules or getattr(spec, "name", None) == _WORKER
+
+
+class FilteredReader(BatchReader):
+    """Reads what the filters of a query leave; Spark applies each of them again."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Notes the filters, and returns all of them: those that Spark has to apply."""
+        self._narrowing = Narrowing(self._table, self._options, conditions(filters))
+        return filters
+
+
+def conditions(filters: Sequence[Any]) -> tuple[Condition, ...]:
+    """Spark's filters on whole columns, as conditions. PySpark 4.0 has no such classes, so they are known by their names."""
+    found = []
+    for each in filters:
+        is_negated = type(each).__name__ == "Not"
+        test = each.child if is_negated else each
+        if len(test.attribute) == 1:
+            (column,), name = test.attribute, type(test).__name__
+            found.append(Condition(column, name, _constants(test), is_negated))
+    return tuple(found)
+
+
+def _constants(test: Any) -> tuple[Any, ...]:
+    if not hasattr(test, "value"):
+        return ()
+    return tuple(test.value) if type(test).__name__ == "In" else (test.value,)

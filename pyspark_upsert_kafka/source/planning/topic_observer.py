@@ -14,9 +14,9 @@ from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
-from pyspark_upsert_kafka.source.bad_messages.error_handling import check_dead_letter_topic
+from pyspark_upsert_kafka.source.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.open_transactions import StandsStill
-from pyspark_upsert_kafka.source.planning.start import start_offset
+from pyspark_upsert_kafka.source.planning.query_start import start_offset
 
 _NEVER = float("-inf")
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages import error_handling
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage, with_format_hint
+from pyspark_upsert_kafka.source import bad_messages
+from pyspark_upsert_kafka.source.bad_messages import BadMessage, with_format_hint
 
 REASON = (
     "field 'a\x1b[2J\u202e' at http://me:s3cret@host\nERROR Basic bWU6czNjcmV0 \ud83d" + "x" * 9_000
@@ -38,7 +38,7 @@ def test_a_reason_is_printable_short_and_without_logins(hint):
 
 def test_a_dead_letter_has_such_a_reason():
     """Half a surrogate pair in it can be sent too."""
-    letters = error_handling._letters("letters", batch(), [BadMessage(0, "value", REASON)])
+    letters = bad_messages._letters("letters", batch(), [BadMessage(0, "value", REASON)])
 
     (headers,) = [headers for *_, headers in letters.rows()]
     assert dict(headers or [])["__error.message"] is not None
@@ -48,9 +48,9 @@ def test_a_dead_letter_has_such_a_reason():
 def test_the_log_and_the_error_have_such_a_reason(caplog):
     """Modes ``ignore`` and ``fail``."""
     with caplog.at_level(logging.WARNING):
-        error_handling._warn(batch(), [BadMessage(0, "value", REASON)])
+        bad_messages._warn(batch(), [BadMessage(0, "value", REASON)])
     with pytest.raises(DecodeError) as error:
-        error_handling._fail(batch(), [BadMessage(0, "value", REASON)])
+        bad_messages._fail(batch(), [BadMessage(0, "value", REASON)])
 
     for text in (caplog.records[0].getMessage(), str(error.value)):
         assert SHOWN in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import DecodeError
-from pyspark_upsert_kafka.source.bad_messages.bad_message import (
+from pyspark_upsert_kafka.source.bad_messages import (
     BadMessage,
     first_per_message,
     format_hint,

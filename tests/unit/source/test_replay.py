@@ -16,9 +16,8 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages
-from pyspark_upsert_kafka.source.bad_messages import replay as module
-from pyspark_upsert_kafka.source.bad_messages.originals import Original
-from pyspark_upsert_kafka.source.bad_messages.replay import replay, what_to_replay
+from pyspark_upsert_kafka.source import dead_letter_replay as module
+from pyspark_upsert_kafka.source.dead_letter_replay import Original, replay, what_to_replay
 from tests.table_options import table_options
 
 Message = tuple["bytes | None", "bytes | None", int, list[tuple[str, bytes]]]

@@ -7,9 +7,9 @@ import pytest
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages.bad_message import BadMessage
-from pyspark_upsert_kafka.source.bad_messages.error_handling import _letters as dead_letters
-from pyspark_upsert_kafka.source.bad_messages.originals import (
+from pyspark_upsert_kafka.source.bad_messages import BadMessage
+from pyspark_upsert_kafka.source.bad_messages import _letters as dead_letters
+from pyspark_upsert_kafka.source.dead_letter_replay import (
     Original,
     ReplayChoice,
     each_once,
