@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from operator import attrgetter
 from typing import Any
 
@@ -122,9 +122,11 @@ class KafkaPythonFetcher:
         fetched, kind = Fetched(self._batch([]), position), kind_of(error)
         said = self.errors.shown(describe_error(error))
         if isinstance(error, kafka_errors.CorruptRecordException):
+            self._drop_fetched(position)
             fetched.damage = said
             return fetched
         if kind is Kind.FATAL:
+            self._drop_fetched(position)  # a later range may begin here too
             fetched.fatal_error = said
             return fetched
         self.errors.add(said, security=kind is Kind.SECURITY)
@@ -135,6 +137,16 @@ class KafkaPythonFetcher:
         # The client may have passed messages that it had no more time to give.
         self.seek(position)
         return fetched
+
+    def _drop_fetched(self, position: int) -> None:
+        """Lets the client forget the fetch whose next messages are damaged.
+
+        kafka-python 3 would look into it for ever: it drops a fetch only once that ends, or begins elsewhere than it shall go on.
+        """
+        self._consumer.seek(self._partition, position + 1)
+        with suppress(kafka_errors.KafkaError):
+            self._consumer.poll(timeout_ms=0, max_records=1)
+        self._consumer.seek(self._partition, position)
 
     def _batch(self, records: Sequence[Any]) -> RawBatch:
         timestamps, headers, epochs = (
