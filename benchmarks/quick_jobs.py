@@ -34,7 +34,8 @@ from pyspark_upsert_kafka.changelog.changelog_columns import change_columns
 from pyspark_upsert_kafka.changelog.normalization import normalized
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.core.options import read_options, write_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema

@@ -56,7 +56,7 @@ class UpsertKafkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: the current table, its changes, or plain messages."""
-        from pyspark_upsert_kafka.core.options import read_options
+        from pyspark_upsert_kafka.core.options.read import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
         from pyspark_upsert_kafka.source.planning.batch_reader import batch_reader
@@ -66,7 +66,7 @@ class UpsertKafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read: the table's changes, or plain messages."""
-        from pyspark_upsert_kafka.core.options import read_options
+        from pyspark_upsert_kafka.core.options.read import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
         from pyspark_upsert_kafka.format_catalog import format_options
         from pyspark_upsert_kafka.source.planning.stream_reader import stream_reader

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, DEBEZIUM_FORMATS
-from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.formats.codec import Format
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import METADATA_OF_FORMATS, check_metadata
-from pyspark_upsert_kafka.core.options import ReadOptions, TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.formats.change_format import ChangeSpec

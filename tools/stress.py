@@ -26,8 +26,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.options import Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings

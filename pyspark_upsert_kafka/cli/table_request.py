@@ -12,7 +12,8 @@ from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, t
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.without_spark.request import Request, checked_request
 

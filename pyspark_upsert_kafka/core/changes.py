@@ -7,29 +7,22 @@ from enum import IntEnum
 
 
 class Change(IntEnum):
-    """What a row asks of its key."""
+    """What a row does to the row of its key, or to the table where there is no primary key.
+
+    A row that is read shows it in ``_change_type``, spelt as the name in lower case. Of a row that is written, whatever becomes
+    the message's value is an upsert.
+    """
 
     UPSERT = 0
-    """The row becomes the message's value."""
+    """The row after the change, of a table with a primary key; in a sink the message's value."""
     DELETE = 1
-    """A tombstone."""
-    PREIMAGE = 2
-    """The row as it was before an update: a tombstone unless a later change of the key follows."""
-
-
-class Kind(IntEnum):
-    """What ``_change_type`` shows of a row that is read; its spelling is the name in lower case."""
-
-    UPSERT = 0
-    """The row after the change, of a table with a primary key."""
-    DELETE = 1
-    """The key of a row that is gone; without a primary key the whole row."""
+    """The key of a row that is gone, in a sink a tombstone; without a primary key the whole row."""
     INSERT = 2
-    """A new row, where there is no primary key; so are the next two."""
+    """A new row, where there is no primary key."""
     UPDATE_PREIMAGE = 3
-    """A row before an update."""
+    """The row as it was before an update; in a sink a tombstone unless a later change of the key follows."""
     UPDATE_POSTIMAGE = 4
-    """The same row after it."""
+    """The same row after it, where there is no primary key."""
 
 
 _SPELLINGS = {
@@ -40,11 +33,13 @@ _SPELLINGS = {
     "+u": Change.UPSERT,
     "delete": Change.DELETE,
     "-d": Change.DELETE,
-    "update_preimage": Change.PREIMAGE,
-    "-u": Change.PREIMAGE,
+    "update_preimage": Change.UPDATE_PREIMAGE,
+    "-u": Change.UPDATE_PREIMAGE,
 }
 
-PREIMAGES = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.PREIMAGE)
+PREIMAGES = tuple(
+    spelling for spelling, change in _SPELLINGS.items() if change is Change.UPDATE_PREIMAGE
+)
 """The spellings of a preimage, in lower case."""
 
 UPSERTS = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.UPSERT)

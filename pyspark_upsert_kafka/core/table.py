@@ -35,7 +35,8 @@ from pyspark_upsert_kafka.core.metadata import (
     MetadataColumn,
     metadata_columns,
 )
-from pyspark_upsert_kafka.core.options import VIRTUAL, ReadOptions, TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.options.catalog import VIRTUAL
+from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions, WriteOptions
 
 
 @dataclass(frozen=True)

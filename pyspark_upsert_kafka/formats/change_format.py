@@ -44,7 +44,7 @@ class DecodedChanges:
         rows: The rows in the order of the messages, in the Arrow types of the spec's columns; all are nullable. A delete of a
             table with a primary key has its key columns, and NULL elsewhere.
         places: The index of each row's message; it rises, and occurs as often as its message has rows.
-        kinds: The `Kind` of each row.
+        kinds: The `Change` of each row.
         metadata: For each wanted key of metadata its value for each row, in the first of its types.
         errors: Index of each message that could not be read, and why; it has no rows.
         skipped: Indexes of the messages that the format's own ``ignore-parse-errors`` passes over.

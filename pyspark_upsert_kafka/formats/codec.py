@@ -42,7 +42,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.options.catalog import Option
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
-from pyspark_upsert_kafka.core.options import Position, Topics
+from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.core.warning import warn_once

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.kafka.reading.rechecking import LOSS_CHECKS, LossChecks

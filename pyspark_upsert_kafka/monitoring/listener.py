@@ -15,10 +15,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.positions.progress import query_batch
-from pyspark_upsert_kafka.core.positions.query_batches import QueryBatch, QueryTotals
-from pyspark_upsert_kafka.core.written import WrittenBatches
+from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals, query_batch
 from pyspark_upsert_kafka.monitoring.runs import QueryRuns
+from pyspark_upsert_kafka.monitoring.written import WrittenBatches
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector

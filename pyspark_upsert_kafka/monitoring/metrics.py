@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pyspark_upsert_kafka.core.positions.query_batches import QueryTotals, SourceBatch
+from pyspark_upsert_kafka.core.positions.progress import QueryTotals, SourceBatch
 from pyspark_upsert_kafka.monitoring.runs import QueryRuns
 
 _QUERY = ("query", "query_id")

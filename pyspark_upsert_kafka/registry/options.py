@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option, boolean, one_of, text
-from pyspark_upsert_kafka.core.options.names import missing_options
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.given import missing_options
+from pyspark_upsert_kafka.core.options.parsers import boolean, one_of, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.registry.access import Access, Addresses, addresses
 

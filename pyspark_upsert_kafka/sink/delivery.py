@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.delivery.receipts import (
     old_receipts,
     preparation,
 )
-from pyspark_upsert_kafka.core.options import WriteOptions
+from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
-from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.core.options.values import BufferFlush
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
 

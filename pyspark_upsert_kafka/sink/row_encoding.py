@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS
-from pyspark_upsert_kafka.core.options import PreimageOrder, WriteOptions
+from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
@@ -81,7 +81,7 @@ class RowEncoder:
             timestamps=self._metadata.timestamps(rows),
             headers=self._metadata.headers(rows),
         )
-        preimages = None if kinds is None else kinds == Change.PREIMAGE
+        preimages = None if kinds is None else kinds == Change.UPDATE_PREIMAGE
         return Changes(messages, preimages if preimages is not None and preimages.any() else None)
 
     def _conformed(self, rows: pa.RecordBatch) -> pa.RecordBatch:

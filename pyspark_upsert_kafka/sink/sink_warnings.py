@@ -8,8 +8,8 @@ from pyspark import TaskContext
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.options import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.positions.compaction import POLICY, not_compacted
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client

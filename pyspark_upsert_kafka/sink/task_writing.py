@@ -10,7 +10,7 @@ from itertools import chain
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
-from pyspark_upsert_kafka.core.options import WriteOptions
+from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.sink.delivery import delivering
 from pyspark_upsert_kafka.sink.row_encoding import RowEncoder, preimages_in, sets_metadata

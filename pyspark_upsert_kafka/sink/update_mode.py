@@ -16,19 +16,16 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call, digest
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import (
+from pyspark_upsert_kafka.core.options.catalog import (
     CALL,
     FROM_UPSERT_SINK,
     INTERNAL,
     OPTIONS,
     Given,
-    WriteOptions,
-    as_spark_passes_on,
-    check_write_options,
-    given_options,
-    option_texts,
-    write_options,
 )
+from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, option_texts
+from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 from pyspark_upsert_kafka.core.secrets.masking import is_secret, masked
 from pyspark_upsert_kafka.core.table import Table, table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once

@@ -17,7 +17,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.options import WriteOptions, write_options
+from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.format_catalog import format_options

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import WriterCommitMessage
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.written import Written, report
+from pyspark_upsert_kafka.core.positions.progress import Written
+from pyspark_upsert_kafka.monitoring.written import report
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.kafka.interfaces import Sender

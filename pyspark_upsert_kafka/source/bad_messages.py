@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.options import ReadOptions, Topics
+from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
 from pyspark_upsert_kafka.core.secrets.outside_text import outside_text
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster

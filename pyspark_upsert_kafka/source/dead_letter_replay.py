@@ -9,8 +9,8 @@ from itertools import groupby
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.parsers import topic_name
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client

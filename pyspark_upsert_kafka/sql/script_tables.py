@@ -11,13 +11,10 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZTyp
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
-from pyspark_upsert_kafka.core.options import (
-    ReadOptions,
-    WriteOptions,
-    options_of,
-    read_options,
-    write_options,
-)
+from pyspark_upsert_kafka.core.options.given import options_of
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides

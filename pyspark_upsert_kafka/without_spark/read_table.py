@@ -10,11 +10,12 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.clock import epoch_ms, epoch_ms_of, now_ms
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.core.iso_time import epoch_ms, epoch_ms_of
-from pyspark_upsert_kafka.core.options import OPTIONS, given_options, option_texts, read_options
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.given import given_options, option_texts
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster

@@ -21,8 +21,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
-from pyspark_upsert_kafka.core.options import Position, PositionMode, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.values import Position, PositionMode, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client

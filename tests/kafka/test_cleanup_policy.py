@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.options import write_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.sink_warnings import warn_unless_compacted
 from tests.conftest import Broker

@@ -9,7 +9,7 @@ import pytest
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
-from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages import ADDED, PREFIX, BadMessage, DeadLetters

@@ -14,7 +14,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.core.options import Position, Topics
+from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool

@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
     UpsertKafkaError,
 )
-from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.core.options.values import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Sender
 from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import OptionError, SchemaError, upsert_sink
 from pyspark_upsert_kafka.core import warning
-from pyspark_upsert_kafka.core.options import write_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.row_order import arranged, is_deterministic, partition_count
 from pyspark_upsert_kafka.spark_task import TaskIdentity, current_task

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "changelog": {"changelog", "core", "formats", "spark_task"},
     "lakehouse": {"lakehouse", "changelog", "core"},
     "source": {"source", *SPARK},
-    "sink": {"sink", *SPARK},
+    "sink": {"sink", "monitoring", *SPARK},
     "without_spark": {"without_spark", "source", "kafka", "core", "format_catalog", "sides"},
     "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog", "sides"},
     "cli": {

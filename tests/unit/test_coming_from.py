@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka import OptionError
-from pyspark_upsert_kafka.core.options import OPTIONS, read_options, write_options
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from tests.table_options import table_options
 

@@ -13,7 +13,8 @@ from typing import TypeVar
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options

@@ -14,7 +14,8 @@ from random import Random
 from typing import Any
 
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.core.options import Limits, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import Limits
 from pyspark_upsert_kafka.core.positions.offsets import Range, stream_offset
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options

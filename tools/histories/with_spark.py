@@ -9,7 +9,7 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from tools.histories.history import COLUMNS, Found, ends

@@ -8,7 +8,7 @@ from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts, PresentFacts
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.topic_checks import RETENTION, RETENTION_BYTES, TOMBSTONES
 from pyspark_upsert_kafka.cli.doctor.wording import configure, counted, duration
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 

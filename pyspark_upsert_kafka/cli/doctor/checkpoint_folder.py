@@ -11,7 +11,7 @@ from typing import Any
 from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts
 from pyspark_upsert_kafka.cli.doctor.finding import NotSeen
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition, stream_offset
 
 _ELSEWHERE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:/")

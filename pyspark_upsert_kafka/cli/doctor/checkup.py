@@ -39,7 +39,7 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
     SchemaError,
 )
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.planning.open_transactions import hidden_messages

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.cli.doctor.topic_checks import CONFIGS, RETENTION
 from pyspark_upsert_kafka.cli.doctor.wording import grant
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.options import Position, ReadOptions
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty

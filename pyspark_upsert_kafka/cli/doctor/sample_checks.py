@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
 from pyspark_upsert_kafka.cli.doctor.wording import counted, some_of
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import shown
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 
 SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
 KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")

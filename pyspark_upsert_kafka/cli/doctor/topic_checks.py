@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
 from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.wording import configure, counted, duration, grant
 from pyspark_upsert_kafka.core.clock import now_ms
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.source.planning.open_transactions import LONG_MS, Hidden
 

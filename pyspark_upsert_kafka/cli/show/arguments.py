@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from pyspark_upsert_kafka.core.clock import epoch_ms
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.iso_time import epoch_ms
 
 ALL = -1
 """The value of ``--limit all``."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Limits, Position
+from pyspark_upsert_kafka.core.options.values import Limits, Position
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
 from pyspark_upsert_kafka.source.reading.rows import Rows

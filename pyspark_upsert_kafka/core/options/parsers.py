@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from pyspark_upsert_kafka.core.options.option import Parser
+from pyspark_upsert_kafka.core.clock import epoch_ms
+
+Parser = Callable[[str], Any]
 
 _LARGEST = 2**63 - 1
 
@@ -246,3 +249,72 @@ def names_as_written(value: str) -> dict[str, str]:
     ):
         raise ValueError("expected names by their lower case")
     return names
+
+
+WantedHeaders = tuple[tuple[str, bytes], ...]
+"""Names of headers and the value of each, which a message must all have."""
+
+_FORM = "expected a name and a value for each header, such as 'type=Order;tenant=7'"
+
+
+def header_values(value: str) -> WantedHeaders:
+    """Headers with their values, in UTF-8; blanks around both do not count.
+
+    >>> header_values("type=Order; tenant=7")
+    (('tenant', b'7'), ('type', b'Order'))
+    """
+    wanted: dict[str, bytes] = {}
+    for part in filter(str.strip, value.split(";")):
+        name, _, text = (each.strip() for each in part.partition("="))
+        if not name or not text:
+            raise ValueError(f"{_FORM} ({part.strip()!r} is none)")
+        if name in wanted:
+            raise ValueError(f"expected header {name!r} once, since a message must have all values")
+        wanted[name] = text.encode()
+    if not wanted:
+        raise ValueError(_FORM)
+    return tuple(sorted(wanted.items()))
+
+
+TIME_COMPLAINT = (
+    "Invalid value for option '{name}': {expected}. A time is in ISO 8601 with a zone, as in '2026-01-31T12:00:00Z', or says "
+    "how long ago it was, as in '-10 min'; milliseconds since the epoch go into '{name}-millis'."
+)
+
+
+@dataclass(frozen=True)
+class Time:
+    """A time that an option says.
+
+    Args:
+        ms: In ms since the epoch; of a time that is said by how long ago it was, so many ms before now.
+        is_ago: Whether it is said so.
+    """
+
+    ms: int
+    is_ago: bool = False
+
+    def at(self, now_ms: int) -> int:
+        """The time in ms since the epoch, from 1970 on."""
+        return max(0, now_ms - self.ms) if self.is_ago else self.ms
+
+
+def time_or_ago(value: str) -> Time:
+    """A time with a zone, or how long ago it was.
+
+    >>> time_or_ago("1970-01-01T00:00:01Z"), time_or_ago("-10 min")
+    (Time(ms=1000, is_ago=False), Time(ms=600000, is_ago=True))
+    """
+    text = value.strip()
+    length = re.fullmatch(r"([+-]?)\s*([0-9]+\s*([a-zµ]*))", text, re.IGNORECASE)
+    if length is None or not (length[1] or length[3]):
+        return Time(epoch_ms(text))
+    if not length[3]:
+        raise ValueError(f"{text!r} has no unit, such as 'min'")
+    try:
+        ago_s = duration(length[2])
+    except ValueError as error:
+        raise ValueError(f"{error}, but is {text!r}") from None
+    if length[1] != "-":
+        raise ValueError(f"{text!r} is in the future: {length[2]} ago is '-{length[2]}'")
+    return Time(round(ago_s * 1000), is_ago=True)

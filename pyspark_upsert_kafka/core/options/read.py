@@ -1,30 +1,19 @@
-"""The options of a read."""
+"""The options of a read: from texts to frozen values, and what contradicts what. A check raises OptionError.
+
+With a primary key a topic in a CDC format, whose messages say what they did to a row, is an upsert table; without one its rows are
+shown as before and after each change.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST
-from pyspark_upsert_kafka.core.options.cdc_checks import check_names, check_values
-from pyspark_upsert_kafka.core.options.checks import (
-    check_buffer,
-    check_dead_letter_topic,
-    check_key_partitioner,
-    check_limits,
-    check_merging,
-    check_no_primary_key,
-    check_position,
-    check_snapshot,
-    check_table_first,
-)
-from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
-from pyspark_upsert_kafka.core.options.names import FormatOptions, option_values
-from pyspark_upsert_kafka.core.options.table import table_options
-from pyspark_upsert_kafka.core.options.times import with_times
+from pyspark_upsert_kafka.core.options.given import FormatOptions, given_options, secret_warnings
+from pyspark_upsert_kafka.core.options.table import check_both_sides, option_values, table_options
 from pyspark_upsert_kafka.core.options.values import (
     Limits,
     Position,
@@ -50,13 +39,12 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     value_format = OPTIONS["value.format"].read(given)
     is_cdc = value_format in CDC_FORMATS
     if is_cdc:
-        check_names(given, value_format, mode)
+        _check_cdc_names(given, value_format, mode)
     elif mode == "append":
-        check_no_primary_key(given)
+        _check_no_primary_key(given)
     may_lack_key = is_cdc or mode == "append"
     keyed = not (may_lack_key and {"primary-key", "key.fields"}.isdisjoint(given))
     values = option_values(given, formats, keyed=keyed and not is_cdc)
-    values = with_times(given, values, now_ms())
     table = table_options(given, values, formats, keyed=keyed)
     end = _end(values, stream=stream)
     _check(values, table, mode, end, stream=stream)
@@ -98,23 +86,19 @@ def _mode(given: Mapping[str, str], *, stream: bool) -> ReadMode:
 def _check(
     values: Mapping[str, Any], table: TableOptions, mode: ReadMode, end: Position, *, stream: bool
 ) -> None:
-    check_buffer(values)
+    check_both_sides(values, table, end.mode)
     if table.is_cdc:
-        check_values(values, table)
-    check_position(values, table, "startup", values["scan.startup.mode"])
-    check_position(values, table, "bounded", end.mode)
+        _check_cdc(values, table)
     if end.mode == "unbounded" and not stream:
         raise OptionError(
             "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
         )
     if values["scan.startup.mode"] == TABLE_FIRST:
-        check_table_first(values, mode, stream=stream)
+        _check_table_first(values, mode, stream=stream)
     if mode == "snapshot":
-        check_snapshot(values)
-    check_merging(values, mode)
-    check_key_partitioner(values, table, mode)
-    check_limits(values)
-    check_dead_letter_topic(values, table.topics)
+        _check_snapshot(values)
+    _check_merging(values, mode)
+    _check_key_partitioner(values, table, mode)
 
 
 def _start(values: Mapping[str, Any]) -> Position:
@@ -143,3 +127,136 @@ def _limits(values: Mapping[str, Any]) -> Limits:
         values["scan.watermark.alignment.max-drift"],
         values["maxBytesPerTrigger"],
     )
+
+
+def _check_no_primary_key(given: Mapping[str, str]) -> None:
+    """An append source has no primary key; it reads columns from keys if both options say which and how."""
+    reads_key = {"key.fields", "key.format"} <= given.keys()
+    for name in given:
+        if name == "primary-key" or (name.startswith("key.") and not reads_key):
+            raise OptionError(
+                "'read.mode' = 'append' reads every message as a row of its own and has no primary key: "
+                f"leave out '{name}'. (To read columns from the message key too, give 'key.format' and "
+                "'key.fields'.)"
+            )
+
+
+def _check_snapshot(values: Mapping[str, Any]) -> None:
+    """A snapshot starts at the earliest offset, and has no rows of errors."""
+    start = values["scan.startup.mode"]
+    if start != "earliest-offset":
+        raise OptionError(
+            f"'scan.startup.mode' = '{start}' is not allowed with 'read.mode' = 'snapshot': the "
+            "table is the result of all changes since the earliest offset. Use 'read.mode' = "
+            "'changelog' to read from elsewhere."
+        )
+    if values["error-handling.mode"] == "column":
+        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
+
+
+def _check_table_first(values: Mapping[str, Any], mode: ReadMode, *, stream: bool) -> None:
+    """Only a stream of an upsert table can begin with the table, which has no rows of errors and no order in time."""
+    start = f"'scan.startup.mode' = '{values['scan.startup.mode']}'"
+    if not stream:
+        raise OptionError(
+            f"{start} is for streams, which begin with the table and go on with its changes. A batch read shows the table "
+            "anyway ('read.mode' = 'snapshot', the default): leave out 'scan.startup.mode'."
+        )
+    if mode == "append":
+        raise OptionError(
+            f"{start} is not allowed with 'read.mode' = 'append': a topic that is read so is no table, since its messages "
+            "have no primary key. Use 'earliest-offset' to read all of them."
+        )
+    if values["scan.watermark.alignment.max-drift"] is not None:
+        raise OptionError(
+            f"{start} is not allowed with 'scan.watermark.alignment.max-drift': the first batch is the whole table, "
+            "whatever the times of its rows. Remove one of them."
+        )
+    if values["error-handling.mode"] == "column":
+        raise OptionError(
+            f"{start} is not allowed with 'error-handling.mode' = 'column': a message that cannot be decoded is no row of "
+            "a table. Use 'fail', 'ignore' or 'log'."
+        )
+
+
+def _check_key_partitioner(values: Mapping[str, Any], table: TableOptions, mode: ReadMode) -> None:
+    """Only of a table whose keys are read is it known what is hashed."""
+    given = f"'scan.key-partitioner' = '{values['scan.key-partitioner']}'"
+    if values["scan.key-partitioner"] is None:
+        return
+    if mode == "append":
+        raise OptionError(
+            f"{given} says in which partition the rows of a primary key are, and with 'read.mode' = 'append' there is "
+            "none: leave it out."
+        )
+    if table.is_cdc:
+        raise OptionError(
+            f"{given} says in which partition the rows of a primary key are, but what writes "
+            f"'{table.value_format.name}' need not choose the partition by the key of the row: leave it out."
+        )
+
+
+def _check_merging(values: Mapping[str, Any], mode: ReadMode) -> None:
+    """Partitions are merged in a table only, by tasks each of which reads all of them."""
+    if not values["scan.snapshot.merge-partitions"]:
+        return
+    if mode != "snapshot" and values["scan.startup.mode"] != "full":
+        raise OptionError(
+            "'scan.snapshot.merge-partitions' is for snapshots, and for 'scan.startup.mode' = 'full'. Of changes, last_changes "
+            "finds the last one of each key."
+        )
+    if values["scan.parallelism"] is not None:
+        raise OptionError(
+            "'scan.parallelism' is not allowed with 'scan.snapshot.merge-partitions': 'minPartitions' is the number of tasks, "
+            "each of which reads all partitions."
+        )
+
+
+def _check_cdc_names(given: Mapping[str, str], name: str, mode: ReadMode) -> None:
+    """The read mode fits the format, and options of the key are given only where the key is read.
+
+    Args:
+        given: The options as given, names in lower case.
+        name: The CDC format.
+        mode: The read mode.
+    """
+    if mode == "append":
+        raise OptionError(
+            f"'read.mode' = 'append' reads every message as a new row, but messages of '{name}' update and delete rows: use "
+            "'read.mode' = 'changelog'."
+        )
+    has_key = not {"primary-key", "key.fields"}.isdisjoint(given)
+    if mode == "snapshot" and not has_key:
+        raise OptionError(
+            f"A snapshot needs a primary key: give 'primary-key', so that messages of '{name}' are changes of its rows, or read "
+            "the rows before and after each change with 'read.mode' = 'changelog'."
+        )
+    needed = "key.format" if has_key else "primary-key"
+    if needed in given:
+        return
+    for option in sorted(given):
+        if option.startswith("key.") and option != "key.fields":
+            raise OptionError(
+                f"'{option}' needs '{needed}': without it the key of messages is not read, and the columns of '{name}' all come "
+                "from the value."
+            )
+
+
+def _check_cdc(values: Mapping[str, Any], table: TableOptions) -> None:
+    """Values that need a primary key, or the key of messages, where that is not read."""
+    name = table.value_format.name
+    if not table.primary_key and values["scan.deletes"] == "drop":
+        raise OptionError(
+            f"'scan.deletes' = 'drop' needs 'primary-key': without it '{name}' gives rows before and after each change, which "
+            "only the column '_change_type' tells apart."
+        )
+    if not table.primary_key and values["scan.startup.mode"] == TABLE_FIRST:
+        raise OptionError(
+            f"'scan.startup.mode' = '{TABLE_FIRST}' needs 'primary-key': without it messages of '{name}' are no changes of a "
+            "table with which a stream could begin. Use 'earliest-offset' to read all of them."
+        )
+    if table.primary_key and table.key_format is None and not table.value_holds_key:
+        raise OptionError(
+            f"'value.fields-include' = 'EXCEPT_KEY' needs 'key.format': without it the key columns of '{name}' come from the "
+            "value."
+        )

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
-from pyspark_upsert_kafka.core.options.headers import WantedHeaders
+from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.secrets.masking import is_secret
 

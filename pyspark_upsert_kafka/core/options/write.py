@@ -1,38 +1,27 @@
-"""The options of a write."""
+"""The options of a write: from texts to frozen values, and what contradicts what. A check raises OptionError."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.delivery.guarantee import (
     DeliveryGuarantee,
     required_acks,
     weak_acks,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.catalog import OPTIONS
-from pyspark_upsert_kafka.core.options.cdc_checks import check_not_written
-from pyspark_upsert_kafka.core.options.checks import (
-    check_buffer,
-    check_dead_letter_topic,
-    check_exactly_once,
-    check_from_upsert_sink,
-    check_limits,
-    check_position,
-)
-from pyspark_upsert_kafka.core.options.given import given_options, secret_warnings
-from pyspark_upsert_kafka.core.options.internal import CALL, FROM_UPSERT_SINK
-from pyspark_upsert_kafka.core.options.names import (
+from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
+from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
+from pyspark_upsert_kafka.core.options.given import (
     FormatOptions,
     check_known,
     check_required,
-    option_values,
+    given_options,
+    secret_warnings,
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.options.table import table_options
-from pyspark_upsert_kafka.core.options.times import with_times
+from pyspark_upsert_kafka.core.options.table import check_both_sides, option_values, table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.secrets.masking import is_secret, literal_secrets, refers
 
@@ -56,8 +45,8 @@ def write_options(
     """
     given = given_options(raw)
     _refuse_append(given)
-    check_not_written(OPTIONS["value.format"].read(given))
-    values = with_times(given, option_values(given, formats, keyed=True), now_ms())
+    _check_not_written(OPTIONS["value.format"].read(given))
+    values = option_values(given, formats, keyed=True)
     table = table_options(given, values, formats, keyed=True)
     call = None if update_mode else CALL.read(given)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
@@ -91,14 +80,10 @@ def _check(
     if table.topics.pattern is not None:
         raise OptionError("'topic-pattern' is for reading; a sink needs 'topic'.")
     if update_mode:
-        check_exactly_once(values)
+        _check_exactly_once(values)
     elif not of_a_call:
-        check_from_upsert_sink(values)
-    check_position(values, table, "startup", values["scan.startup.mode"])
-    check_position(values, table, "bounded", values["scan.bounded.mode"] or "unbounded")
-    check_limits(values)
-    check_dead_letter_topic(values, table.topics)
-    check_buffer(values)
+        _check_from_upsert_sink(values)
+    check_both_sides(values, table, values["scan.bounded.mode"] or "unbounded")
 
 
 def _buffer(values: Mapping[str, Any]) -> BufferFlush | None:
@@ -123,7 +108,7 @@ def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple
         return write_options(given, formats, update_mode=True).warnings
     # Options whose values are not known here are compared with others later.
     _refuse_append(given)
-    check_not_written(OPTIONS["value.format"].read(given))
+    _check_not_written(OPTIONS["value.format"].read(given))
     unknown_formats = {"key.format", "value.format"} & later
     check_known({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
     check_required({**dict.fromkeys(later, "later"), **given}, keyed=True)
@@ -136,3 +121,51 @@ def _resolved_later(name: str, value: str) -> bool:
     """Whether the value refers to something that `write_options` would look up."""
     looked_up = name in OPTIONS or not name.startswith(PREFIX)
     return looked_up and refers(value) and not is_secret(name)
+
+
+def _check_exactly_once(values: Mapping[str, Any]) -> None:
+    """Transactions have a name and a fixed number of tasks."""
+    if values["sink.delivery-guarantee"] != DeliveryGuarantee.EXACTLY_ONCE.value:
+        return
+    if values["sink.transactional-id-prefix"] is None:
+        raise OptionError(
+            "sink.transactional-id-prefix must be specified when using DeliveryGuarantee.EXACTLY_ONCE: "
+            "'sink.delivery-guarantee' = 'exactly-once' names its transactions by it. Give each sink a "
+            "prefix of its own."
+        )
+    if values["sink.parallelism"] is None:
+        raise OptionError(
+            "'sink.parallelism' is required with 'sink.delivery-guarantee' = 'exactly-once' but missing: "
+            "each of that many tasks writes in a transaction of its own, and a batch that is written again "
+            "needs the same tasks."
+        )
+
+
+def _check_from_upsert_sink(values: Mapping[str, Any]) -> None:
+    """Only `upsert_sink` can write exactly once, and distribute rows."""
+    if values["sink.delivery-guarantee"] == DeliveryGuarantee.EXACTLY_ONCE.value:
+        raise OptionError(
+            "'sink.delivery-guarantee' = 'exactly-once' works with upsert_sink only, since Spark does not "
+            "tell a Python writer the number of tasks: use .foreachBatch(upsert_sink(options)) with "
+            "'sink.parallelism' and 'sink.transactional-id-prefix'."
+        )
+    for name in ("sink.parallelism", "sequence-by"):
+        if values[name] is not None:
+            raise OptionError(
+                f"Option '{name}' works with upsert_sink only, since a Python writer cannot control "
+                "how Spark distributes rows: use .foreachBatch(upsert_sink(options)), or "
+                "df.repartition(n, key columns) first."
+            )
+
+
+def _check_not_written(name: str | None) -> None:
+    """A sink writes no CDC format.
+
+    Args:
+        name: The value of ``value.format``; None = it is not given.
+    """
+    if name in CDC_FORMATS:
+        raise OptionError(
+            f"'value.format' = '{name}' is for reading only. Write the table with 'json' or 'avro-confluent', where a row is an "
+            "upsert of its key and a null value is a delete."
+        )

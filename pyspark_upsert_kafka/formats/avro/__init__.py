@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.options import Option, boolean, text
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import boolean, text
 from pyspark_upsert_kafka.formats.avro.columns import columns_of
 from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import Skipper, least_bytes

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField
 
-from pyspark_upsert_kafka.core.options import Option, regular_expression
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import regular_expression
 from pyspark_upsert_kafka.formats.cdc.json_envelopes import (
     OPTIONS,
     check,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.options import Option, boolean
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import boolean
 from pyspark_upsert_kafka.formats.cdc.json_envelopes import (
     OPTIONS,
     check,

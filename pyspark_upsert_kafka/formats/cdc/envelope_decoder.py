@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of, some_of
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.formats.cdc.row_changes import (
     Mask,
     Op,
@@ -151,7 +151,7 @@ class EnvelopeDecoder:
         for field, column in zip(self._schema, table.rows.columns, strict=False):
             if field.nullable or not column.null_count:
                 continue
-            lacks = column.is_null().to_numpy(zero_copy_only=False) & (table.kinds != Kind.DELETE)
+            lacks = column.is_null().to_numpy(zero_copy_only=False) & (table.kinds != Change.DELETE)
             for place in table.places[lacks]:
                 path = f"{self._envelope.words.after}.{field.name}"
                 found.setdefault(int(place), f"field '{path}' is NOT NULL, but is null or missing")

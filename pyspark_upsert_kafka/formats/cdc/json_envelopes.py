@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.json import check_columns
 from pyspark_upsert_kafka.formats.json.settings import OPTIONS as JSON_OPTIONS

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.arrow import canonical_floats
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.cdc.row_changes import Mask, Op, RowChanges
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 
-_UPSERTS = np.array([Kind.UPSERT, Kind.UPSERT, Kind.DELETE], np.int8)
-_IMAGES = np.array([Kind.INSERT, Kind.UPDATE_PREIMAGE, Kind.DELETE], np.int8)
+_UPSERTS = np.array([Change.UPSERT, Change.UPSERT, Change.DELETE], np.int8)
+_IMAGES = np.array([Change.INSERT, Change.UPDATE_PREIMAGE, Change.DELETE], np.int8)
 """The kind of the first row, or only one, that each `Op` gives."""
 
 
@@ -28,7 +28,7 @@ class TableRows:
     Args:
         rows: The rows.
         places: The index of each row's envelope.
-        kinds: The `Kind` of each row.
+        kinds: The `Change` of each row.
     """
 
     rows: pa.RecordBatch
@@ -41,8 +41,8 @@ def images(changes: RowChanges, schema: pa.Schema) -> TableRows:
     is_update = changes.ops == Op.UPDATE
     source, is_second = _sources(is_update)
     kinds = _IMAGES[changes.ops[source]]
-    kinds[is_second] = Kind.UPDATE_POSTIMAGE
-    is_before = (kinds == Kind.DELETE) | (kinds == Kind.UPDATE_PREIMAGE)
+    kinds[is_second] = Change.UPDATE_POSTIMAGE
+    is_before = (kinds == Change.DELETE) | (kinds == Change.UPDATE_PREIMAGE)
     columns = [_chosen(changes, name, source, is_before) for name in schema.names]
     return _table_rows(changes, schema, columns, source, kinds)
 
@@ -52,8 +52,8 @@ def upserts(changes: RowChanges, schema: pa.Schema, key: Sequence[str]) -> Table
     moved = _moved(changes, key)
     source, is_second = _sources(moved)
     kinds = _UPSERTS[changes.ops[source]]
-    kinds[moved[source] & ~is_second] = Kind.DELETE
-    deletes = kinds == Kind.DELETE
+    kinds[moved[source] & ~is_second] = Change.DELETE
+    deletes = kinds == Change.DELETE
     columns = [
         _chosen(changes, name, source, deletes)
         if name in key

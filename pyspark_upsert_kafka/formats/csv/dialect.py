@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option, any_text, boolean
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import any_text, boolean
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
 _SINGLE = "Option '{name}' must be a string with single character, but was: {seen}."

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option, any_text, boolean, one_of
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
 if TYPE_CHECKING:

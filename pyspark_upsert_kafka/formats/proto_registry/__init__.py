@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.options import Option, text
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import text
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedEncoder
 from pyspark_upsert_kafka.formats.proto_registry import message_indexes

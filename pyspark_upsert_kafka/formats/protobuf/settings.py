@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option, any_text, boolean, text
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 
 _FILE_OPTIONS = (

@@ -11,7 +11,8 @@ from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.core.options import Option, one_of
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import one_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder, UnreadableError
 from pyspark_upsert_kafka.formats.raw.values import (

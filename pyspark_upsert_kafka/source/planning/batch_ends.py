@@ -16,7 +16,7 @@ from functools import partial
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.options import Limits, Position, ReadOptions
+from pyspark_upsert_kafka.core.options.values import Limits, Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.positions.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.positions.planning import split, spread

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.options import FormatChoice, ReadOptions
+from pyspark_upsert_kafka.core.options.values import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch

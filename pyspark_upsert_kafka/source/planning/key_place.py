@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import load_client

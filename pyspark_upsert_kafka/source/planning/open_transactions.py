@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.clock import now_ms, shown_time
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
-from pyspark_upsert_kafka.core.iso_time import shown_time
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import load_client

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from pyspark_upsert_kafka.core.errors import DataLossError
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.data_loss import (
     is_other_topic,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark_upsert_kafka.core.options import Position, ReadOptions
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.conditions import (
     Condition,

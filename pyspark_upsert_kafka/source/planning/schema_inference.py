@@ -16,16 +16,10 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, metadata_columns
-from pyspark_upsert_kafka.core.options import (
-    DDL,
-    EVENT_TIME,
-    OPTIONS,
-    ReadOptions,
-    TableOptions,
-    given_options,
-    read_options,
-)
-from pyspark_upsert_kafka.core.options.internal import DDL_COLUMNS
+from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, OPTIONS
+from pyspark_upsert_kafka.core.options.given import given_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions
 from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
 from pyspark_upsert_kafka.sides import side_of
 

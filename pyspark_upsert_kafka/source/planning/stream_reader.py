@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
-from pyspark_upsert_kafka.core.options import Limits, ReadOptions
+from pyspark_upsert_kafka.core.options.values import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     INITIAL,

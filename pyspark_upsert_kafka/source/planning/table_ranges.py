@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.compaction import (
     LAG,
     POLICY,

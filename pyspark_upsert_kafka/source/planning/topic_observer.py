@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -78,11 +78,11 @@ class ChangedRows:
         deleted = deleted[_not_in(deleted, without_rows)]
         indexes, kinds, numbers = _in_order(
             (places[kept], kinds[kept], kept),
-            _without_change(deleted, Kind.DELETE),
-            _without_change(shown_bad, Kind.UPSERT),
+            _without_change(deleted, Change.DELETE),
+            _without_change(shown_bad, Change.UPSERT),
         )
         if not keep_deletes:
-            stay = kinds != Kind.DELETE
+            stay = kinds != Change.DELETE
             indexes, kinds, numbers = indexes[stay], kinds[stay], numbers[stay]
         return Selection(batch, indexes, bad, kinds, numbers)
 
@@ -146,7 +146,7 @@ _Rows = tuple[Any, Any, Any]
 """The message of each row, its kind, and its number among the changes; -1 = it is none of them."""
 
 
-def _without_change(places: Indexes, kind: Kind) -> _Rows:
+def _without_change(places: Indexes, kind: Change) -> _Rows:
     return places, np.full(len(places), kind, np.int8), np.full(len(places), -1, np.int64)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pyspark_upsert_kafka.core.options import WantedHeaders
+from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.source.reading.selection import Selection
 
 _TIMESTAMP_TYPES = pa.array(["NoTimestampType", "CreateTime", "LogAppendTime"])
 
-_KINDS = pa.array([kind.name.lower() for kind in Kind])
+_KINDS = pa.array([kind.name.lower() for kind in Change])
 
 _MIN_MS, _MAX_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999; a timestamp beyond them is shown as NULL."""

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch

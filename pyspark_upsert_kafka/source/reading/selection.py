@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages import BadMessage
 
@@ -19,7 +19,7 @@ Indexes = Any
 Mask = Any
 """A numpy array with a boolean for each message."""
 
-_UPSERT, _DELETE = np.int8(Kind.UPSERT), np.int8(Kind.DELETE)
+_UPSERT, _DELETE = np.int8(Change.UPSERT), np.int8(Change.DELETE)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Selection:
         batch: All messages.
         indexes: The index of each row's message, rising; None = each message has one row.
         bad: The messages of the batch that cannot be decoded, in offset order.
-        kinds: The `Kind` of each row; None = all are upserts.
+        kinds: The `Change` of each row; None = all are upserts.
         changes: Of a CDC format, for each row its number among the decoded changes; -1 = it is none of them.
     """
 
@@ -57,7 +57,7 @@ class Selection:
     @property
     def deletes(self) -> pa.BooleanArray | None:
         """Whether each row is a delete; None = no row is."""
-        return None if self.kinds is None else pa.array(self.kinds == Kind.DELETE)
+        return None if self.kinds is None else pa.array(self.kinds == Change.DELETE)
 
 
 def select(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, Detail
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError

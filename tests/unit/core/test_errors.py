@@ -30,7 +30,8 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
     shown,
 )
-from pyspark_upsert_kafka.core.options import OPTIONS, ErrorMode
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.values import ErrorMode
 from pyspark_upsert_kafka.formats.json.document import parse
 
 EVERY = [

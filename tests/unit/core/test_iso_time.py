@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from pyspark_upsert_kafka.core.iso_time import epoch_ms, epoch_ms_of
+from pyspark_upsert_kafka.core.clock import epoch_ms, epoch_ms_of
 
 
 @pytest.mark.parametrize(

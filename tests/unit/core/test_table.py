@@ -32,7 +32,8 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import MetadataColumn
-from pyspark_upsert_kafka.core.options import read_options, write_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import Table, table_to_read, table_to_write
 from tests.table_options import table_options
 

@@ -9,12 +9,9 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import (
-    ReadOptions,
-    WriteOptions,
-    read_options,
-    write_options,
-)
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
-from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts

@@ -20,7 +20,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pyspark_upsert_kafka import OptionError, ProgressListener
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.written import Written, report
+from pyspark_upsert_kafka.core.positions.progress import Written
+from pyspark_upsert_kafka.monitoring.written import report
 from tests.unit.core.positions.test_progress import END, A, B, progress, source
 
 ID = "e1a8c4b0-0000-4000-8000-000000000001"

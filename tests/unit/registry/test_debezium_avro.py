@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
@@ -104,10 +104,10 @@ def test_rows_before_and_after_each_change(url: str) -> None:
     """As with debezium-json; fields without a column are skipped."""
     found = decoder(url).decode(MESSAGES)
     assert rows_of(found) == [
-        (0, Kind.INSERT, 1, "Ada"),
-        (1, Kind.UPDATE_PREIMAGE, 1, "Ada"),
-        (1, Kind.UPDATE_POSTIMAGE, 2, "Ada L."),
-        (3, Kind.DELETE, 2, "Ada L."),
+        (0, Change.INSERT, 1, "Ada"),
+        (1, Change.UPDATE_PREIMAGE, 1, "Ada"),
+        (1, Change.UPDATE_POSTIMAGE, 2, "Ada L."),
+        (3, Change.DELETE, 2, "Ada L."),
     ]
     assert found.passed_over == {4: "a truncate of the table ('op' is 't')"}
     assert sorted(found.errors) == [5, 6]
@@ -117,10 +117,10 @@ def test_rows_before_and_after_each_change(url: str) -> None:
 def test_upserts_and_deletes_of_a_key(url: str) -> None:
     """As with debezium-json; an update of the key is both."""
     assert rows_of(decoder(url, "id").decode(MESSAGES)) == [
-        (0, Kind.UPSERT, 1, "Ada"),
-        (1, Kind.DELETE, 1, None),
-        (1, Kind.UPSERT, 2, "Ada L."),
-        (3, Kind.DELETE, 2, None),
+        (0, Change.UPSERT, 1, "Ada"),
+        (1, Change.DELETE, 1, None),
+        (1, Change.UPSERT, 2, "Ada L."),
+        (3, Change.DELETE, 2, None),
     ]
 
 
@@ -150,7 +150,7 @@ def test_a_given_schema_is_that_of_the_envelope(url: str) -> None:
     with pytest.raises(SchemaError, match=r"field 'before\.id' is DATE"):
         check(given, spark_columns("id DATE"))
     found = decoder(url, "id", given={"schema": json.dumps(ENVELOPE)}).decode(MESSAGES[:1])
-    assert rows_of(found) == [(0, Kind.UPSERT, 1, "Ada")]
+    assert rows_of(found) == [(0, Change.UPSERT, 1, "Ada")]
 
 
 @pytest.mark.parametrize("key", [(), ("id",)], ids=["images", "key"])
@@ -193,7 +193,7 @@ def test_a_column_that_does_not_fit_is_an_error_of_each_message(registry: FakeRe
     found = decoder(registry.url, "id").decode(
         [message("c", None, (1, "Ada")), b"\0\0\0\0\x08" + other[5:]]
     )
-    assert rows_of(found) == [(0, Kind.UPSERT, 1, "Ada")]
+    assert rows_of(found) == [(0, Change.UPSERT, 1, "Ada")]
     assert list(found.errors) == [1]
     assert "io.debezium.time.Date (int32): declare it DATE, TINYINT" in found.errors[1]
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import FormatChoice
+from pyspark_upsert_kafka.core.options.values import FormatChoice
 from pyspark_upsert_kafka.core.secrets.masking import masked, shown_by_spark
 from pyspark_upsert_kafka.registry.access import Addresses, addresses
 from pyspark_upsert_kafka.registry.framing import subject_of

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
-from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.core.options.values import BufferFlush
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import keyed_buffer
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer

@@ -8,8 +8,9 @@ import pytest
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DeliveryError
-from pyspark_upsert_kafka.core.options import WriteOptions, write_options
-from pyspark_upsert_kafka.core.written import Written
+from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.write import write_options
+from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.core.metadata import METADATA
-from pyspark_upsert_kafka.core.options import write_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.row_encoding import Changes, RowEncoder

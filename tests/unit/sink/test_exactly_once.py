@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.core.options import BufferFlush
+from pyspark_upsert_kafka.core.options.values import BufferFlush
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery, prepare
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer

@@ -11,7 +11,8 @@ from pyspark.sql import functions
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import WriteOptions, write_options
+from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.row_order import arranged, is_deterministic, partition_count
 from tests.table_options import table_options

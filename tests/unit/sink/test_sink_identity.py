@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.core.options import given_options, write_options
+from pyspark_upsert_kafka.core.options.given import given_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink.update_mode import sink_identity

@@ -9,7 +9,8 @@ import pytest
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.options import TableOptions, write_options
+from pyspark_upsert_kafka.core.options.values import TableOptions
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink import sink_warnings as warnings
 from pyspark_upsert_kafka.sink.sink_warnings import (

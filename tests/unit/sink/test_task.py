@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
-from pyspark_upsert_kafka.core.options import write_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of

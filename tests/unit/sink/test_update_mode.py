@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.delivery.receipts import Call, call_of_text, digest
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import write_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.sink import update_mode
 from pyspark_upsert_kafka.sink.update_mode import CallNumbers, RunningBatch, upsert_sink

@@ -7,8 +7,8 @@ from pyspark.sql.types import LongType, StructType
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import OptionError, UnknownTopicError
-from pyspark_upsert_kafka.core.options import Topics
-from pyspark_upsert_kafka.core.written import Written
+from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.sink import task_writing, writer
 from pyspark_upsert_kafka.sink.writer import BatchWriter, StreamWriter
 from pyspark_upsert_kafka.spark_task import TaskIdentity

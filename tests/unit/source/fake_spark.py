@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.options import ReadOptions
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
 from pyspark_upsert_kafka.source.planning.stream_reader import (
     ReaderWithLimits,

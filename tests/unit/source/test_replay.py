@@ -9,7 +9,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.options import Position, ReadOptions, Topics, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.format_catalog import format_options

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.cli.doctor.checkpoint_folder import checkpoint_facts
 from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts
 from pyspark_upsert_kafka.cli.doctor.finding import NotSeen
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.core.options import Topics
+from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
 
 T = Topics(("t",))

@@ -237,7 +237,8 @@ def test_no_parser_of_queries_is_loaded_to_read_a_statement() -> None:
     code = """
 import sys
 from pyspark_upsert_kafka.cli import main
-from pyspark_upsert_kafka.core.options import read_options, write_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.source.planning import batch_reader
 from pyspark_upsert_kafka.source.planning import stream_reader
 from pyspark_upsert_kafka.sink import writer

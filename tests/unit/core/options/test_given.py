@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import option_texts
+from pyspark_upsert_kafka.core.options.given import option_texts
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import OPTIONS
-from pyspark_upsert_kafka.core.options.headers import header_values
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.parsers import header_values
 
 EXAMPLE = "expected a name and a value for each header, such as 'type=Order;tenant=7'"
 

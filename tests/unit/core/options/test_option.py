@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Option
+from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import (
     any_text,
     boolean,

@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import (
-    OptionFamily,
-    as_spark_passes_on,
-    given_options,
-    read_options,
-    write_options,
-)
+from pyspark_upsert_kafka.core.options.catalog import OptionFamily
+from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options
 from pyspark_upsert_kafka.core.options.parsers import whole_number
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.write import write_options
 from tests.table_options import table_options
 
 SIZES = OptionFamily("size.of.<field>", whole_number(1), help="how long", prefix="size.of.")

@@ -11,26 +11,21 @@ import pytest
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.delivery.receipts import Call, call_of_text
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import (
-    OPTIONS,
-    SECTIONS,
-    SPARKS_OWN,
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS, SECTIONS, SPARKS_OWN, Option
+from pyspark_upsert_kafka.core.options.parsers import boolean, text
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import (
     BufferFlush,
     FormatChoice,
     Limits,
-    Option,
     Position,
     ReadOptions,
     TableOptions,
     Topics,
     WriteOptions,
-    boolean,
-    check_write_options,
-    read_options,
-    text,
-    write_options,
 )
-from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 from pyspark_upsert_kafka.core.secrets.masking import masked
 from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.options import parsers
-from pyspark_upsert_kafka.core.options.option import Parser
+from pyspark_upsert_kafka.core.options.parsers import Parser
 
 MOST = 2**63 - 1
 

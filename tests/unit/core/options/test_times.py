@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import OPTIONS, Position, ReadOptions, read_options
-from pyspark_upsert_kafka.core.options import write_options as given_to_a_sink
-from pyspark_upsert_kafka.core.options.times import Time, time_or_ago
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.parsers import Time, time_or_ago
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
+from pyspark_upsert_kafka.core.options.write import write_options as given_to_a_sink
 from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 
@@ -24,8 +26,7 @@ POSITIONS = [("startup", "start"), ("bounded", "end")]
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that stands still."""
-    for module in ("read", "write"):
-        monkeypatch.setattr(f"pyspark_upsert_kafka.core.options.{module}.now_ms", lambda: NOW)
+    monkeypatch.setattr("pyspark_upsert_kafka.core.options.table.now_ms", lambda: NOW)
 
 
 def planned(*, stream: bool = True, **more: object) -> ReadOptions:

@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset, query_batch
-from pyspark_upsert_kafka.core.positions.query_batches import SourceBatch
-from pyspark_upsert_kafka.core.written import Written
+from pyspark_upsert_kafka.core.positions.progress import (
+    SourceBatch,
+    Written,
+    bad_messages,
+    latest_offset,
+    query_batch,
+)
 from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 

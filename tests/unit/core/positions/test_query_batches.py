@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.core.positions.query_batches import (
+from pyspark_upsert_kafka.core.positions.progress import (
     QueryBatch,
     QueryTotals,
     SourceBatch,
     SourceTotals,
+    Written,
 )
-from pyspark_upsert_kafka.core.written import Written
 
 A, B, U = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec, DecodedChanges
@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.formats.codec import CodecSpec
 COLUMNS = "id BIGINT, name STRING"
 
 INS, PRE, POST, DEL, UPS = (
-    Kind.INSERT, Kind.UPDATE_PREIMAGE, Kind.UPDATE_POSTIMAGE, Kind.DELETE, Kind.UPSERT,
+    Change.INSERT, Change.UPDATE_PREIMAGE, Change.UPDATE_POSTIMAGE, Change.DELETE, Change.UPSERT,
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def checked(decoded: DecodedChanges, columns: str = COLUMNS) -> DecodedChanges:
 def rows_of(decoded: DecodedChanges) -> list[tuple[Any, ...]]:
     """Of each row the index of its message, its kind and its values."""
     rows = decoded.rows.to_pylist()
-    kinds = [Kind(kind) for kind in decoded.kinds]
+    kinds = [Change(kind) for kind in decoded.kinds]
     return [
         (int(place), kind, *row.values())
         for place, kind, row in zip(decoded.places, kinds, rows, strict=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
 from tests.laws import FULL, each_of, law
 from tests.unit.formats.cdc.decoding import change_decoder, checked, rows_of
@@ -223,7 +223,7 @@ def test_a_batch_of_messages_with_schemas_is_its_messages(
     holds()
 
 
-def applied(rows: list[tuple[Any, ...]], removes: Callable[[Kind], bool]) -> dict[Any, Any]:
+def applied(rows: list[tuple[Any, ...]], removes: Callable[[Change], bool]) -> dict[Any, Any]:
     """The table by its first column."""
     table: dict[Any, Any] = {}
     for _, kind, *values in rows:
@@ -249,7 +249,7 @@ def test_images_and_upserts_are_the_same_table(name: str) -> None:
         shown = rows_of(images.decode(good))
         unknown = {row[0] for row in shown if row[2] is None}
         good = [message for at, message in enumerate(good) if at not in unknown]
-        removed = (Kind.DELETE, Kind.UPDATE_PREIMAGE)
+        removed = (Change.DELETE, Change.UPDATE_PREIMAGE)
         assert applied(rows_of(images.decode(good)), removed.__contains__) == applied(
             rows_of(upserts.decode(good)), removed.__contains__
         )

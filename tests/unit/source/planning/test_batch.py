@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core import warning
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning import batch_reader, open_transactions

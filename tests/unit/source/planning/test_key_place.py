@@ -22,7 +22,8 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share, TopicPartition
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options

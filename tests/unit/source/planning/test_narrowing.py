@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType, TimestampType
 
-from pyspark_upsert_kafka.core.options import Position, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import Position
+from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, TopicPartition

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
-from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.format_catalog import format_options

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.format_catalog import format_options

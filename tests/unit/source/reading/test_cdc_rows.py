@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType, TimestampNTZType, TimestampType
 
-from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Share
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options

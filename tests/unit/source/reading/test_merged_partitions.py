@@ -14,7 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import spread
 from pyspark_upsert_kafka.core.table import table_to_read

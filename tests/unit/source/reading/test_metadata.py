@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.changes import Kind
+from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.local_time import local_time, utc_timestamps
 from pyspark_upsert_kafka.source.bad_messages import BadMessage
@@ -98,7 +98,7 @@ def test_every_kind_has_exactly_the_type_of_its_column(key: str, type_: DataType
     """Every metadata key gives each of its allowed types exactly, for no, some and all messages."""
     batch = fake_batch(ONE, (b"k", None), ONE, headers=[(("h", b"1"),), (), (("h", None),)])
     bad = [BadMessage(2, "value", "broken")]
-    kinds = np.array([Kind.UPSERT, Kind.DELETE, Kind.UPSERT], np.int8)
+    kinds = np.array([Change.UPSERT, Change.DELETE, Change.UPSERT], np.int8)
     assert len(column(key, type_, batch, kinds=kinds, bad=bad)) == 3
     for messages in ([], [1], [0, 2]):
         chosen = np.array(messages, dtype=np.int64)
@@ -208,7 +208,7 @@ def test_change_type_and_error() -> None:
     """A change is an upsert or a delete; a bad message is neither and has its error beside it."""
     batch = fake_batch((b"a", b"1"), (b"b", None), (b"c", b"x"), (None, None))
     selection = {
-        "kinds": np.array([Kind.UPSERT, Kind.DELETE] * 2, np.int8),
+        "kinds": np.array([Change.UPSERT, Change.DELETE] * 2, np.int8),
         "bad": [BadMessage(2, "value", "no good"), BadMessage(3, "null-key", "no key")],
     }
     kinds = column("change-type", StringType(), batch, **selection).to_pylist()

@@ -16,7 +16,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options import ReadOptions, read_options
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.options import read_options
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.reading import snapshot as module

@@ -14,53 +14,17 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+
+from pyspark_upsert_kafka.core.positions.progress import Written
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _KEPT_BATCHES = 100
 """So many batches a listener may be late. Of one that was removed from its session nobody says so: without a limit the folder
 would grow until the query ends."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written to topics.
-
-    Args:
-        rows: Messages with a value.
-        tombstones: Messages without one.
-        size: The bytes of their keys and values.
-    """
-
-    rows: int = 0
-    tombstones: int = 0
-    size: int = 0
-
-    @classmethod
-    def sum(cls, parts: Iterable[Written]) -> Written:
-        """All parts together.
-
-        >>> Written.sum([Written(2, 1, 30), Written(1, 0, 7)])
-        Written(rows=3, tombstones=1, size=37)
-        """
-        found = list(parts)
-        return cls(
-            sum(part.rows for part in found),
-            sum(part.tombstones for part in found),
-            sum(part.size for part in found),
-        )
-
-    def __str__(self) -> str:
-        """In words.
-
-        >>> str(Written(12_000, 3, 1_234_567))
-        '12,000 rows, 3 tombstones, 1,234,567 bytes'
-        """
-        return f"{self.rows:,} rows, {self.tombstones:,} tombstones, {self.size:,} bytes"
 
 
 def report(run: str, batch: int, written: Written) -> None:

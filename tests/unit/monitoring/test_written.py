@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.core import written
-from pyspark_upsert_kafka.core.written import Written, WrittenBatches, report
+from pyspark_upsert_kafka.core.positions.progress import Written
+from pyspark_upsert_kafka.monitoring import written
+from pyspark_upsert_kafka.monitoring.written import WrittenBatches, report
 
 RUN = "e1a8c4b0-0000-4000-8000-000000000002"
 OTHER = "e1a8c4b0-0000-4000-8000-000000000003"
