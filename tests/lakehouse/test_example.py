@@ -10,7 +10,7 @@ from pyspark_upsert_kafka import merge_sink
 from tests.conftest import Broker
 from tests.lakehouse.engines import ICEBERG, Lake
 from tests.spark.pages import check_page
-from tools.site.docstrings import examples
+from tools.site.api import examples
 
 
 @pytest.mark.skipif(not ICEBERG.fits, reason="the example's catalog is one of Iceberg")

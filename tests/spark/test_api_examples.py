@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 import pyspark_upsert_kafka
 from tests.conftest import Broker
 from tests.spark.pages import check_page
-from tools.site.api_topics import ALIASES
-from tools.site.docstrings import examples
+from tools.site.api import ALIASES, examples
 
 ON_A_LAKE = {"merge_sink"}
 """tests/lakehouse/test_example.py runs these."""

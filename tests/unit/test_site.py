@@ -11,15 +11,19 @@ from pathlib import Path
 import pytest
 from markdown import markdown
 
-from tools.site.api_topics import TOPICS, with_api
-from tools.site.build import what_is_wrong
-from tools.site.contents import Group, Page, SiteError, contents, listed
-from tools.site.escaped_pipes import EscapedPipes
-from tools.site.headings import github_anchor
+from tools.site.__main__ import llms_txt, what_is_wrong, write_markdown
+from tools.site.api import TOPICS, with_api
 from tools.site.html_links import BuiltSite
-from tools.site.markdown_copies import llms_txt, write_markdown
-from tools.site.repository_links import REPOSITORY, with_links_of_the_site
-from tools.site.settings import ADDRESS, navigation, settings
+from tools.site.pages import (
+    REPOSITORY,
+    Group,
+    Page,
+    SiteError,
+    contents,
+    listed,
+    with_links_of_the_site,
+)
+from tools.site.settings import ADDRESS, EscapedPipes, github_anchor, navigation, settings
 from tools.site.versions import AT_THE_ROOT, in_order, publish, published
 
 ROOT = Path(__file__).parents[2]

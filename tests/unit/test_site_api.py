@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 import pyspark_upsert_kafka
-from tools.site.api_pages import Api
-from tools.site.api_topics import ALIASES, TOPICS
-from tools.site.docstrings import examples, has_example, over_lines, with_blocks
+from tools.site.api import ALIASES, TOPICS, Api, examples, has_example, over_lines, with_blocks
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted({*pyspark_upsert_kafka.__all__} - {*ALIASES})

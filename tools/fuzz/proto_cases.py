@@ -40,7 +40,7 @@ _POOL = 250
 
 
 def case(syntax: str, rng: Random, count: int) -> Case:
-    """_Messages of a random file in a syntax."""
+    """Messages of a random file in a syntax."""
     proto = Proto(rng, syntax)
     columns = chosen(rng, proto.message("Root", rng.choice([0, 1, 2])))
     data = descriptor_file(proto.text(), "--include_imports").read_bytes()

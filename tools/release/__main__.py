@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.version import newest_release, version_of_tree
 from tools.release.changelog import NotReadyError, check_tag, notes
 from tools.release.distributions import build_again, built, check_same, sha256
 from tools.release.index_page import with_addresses
-from tools.site.repository_links import REPOSITORY
+from tools.site.pages import REPOSITORY
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = ROOT / "build" / "release"

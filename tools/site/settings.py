@@ -1,12 +1,19 @@
-"""What Zensical is told about the site."""
+"""What Zensical is told about the site, and what it calls here: anchors of headings and pipes in tables are those of GitHub."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
-from tools.site.contents import IN_NO_GROUP, Group
-from tools.site.repository_links import REPOSITORY
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.treeprocessors import Treeprocessor
+from markdown.util import AtomicString
+
+from tools.site.pages import IN_NO_GROUP, REPOSITORY, Group
 
 ADDRESS = "https://pyspark-upsert-kafka.github.io/pyspark-upsert-kafka/latest/"
 """Of the newest version, which search engines and readers of llms.txt are sent to."""
@@ -46,11 +53,11 @@ _MARKDOWN = [
     "sane_lists",
     "tables",
     # Headings have the anchors that they have on GitHub.
-    {"toc": {"permalink": True, "slugify": {"object": "tools.site.headings.github_anchors"}}},
+    {"toc": {"permalink": True, "slugify": {"object": "tools.site.settings.github_anchors"}}},
     "pymdownx.betterem",
     {"pymdownx.highlight": {"pygments_lang_class": True}},
     "pymdownx.superfences",
-    "tools.site.escaped_pipes",
+    "tools.site.settings",
 ]  # fmt: skip
 
 
@@ -89,3 +96,42 @@ def navigation(groups: tuple[Group, ...]) -> list[dict[str, Any]]:
         {"Home": home},
         *({group.title: [{page.title: page.file} for page in group.pages]} for group in groups),
     ]
+
+
+_NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
+
+
+def github_anchors() -> Callable[[str, str], str]:
+    """What Markdown's table of contents calls with a heading and a separator."""
+    return github_anchor
+
+
+def github_anchor(heading: str, separator: str = "-") -> str:
+    """The anchor of a heading.
+
+    Args:
+        heading: Its text, without markup.
+        separator: What stands for a blank.
+    """
+    return _NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", separator)
+
+
+class _InTables(Treeprocessor):
+    def run(self, root: Element) -> None:
+        """Called by Markdown, with a whole page."""
+        for cell in (*root.iter("td"), *root.iter("th")):
+            for code in cell.iter("code"):
+                code.text = AtomicString((code.text or "").replace(r"\|", "|"))
+
+
+class EscapedPipes(Extension):
+    """It runs after code has become elements, whose priority is 20."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        """Called by Markdown."""
+        md.treeprocessors.register(_InTables(md), "escaped_pipes", 5)
+
+
+def makeExtension(**_: object) -> EscapedPipes:
+    """What Markdown looks for in the module."""
+    return EscapedPipes()

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from shutil import copyfile, copytree, rmtree
 
-from tools.site.contents import SiteError
+from tools.site.pages import SiteError
 
 LATEST = "latest"
 

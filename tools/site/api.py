@@ -1,4 +1,7 @@
-"""The pages of the Python API, made from docstrings and signatures as griffe reads them, without importing the package."""
+"""The pages of the Python API: the public names by what they are for, made from docstrings and signatures.
+
+Griffe reads these, without importing the package.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,105 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 from griffe import Attribute, Class, DocstringSectionKind, Function, Module, load
 
-from tools.site.api_topics import ALIASES, FOLDER, TOPICS, Topic
-from tools.site.contents import SiteError
-from tools.site.docstrings import over_lines, with_blocks
+from tools.site.pages import Group, Page, SiteError
+
+GROUP = "Python API"
+FOLDER = "api"
+BEFORE_IT = "Reference"
+"""The group of pages after which those of the API stand."""
+
+ALIASES = {"DefaultSource": "UpsertKafkaDataSource"}
+"""Names that are on no page: Spark's own names for what has another one."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A page of the API.
+
+    Args:
+        title: Its heading.
+        file: Its file on the site, without the folder.
+        summary: What it is about, in one line.
+        names: What is on it, in this order.
+    """
+
+    title: str
+    file: str
+    summary: str
+    names: tuple[str, ...]
+
+    @property
+    def page(self) -> Page:
+        """Its place on the site. It has no file in the repository."""
+        path = f"{FOLDER}/{self.file}"
+        return Page(self.title, path, path, self.summary)
+
+
+TOPICS = (
+    Topic(
+        "Read a table",
+        "reading.md",
+        "the format of spark.read and spark.readStream, and tables without Spark",
+        ("UpsertKafkaDataSource", "read_table", "watermark_of"),
+    ),
+    Topic(
+        "Write",
+        "writing.md",
+        "functions for foreachBatch: into a topic, and into a table of Iceberg or Delta Lake",
+        ("upsert_sink", "merge_sink"),
+    ),
+    Topic(
+        "Changes as rows",
+        "changes.md",
+        "rows before and after each change, and the last change of each key",
+        ("normalize_changelog", "last_changes"),
+    ),
+    Topic("Flink SQL", "sql.md", "scripts of Flink SQL", ("run_sql",)),
+    Topic(
+        "Watch queries",
+        "monitoring.md",
+        "lag, rows and bad messages, and why a query has ended",
+        ("ProgressListener", "why_it_ended"),
+    ),
+    Topic(
+        "Kafka for tests",
+        "testing.md",
+        "a real Kafka on this machine, with users, certificates and ACLs",
+        ("LocalKafka", "LocalSecurity", "LocalAcl", "LocalCertificates"),
+    ),
+    Topic(
+        "Errors",
+        "errors.md",
+        "what is raised, and the fields of each error",
+        (
+            "UpsertKafkaError",
+            "OptionError",
+            "SchemaError",
+            "DecodeError",
+            "EncodeError",
+            "DeliveryError",
+            "RetriableDeliveryError",
+            "DataLossError",
+            "CheckpointError",
+            "BrokerError",
+            "RetriableBrokerError",
+            "UnknownTopicError",
+        ),
+    ),
+)
+
+
+def with_api(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """The groups of pages, with the API in its place; at the end, if no group of that name is there."""
+    api = Group(GROUP, tuple(topic.page for topic in TOPICS))
+    titles = [group.title for group in groups]
+    place = titles.index(BEFORE_IT) + 1 if BEFORE_IT in titles else len(groups)
+    return (*groups[:place], api, *groups[place:])
+
 
 PACKAGE = "pyspark_upsert_kafka"
 
@@ -79,9 +175,7 @@ class Api:
         shown = [name for topic in TOPICS for name in topic.names]
         public = {*(self.package.exports or ())} - {*ALIASES}
         if sorted(shown) != sorted(map(str, public)):
-            raise SiteError(
-                f"tools/site/api_topics.py and __all__ differ: {sorted({*shown} ^ public)}"
-            )
+            raise SiteError(f"tools/site/api.py and __all__ differ: {sorted({*shown} ^ public)}")
         return {f"{FOLDER}/{topic.file}": self.page(topic) for topic in TOPICS}
 
     def page(self, topic: Topic) -> str:
@@ -176,3 +270,71 @@ def _items(items: Iterable[tuple[str, str]]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+_WIDTH = 88
+_PROGRAM = re.compile(r"^Example::\n\n(?P<code>(?: {4}.*(?:\n|\Z)|\n(?= {4}|\n))+)", re.MULTILINE)
+_SESSION = re.compile(r"^>>> .*(?:\n|\Z)(?:.+(?:\n|\Z))*", re.MULTILINE)
+_TITLE = "**Example**"
+_FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+
+
+def with_blocks(text: str) -> str:
+    """The text of a docstring with its examples as blocks of code.
+
+    Args:
+        text: Paragraphs, ``Example::`` with indented code, and sessions of ``>>>``.
+    """
+    text = _PROGRAM.sub(lambda found: f"{_TITLE}\n\n{_block(found['code'])}\n", text)
+    parts = _FENCED.split(text)
+    title = "" if len(parts) > 1 else f"{_TITLE}\n\n"
+    parts[::2] = [
+        _SESSION.sub(lambda found: f"{title}{_block(found[0])}\n", part) for part in parts[::2]
+    ]
+    return "".join(parts).strip()
+
+
+def _block(code: str) -> str:
+    code = dedent(code).strip()
+    language = "pycon" if code.startswith(">>> ") else "python"
+    return f"```{language}\n{code}\n```"
+
+
+def examples(docstring: str) -> list[str]:
+    """The programs in a docstring. Sessions of ``>>>`` are left out, because doctest runs them."""
+    codes = [dedent(found["code"]).strip() for found in _PROGRAM.finditer(docstring)]
+    return [f"{code}\n" for code in codes if not code.startswith(">>> ")]
+
+
+def has_example(docstring: str) -> bool:
+    """Whether a docstring has a program or a session of ``>>>``."""
+    return bool(_PROGRAM.search(docstring) or _SESSION.search(docstring))
+
+
+def over_lines(signature: str) -> str:
+    """A signature, with a line for each parameter if it is long.
+
+    Args:
+        signature: What is called, with its parameters and what it returns.
+    """
+    name, bracket, rest = signature.partition("(")
+    if len(signature) <= _WIDTH:
+        return signature
+    end = _end_of_parameters(rest)
+    lines = "".join(f"    {each},\n" for each in _parameters(rest[:end]))
+    return f"{name}{bracket}\n{lines}{rest[end:]}"
+
+
+def _end_of_parameters(rest: str) -> int:
+    depth = 0
+    for place, char in enumerate(rest):
+        if char == ")" and depth == 0:
+            return place
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(char, 0)
+    return len(rest)
+
+
+def _parameters(text: str) -> list[str]:
+    """The parameters of a signature; a comma in brackets or in a text does not end one."""
+    parts = re.findall(r"(?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]|\([^()]*\)|'[^']*'|[^,])+", text)
+    return [part.strip() for part in parts]
