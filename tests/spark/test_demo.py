@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
+from pyspark_upsert_kafka.cli.demo.example import demo_topics
 from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS
-from pyspark_upsert_kafka.cli.demo.scenario import demo_topics
 from tests.conftest import Broker, broker_at
 
 pytestmark = [
@@ -66,8 +66,8 @@ def test_without_a_cluster_the_demo_starts_one(
     monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
     with demo_topics() as topics:
         kafka = broker_at(topics.servers)
-        kafka.produce(topics.named("users"), ("k", "v"))
-        assert topics.named("users") == "users"
+        kafka.produce(topics["users"], ("k", "v"))
+        assert topics["users"] == "users"
         assert len(kafka.admin.list_topics("users", timeout=60).topics["users"].partitions) == 2
         resource = ConfigResource(ResourceType.TOPIC, "users")
         settings = kafka.admin.describe_configs([resource])[resource].result()

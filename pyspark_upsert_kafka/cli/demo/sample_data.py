@@ -1,8 +1,9 @@
-"""Sample data of a web site: people view pages, move to another region, leave and come back."""
+"""Sample data of a web site, and what its tables must be: people view pages, move to another region, leave and come back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
@@ -17,21 +18,10 @@ REGIONS = {
 }
 """Each region and its share of the users, in percent."""
 
-WAVE = 25_000
+_WAVE = 25_000
 """Page views in a wave, about; there are at least three waves and at most twelve."""
 
-_NAMES = (
-    "Ada",
-    "Alan",
-    "Barbara",
-    "Dennis",
-    "Donald",
-    "Edsger",
-    "Frances",
-    "Grace",
-    "Ken",
-    "Margaret",
-)
+_NAMES = ("Ada", "Alan", "Barbara", "Dennis", "Donald", "Edsger", "Frances", "Grace", "Ken", "Margaret")  # fmt: skip
 _OPENING = datetime(2026, 1, 1, 8)  # noqa: DTZ001 - view_time is a TIMESTAMP_NTZ
 _VIEWS_PER_USER = 60
 _CHANGING = 0.05  # of the users, in a wave
@@ -69,7 +59,7 @@ def generate_waves(messages: int, seed: int = 2026) -> Iterator[Wave]:
     random = Random(seed)  # noqa: S311 - a game, not a secret
     users = range(1, max(10, messages // _VIEWS_PER_USER) + 1)
     regions: dict[int, str] = {}
-    views, count = 0, min(12, max(3, messages // WAVE))
+    views, count = 0, min(12, max(3, messages // _WAVE))
     for number in range(count):
         changing = (
             users if number == 0 else random.sample(users, max(1, int(len(users) * _CHANGING)))
@@ -102,3 +92,49 @@ def _view(view: int, user: int, regions: dict[int, str], random: Random) -> Page
         _OPENING + timedelta(milliseconds=7 * view),
         regions[user],
     )
+
+
+def expected_counts(views: Iterable[PageView]) -> dict[str, tuple[int, int]]:
+    """Region -> PV and UV."""
+    pv: Counter[str] = Counter()
+    users: dict[str, set[int]] = {}
+    for view in views:
+        pv[view.user_region] += 1
+        users.setdefault(view.user_region, set()).add(view.user_id)
+    return {region: (pv[region], len(users[region])) for region in pv}
+
+
+def expected_users(changes: Iterable[UserChange]) -> dict[int, tuple[str | None, str | None]]:
+    """User -> name and region, of those who have not left."""
+    last = {change.user_id: change for change in changes}
+    return {
+        user: (change.user_name, change.user_region)
+        for user, change in last.items()
+        if change.kind != "delete"
+    }
+
+
+def user_with_most_changes(changes: Iterable[UserChange]) -> int:
+    """The user with the most changes among those who left once, if any did."""
+    history: dict[int, list[str]] = {}
+    for change in changes:
+        history.setdefault(change.user_id, []).append(change.kind)
+    return max(history, key=lambda user: ("delete" in history[user], len(history[user])))
+
+
+def over_batches(changes: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Lines of equal length: a batch changes a region once, so a region seen again starts the next batch.
+
+    >>> over_batches([("Asia", 3), ("Europe", 1), ("Asia", 5), ("Asia", 9), ("Europe", 4)])
+    {'Asia': [3, 5, 9], 'Europe': [1, 1, 4]}
+    """
+    batches: list[dict[str, int]] = [{}]
+    for region, pv in changes:
+        if region in batches[-1]:
+            batches.append({})
+        batches[-1][region] = pv
+    lines: dict[str, list[int]] = {region: [] for region in sorted({r for b in batches for r in b})}
+    for batch in batches:
+        for region, line in lines.items():
+            line.append(batch.get(region, line[-1] if line else 0))
+    return lines

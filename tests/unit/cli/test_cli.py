@@ -14,9 +14,14 @@ from pyspark.errors import AnalysisException
 
 import pyspark_upsert_kafka
 from pyspark_upsert_kafka.cli import main, parser, user_message
-from pyspark_upsert_kafka.cli.demo import page_views, scenario, users
 from pyspark_upsert_kafka.cli.demo.chart import Chart, ticks
-from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS, generate_waves
+from pyspark_upsert_kafka.cli.demo.example import compare
+from pyspark_upsert_kafka.cli.demo.sample_data import (
+    REGIONS,
+    generate_waves,
+    over_batches,
+    user_with_most_changes,
+)
 from pyspark_upsert_kafka.core.errors import BrokerError, UpsertKafkaError
 
 COMMANDS = ("ddl", "demo", "doctor", "local-kafka", "replay", "show", "sql")
@@ -207,8 +212,8 @@ def test_a_batch_ends_where_a_region_is_seen_again() -> None:
     """The history of counts has one value per region and batch; an unchanged one keeps its value."""
     changes = [("Asia", 3), ("Europe", 1), ("Asia", 5), ("Asia", 9), ("Europe", 4)]
 
-    assert page_views.over_batches(changes) == {"Asia": [3, 5, 9], "Europe": [1, 1, 4]}
-    assert page_views.over_batches([]) == {}
+    assert over_batches(changes) == {"Asia": [3, 5, 9], "Europe": [1, 1, 4]}
+    assert over_batches([]) == {}
 
 
 def test_the_web_site_is_the_same_each_time() -> None:
@@ -236,7 +241,7 @@ def test_who_left_views_no_page_and_nobody_changes_twice_in_a_wave() -> None:
 def test_the_user_with_most_changes_user_has_left_once() -> None:
     """The demo shows a key that has a tombstone among its messages."""
     changes = [change for wave in generate_waves(6_000) for change in wave.changes]
-    user = users.user_with_most_changes(changes)
+    user = user_with_most_changes(changes)
 
     assert "delete" in {change.kind for change in changes if change.user_id == user}
 
@@ -244,7 +249,7 @@ def test_the_user_with_most_changes_user_has_left_once() -> None:
 def test_a_table_that_is_not_what_it_should_be_ends_the_demo() -> None:
     """A mismatch is an error that names the table, the key and both rows."""
     with pytest.raises(UpsertKafkaError, match=r"Table 't' has None for 2, where .* has 'b'"):
-        scenario.compare("t", {1: "a"}, {1: "a", 2: "b"})
+        compare("t", {1: "a"}, {1: "a", 2: "b"})
 
 
 def test_the_demo_writes_where_it_is_told(tmp_path: Path) -> None:
