@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -270,6 +271,48 @@ def test_unit_tests_mirror_the_package():
 
     assert len(folders) > 10
     assert [str(folder) for folder in folders if not (ROOT / folder).is_dir()] == []
+
+
+MOST_WITH_ONE_CONSUMER = 0.54
+"""The share of names with one consumer that there may be: those that are interfaces, entry points, tables, or a border too many.
+Lower it when rooms are joined."""
+
+
+def test_names_that_others_import_have_two_consumers():
+    """Or are an interface, an entry point or a table: where most have one, a decision is spread over modules that are too small."""
+    uses: dict[tuple[str, str], set[Path]] = defaultdict(set)
+    for file in modules():
+        for module, name in imported_names(file):
+            uses[module, name].add(file)
+    lonely = Counter(module for (module, _), users in uses.items() if len(users) == 1)
+
+    share = lonely.total() / len(uses)
+    assert share <= MOST_WITH_ONE_CONSUMER, f"{share:.3f}; most are in {lonely.most_common(10)}"
+
+
+def imported_names(file: Path) -> Iterator[tuple[str, str]]:
+    """The names of other modules of the package that a file uses, each with its module."""
+    whole: dict[str, str] = {}
+    for node in statements(parsed(file)):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith(NAME):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if file_of(full).is_file() or file_of(full).with_suffix("").is_dir():
+                    whole[alias.asname or alias.name] = full
+                else:
+                    yield f"{node.module}", alias.name
+    for node in ast.walk(parsed(file)) if whole else ():
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in whole
+        ):
+            yield whole[node.value.id], node.attr
+
+
+def file_of(module: str) -> Path:
+    """Where a module would be."""
+    return ROOT.parent.joinpath(*module.split(".")).with_suffix(".py")
 
 
 @pytest.mark.parametrize(
