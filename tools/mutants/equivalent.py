@@ -37,7 +37,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     *(
         Equivalent(
-            "core/positions/alignment.py", before, after, "any time before, or after, all others"
+            "core/positions/planning.py", before, after, "any time before, or after, all others"
         )
         for before, after in (
             ("_BEFORE_ALL = -2", "_BEFORE_ALL = -3"),

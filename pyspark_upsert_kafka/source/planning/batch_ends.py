@@ -17,7 +17,6 @@ from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.values import Limits, Position, ReadOptions
-from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     Positions,
@@ -25,7 +24,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     StreamOffset,
     TopicPartition,
 )
-from pyspark_upsert_kafka.core.positions.planning import advanced, rate_limited
+from pyspark_upsert_kafka.core.positions.planning import Alignment, advanced, rate_limited
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, ReadSettings
 from pyspark_upsert_kafka.source.planning.topic_observer import Observer

@@ -13,7 +13,6 @@ from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.positions.offsets import Range, not_empty
 from pyspark_upsert_kafka.core.positions.planning import split, spread
 from pyspark_upsert_kafka.core.table import Table
@@ -28,7 +27,7 @@ from pyspark_upsert_kafka.source.planning.open_transactions import (
     warn_of_hidden,
 )
 from pyspark_upsert_kafka.source.planning.query_start import start_offset
-from pyspark_upsert_kafka.source.planning.range_narrowing import Narrowing
+from pyspark_upsert_kafka.source.planning.range_narrowing import Condition, Narrowing
 from pyspark_upsert_kafka.source.planning.table_ranges import table_ranges
 from pyspark_upsert_kafka.spark_task import freeze_modules
 

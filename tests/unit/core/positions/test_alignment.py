@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.core.positions.alignment import Alignment, last_without_progress
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.core.positions.planning import Alignment, last_without_progress
 
 HOUR = 3_600_000
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

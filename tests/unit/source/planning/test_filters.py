@@ -12,7 +12,6 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.batch_reader import (
@@ -20,6 +19,7 @@ from pyspark_upsert_kafka.source.planning.batch_reader import (
     batch_reader,
     conditions,
 )
+from pyspark_upsert_kafka.source.planning.range_narrowing import Condition
 from tests.table_options import table_options
 from tests.unit.children import run
 

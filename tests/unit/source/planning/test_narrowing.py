@@ -12,11 +12,10 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType, Tim
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
-from pyspark_upsert_kafka.core.positions.conditions import Condition
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning.range_narrowing import Narrowing
+from pyspark_upsert_kafka.source.planning.range_narrowing import Condition, Narrowing
 from tests.table_options import table_options
 
 SCHEMA = (

@@ -10,9 +10,9 @@ import pytest
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.values import Position
-from pyspark_upsert_kafka.core.positions.alignment import Alignment
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, TopicPartition
+from pyspark_upsert_kafka.core.positions.planning import Alignment
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import batch_ends
 from pyspark_upsert_kafka.source.planning.batch_ends import RecordTimes

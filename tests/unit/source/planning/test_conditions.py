@@ -6,14 +6,14 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from pyspark_upsert_kafka.core.positions.conditions import (
+from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET
+from pyspark_upsert_kafka.source.planning.range_narrowing import (
     Condition,
     can_hold,
     first_and_last_offset,
     only_values,
     since_ms,
 )
-from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET
 
 T0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
 MS = 1_767_225_600_000
