@@ -46,14 +46,32 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
     keyed = not (may_lack_key and {"primary-key", "key.fields"}.isdisjoint(given))
     values = option_values(given, formats, keyed=keyed and not is_cdc)
     table = table_options(given, values, formats, keyed=keyed)
-    end = _end(values, stream=stream)
+    mode_of_start = values["scan.startup.mode"]
+    start = Position(
+        "earliest-offset" if mode_of_start == TABLE_FIRST else mode_of_start,
+        values["scan.startup.timestamp-millis"],
+        values["scan.startup.specific-offsets"] or (),
+        values["properties.auto.offset.reset"],
+    )
+    end = Position(
+        values["scan.bounded.mode"] or ("unbounded" if stream else "latest-offset"),
+        values["scan.bounded.timestamp-millis"],
+        values["scan.bounded.specific-offsets"] or (),
+    )
+    limits = Limits(
+        values["maxOffsetsPerTrigger"],
+        values["minOffsetsPerTrigger"],
+        values["maxTriggerDelay"],
+        values["scan.watermark.alignment.max-drift"],
+        values["maxBytesPerTrigger"],
+    )
     _check(values, table, mode, end, stream=stream)
     logs_errors = values["error-handling.mode"] == "log"
     return ReadOptions(
         table=table,
         mode=mode,
         emit_deletes=values["scan.deletes"] == "emit",
-        start=_start(values),
+        start=start,
         end=end,
         discovery_interval_s=values["scan.topic-partition-discovery.interval"],
         outage_timeout_s=values["scan.outage.timeout"] if stream else 0.0,
@@ -61,13 +79,13 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         max_partitions=values["scan.parallelism"],
         snapshot_bytes=values["scan.snapshot.memory"],
         merges_partitions=values["scan.snapshot.merge-partitions"],
-        limits=_limits(values) if stream else Limits(),
+        limits=limits if stream else Limits(),
         fail_on_data_loss=values["failOnDataLoss"],
         error_mode=values["error-handling.mode"],
         dead_letter_topic=values["error-handling.log.target"] if logs_errors else None,
         read_committed=values["properties.isolation.level"] == "read_committed",
         warnings=tuple(secret_warnings(raw)),
-        table_first=values["scan.startup.mode"] == TABLE_FIRST,
+        table_first=mode_of_start == TABLE_FIRST,
         headers=values["scan.headers"] or (),
         takes_filters=values["scan.filter-pushdown"] is not None,
         key_partitioner=values["scan.key-partitioner"],
@@ -99,34 +117,6 @@ def _check(
         _check_snapshot(values)
     _check_merging(values, mode)
     _check_key_partitioner(values, table, mode)
-
-
-def _start(values: Mapping[str, Any]) -> Position:
-    mode = values["scan.startup.mode"]
-    return Position(
-        "earliest-offset" if mode == TABLE_FIRST else mode,
-        values["scan.startup.timestamp-millis"],
-        values["scan.startup.specific-offsets"] or (),
-        values["properties.auto.offset.reset"],
-    )
-
-
-def _end(values: Mapping[str, Any], *, stream: bool) -> Position:
-    return Position(
-        values["scan.bounded.mode"] or ("unbounded" if stream else "latest-offset"),
-        values["scan.bounded.timestamp-millis"],
-        values["scan.bounded.specific-offsets"] or (),
-    )
-
-
-def _limits(values: Mapping[str, Any]) -> Limits:
-    return Limits(
-        values["maxOffsetsPerTrigger"],
-        values["minOffsetsPerTrigger"],
-        values["maxTriggerDelay"],
-        values["scan.watermark.alignment.max-drift"],
-        values["maxBytesPerTrigger"],
-    )
 
 
 def _check_no_primary_key(given: Mapping[str, str]) -> None:

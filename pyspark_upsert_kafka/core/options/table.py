@@ -88,13 +88,14 @@ def table_options(
             "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it "
             "to 'EXCEPT_KEY' instead to avoid field overlaps."
         )
+    key_format = values["key.format"]  # without one a CDC format finds the key in the row
     return TableOptions(
         topics=_topics(given, values),
         primary_key=_primary_key(values) if keyed else (),
         key_prefix=prefix,
         value_holds_key=holds_key,
         metadata=tuple((column.lower(), key) for column, key in values[METADATA_OF_COLUMN.name]),
-        key_format=_key_format(values["key.format"], given, formats) if keyed else None,
+        key_format=_format(key_format, "key", given, formats) if keyed and key_format else None,
         value_format=_format(values["value.format"], "value", given, formats),
         properties=client_properties(
             given, group_start=values["scan.startup.mode"] == "group-offsets"
@@ -137,13 +138,6 @@ def _primary_key(values: Mapping[str, Any]) -> tuple[str, ...]:
             "which keys. Set it by option 'primary-key', for example .option('primary-key', 'id')."
         )
     return cast("tuple[str, ...]", spellings.pop())
-
-
-def _key_format(
-    name: str | None, given: Mapping[str, str], formats: FormatOptions
-) -> FormatChoice | None:
-    """The format of the key; None = it is not given, so that a CDC format finds the key in the row."""
-    return None if name is None else _format(name, "key", given, formats)
 
 
 def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:

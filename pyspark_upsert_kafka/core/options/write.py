@@ -51,10 +51,11 @@ def write_options(
     call = None if update_mode else CALL.read(given)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
     guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
+    max_rows = values["sink.buffer-flush.max-rows"]
     required = required_acks(table.properties.literal(), guarantee)
     return WriteOptions(
         table=table,
-        buffer=_buffer(values),
+        buffer=BufferFlush(max_rows, values["sink.buffer-flush.interval"]) if max_rows else None,
         guarantee=guarantee,
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
@@ -84,11 +85,6 @@ def _check(
     elif not of_a_call:
         _check_from_upsert_sink(values)
     check_both_sides(values, table, values["scan.bounded.mode"] or "unbounded")
-
-
-def _buffer(values: Mapping[str, Any]) -> BufferFlush | None:
-    max_rows = values["sink.buffer-flush.max-rows"]
-    return BufferFlush(max_rows, values["sink.buffer-flush.interval"]) if max_rows else None
 
 
 def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple[str, ...]:
