@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.abc import MetaPathFinder
 
-from pyspark_upsert_kafka.cli.signals import interrupts
+from pyspark_upsert_kafka.cli.terminal import interrupts
 
 _OF_CLIENTS = (["show"], ["replay"])
 """They call a Kafka client in the main thread; others have a JVM or a broker to end."""

@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 
 from pyspark.errors import PySparkException
 
-from pyspark_upsert_kafka.cli.signals import interrupts
-from pyspark_upsert_kafka.cli.terminal import drop_output, open_standard_error
+from pyspark_upsert_kafka.cli.terminal import drop_output, interrupts, open_standard_error
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import printable
 

@@ -14,8 +14,7 @@ import argparse
 import signal
 import threading
 
-from pyspark_upsert_kafka.cli.signals import ended_by_signals
-from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals
 from pyspark_upsert_kafka.kafka.local import LocalKafka
 
 _WELCOME = """\

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.cli.arguments import add_option_argument, text_of
-from pyspark_upsert_kafka.cli.signals import ended_by_signals, interrupts
-from pyspark_upsert_kafka.cli.spark import local_spark
-from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.cli.local_spark import local_spark
+from pyspark_upsert_kafka.cli.terminal import echo, ended_by_signals, interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.format_catalog import format_named, format_options
-from pyspark_upsert_kafka.without_spark.request import Request, checked_request
+from pyspark_upsert_kafka.without_spark.read_request import Request, checked_request
 
 _ADVICE = (
     "A topic does not say what its columns are, nor which of them make the key: give both, for "

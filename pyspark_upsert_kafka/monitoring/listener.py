@@ -1,4 +1,4 @@
-"""`ProgressListener`: lag, rows and bad messages of each running query, and what it has written."""
+"""Runs of queries: when Spark last reported on each, and how many have failed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -16,7 +17,6 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals, query_batch
-from pyspark_upsert_kafka.monitoring.runs import QueryRuns
 from pyspark_upsert_kafka.monitoring.written import WrittenBatches
 
 if TYPE_CHECKING:
@@ -28,7 +28,43 @@ if TYPE_CHECKING:
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
+
 logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+@dataclass(frozen=True)
+class QueryRuns:
+    """The runs of a query in this program.
+
+    Args:
+        name: The query's name; without one its id.
+        query_id: The query's id, which a restart keeps.
+        reported_at: When Spark last reported a micro-batch, or that there was nothing to do, in seconds since 1970; None =
+            the query does not run.
+        failures: How many of its runs have ended with an error.
+    """
+
+    name: str
+    query_id: str
+    reported_at: float | None = None
+    failures: int = 0
+
+    def reported(self, at: float) -> QueryRuns:
+        """After a report of Spark.
+
+        >>> QueryRuns("copy", "7").reported(12.5)
+        QueryRuns(name='copy', query_id='7', reported_at=12.5, failures=0)
+        """
+        return replace(self, reported_at=at)
+
+    def ended(self, *, with_error: bool) -> QueryRuns:
+        """After the end of a run.
+
+        >>> QueryRuns("copy", "7", 12.5, failures=1).ended(with_error=True)
+        QueryRuns(name='copy', query_id='7', reported_at=None, failures=2)
+        """
+        return replace(self, reported_at=None, failures=self.failures + with_error)
+
 
 _EMPTY_LINE = "\r\x1b[K"
 """Moves to the begin of the line and erases it: Spark leaves the cursor behind its progress bar."""

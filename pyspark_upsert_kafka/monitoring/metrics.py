@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from pyspark_upsert_kafka.core.positions.progress import QueryTotals, SourceBatch
-from pyspark_upsert_kafka.monitoring.runs import QueryRuns
+from pyspark_upsert_kafka.monitoring.listener import QueryRuns
 
 _QUERY = ("query", "query_id")
 _SOURCE = (*_QUERY, "source")

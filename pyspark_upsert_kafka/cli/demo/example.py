@@ -28,8 +28,8 @@ from pyspark_upsert_kafka.cli.demo.sample_data import (
     over_batches,
     user_with_most_changes,
 )
+from pyspark_upsert_kafka.cli.local_spark import local_spark
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
-from pyspark_upsert_kafka.cli.spark import local_spark
 from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError, shown
 from pyspark_upsert_kafka.core.options.properties import Properties

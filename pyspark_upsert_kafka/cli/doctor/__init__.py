@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Prints what was found; returns the exit code."""
     # Not before it is known to be this command.
-    from pyspark_upsert_kafka.cli.doctor.command import doctor
+    from pyspark_upsert_kafka.cli.doctor.doctor_command import doctor
 
     return doctor(given)
 

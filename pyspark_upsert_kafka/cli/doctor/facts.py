@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark_upsert_kafka.cli.doctor.finding import NotSeen
+from pyspark_upsert_kafka.cli.doctor.findings import NotSeen
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 

@@ -15,9 +15,8 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
     TopicFacts,
     WrittenTopicFacts,
 )
-from pyspark_upsert_kafka.cli.doctor.finding import NotSeen
+from pyspark_upsert_kafka.cli.doctor.findings import NotSeen, grant
 from pyspark_upsert_kafka.cli.doctor.topic_checks import CONFIGS, RETENTION
-from pyspark_upsert_kafka.cli.doctor.wording import grant
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions

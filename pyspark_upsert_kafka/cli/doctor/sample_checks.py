@@ -1,17 +1,31 @@
-"""The checks of a sample of messages: whether they can be read, and whether equal keys are one key."""
+"""The checks of a sample of messages: whether they can be read, whether equal keys are one key, whether the table fits into memory."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from pyspark_upsert_kafka.cli.doctor.facts import SampledBadMessage, SampledKey, SampleFacts
-from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.facts import (
+    MemoryFacts,
+    SampledBadMessage,
+    SampledKey,
+    SampleFacts,
+)
+from pyspark_upsert_kafka.cli.doctor.findings import (
+    Finding,
+    Level,
+    NotSeen,
+    counted,
+    megabytes,
+    some_of,
+)
 from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
-from pyspark_upsert_kafka.cli.doctor.wording import counted, some_of
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import shown
 from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
 
 SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
 KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")
@@ -239,3 +253,44 @@ def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:
     return Finding(
         check, Level.OK, "Each key of the sample has the bytes that this connector would write"
     )
+
+
+_CHECK = "memory"
+
+
+def check_memory(facts: MemoryFacts | NotSeen) -> Finding:
+    """Whether the largest task of a snapshot holds its part of the table, if all of it is like the sample."""
+    if isinstance(facts, NotSeen):
+        return facts.finding(_CHECK)
+    if not (facts.rows and facts.ranges):
+        return NotSeen("There is no message to look at").finding(_CHECK)
+    sizes = {range_: _bytes(range_, facts) for range_ in facts.ranges}
+    largest = max(sizes, key=lambda each: sizes[each])
+    needed, pieces = sizes[largest], largest.share.count if largest.share else 1
+    source = (
+        "'scan.snapshot.memory'"
+        if facts.is_given
+        else "half of a worker's memory, as this machine has it"
+    )
+    part = "" if pieces == 1 else f", one of {pieces} parts"
+    text = (
+        f"A task that reads the table holds up to about {megabytes(needed)} (topic {largest.topic!r}, partition "
+        f"{largest.partition}{part}, if all of it is like the sample) of {megabytes(facts.limit)}, {source}"
+    )
+    if needed <= facts.limit:
+        return Finding(_CHECK, Level.OK, text)
+    wanted = math.ceil(needed * pieces / facts.limit)
+    advice = (
+        f"Have more tasks share the keys: 'minPartitions' = '{tasks_to_share(largest, wanted)}'; or let a task hold more with "
+        "'scan.snapshot.memory'"
+    )
+    return Finding(_CHECK, Level.WARNING, text, advice)
+
+
+def _bytes(range_: Range, facts: MemoryFacts) -> float:
+    """How many bytes a task holds of a range; one without a sample is like all the others."""
+    sample = facts.rows.get(TopicPartition(range_.topic, range_.partition))
+    samples = facts.rows.values() if sample is None else [sample]
+    size, offsets = sum(each.size for each in samples), sum(each.offsets for each in samples)
+    pieces = range_.share.count if range_.share else 1
+    return size / offsets * range_.size / pieces

@@ -10,8 +10,15 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
     TopicFacts,
     WrittenTopicFacts,
 )
-from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
-from pyspark_upsert_kafka.cli.doctor.wording import configure, counted, duration, grant
+from pyspark_upsert_kafka.cli.doctor.findings import (
+    Finding,
+    Level,
+    NotSeen,
+    configure,
+    counted,
+    duration,
+    grant,
+)
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.compaction import POLICY

@@ -15,16 +15,15 @@ from rich.live import Live
 from rich.table import Table as DrawnTable
 from rich.text import Text
 
-from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
-from pyspark_upsert_kafka.cli.show.output import cell
-from pyspark_upsert_kafka.cli.show.spelling import Spelling
+from pyspark_upsert_kafka.cli.show.row_printing import FirstRows, cell
+from pyspark_upsert_kafka.cli.show.value_spelling import Spelling
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.source.reading.rows import Rows
 from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
 from pyspark_upsert_kafka.source.reading.task import nullable
-from pyspark_upsert_kafka.without_spark.request import Request
+from pyspark_upsert_kafka.without_spark.read_request import Request
 
 _SECONDS_BETWEEN = 0.25
 """Seconds between two drawings, at least; drawing takes a third of the time at most."""

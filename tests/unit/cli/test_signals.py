@@ -9,7 +9,7 @@ from pathlib import Path
 
 PROGRAM = """
 import sys
-from pyspark_upsert_kafka.cli.signals import interrupts
+from pyspark_upsert_kafka.cli.terminal import interrupts
 
 interrupts.begin(of_client=True)
 try:

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint
 from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts, PresentFacts
-from pyspark_upsert_kafka.cli.doctor.finding import Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.findings import Level, NotSeen
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from tests.unit.cli.doctor.test_topic_checks import CONFIGS, options

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from pyspark_upsert_kafka.cli.doctor.facts import MemoryFacts, SampledRows
-from pyspark_upsert_kafka.cli.doctor.finding import Level, NotSeen
-from pyspark_upsert_kafka.cli.doctor.memory_check import check_memory
+from pyspark_upsert_kafka.cli.doctor.findings import Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.sample_checks import check_memory
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import shared
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pyspark_upsert_kafka.cli import main
-from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level
-from pyspark_upsert_kafka.cli.doctor.report import json_line, summary, text_line
+from pyspark_upsert_kafka.cli.doctor.doctor_command import json_line, summary, text_line
+from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level
 
 
 def test_a_finding_is_one_line() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.cli.doctor.sample_parts import SamplePart, sample_parts
+from pyspark_upsert_kafka.cli.doctor.message_sample import SamplePart, sample_parts
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
     TopicFacts,
     WrittenTopicFacts,
 )
-from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_brokers,
     check_group,

@@ -18,8 +18,8 @@ import sys, time
 from contextlib import closing
 import pyarrow as pa
 from pyspark_upsert_kafka.cli import main
-from pyspark_upsert_kafka.cli.show import command
-from pyspark_upsert_kafka.cli.show.progress import ReadProgress
+from pyspark_upsert_kafka.cli.show import show_command
+from pyspark_upsert_kafka.cli.show.topic_reading import ReadProgress
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 
 seconds, *arguments = sys.argv[1:]
@@ -32,8 +32,8 @@ def rows_of(plan, ranges, key, *, prints):
             time.sleep(float(seconds))
             progress.advance(10)
 
-command.rows_of = rows_of
-command.ranges_to_read = lambda plan, key: []
+show_command.rows_of = rows_of
+show_command.ranges_to_read = lambda plan, key: []
 table = ["--topic", "t", "--schema", "id BIGINT, v STRING", "--primary-key", "id"]
 sys.exit(main(["show", *table, *arguments]))
 """

@@ -8,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.cli.show import first_rows
-from pyspark_upsert_kafka.cli.show.arguments import ALL
-from pyspark_upsert_kafka.cli.show.command import limited
-from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
-from pyspark_upsert_kafka.cli.show.output import cell, output_named, text_table
+from pyspark_upsert_kafka.cli.show import ALL, row_printing
+from pyspark_upsert_kafka.cli.show.row_printing import FirstRows, cell, output_named, text_table
+from pyspark_upsert_kafka.cli.show.show_command import limited
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 
@@ -114,7 +112,7 @@ def test_first_rows(limit: int) -> None:
 
 def test_first_rows_of_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few long rows are cut as many short ones are: memory does not grow with what was read."""
-    monkeypatch.setattr(first_rows, "_CUT_AT_BYTES", 10_000)
+    monkeypatch.setattr(row_printing, "_CUT_AT_BYTES", 10_000)
     rows = FirstRows(["k"], 2)
     start = pa.total_allocated_bytes()
     for batch in range(50):
@@ -127,7 +125,7 @@ def test_first_rows_of_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_rows_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are given in pieces, since an array of texts holds less than 2 GiB; each row is whole."""
-    monkeypatch.setattr(first_rows, "_CUT_AT_BYTES", 10_000)
+    monkeypatch.setattr(row_printing, "_CUT_AT_BYTES", 10_000)
     rows = FirstRows(["k"], ALL)
     for batch in range(50):
         numbers = [batch, 199 - batch, 50 + batch, 149 - batch]

@@ -9,9 +9,9 @@ import pytest
 from tools.terminal import Terminal
 
 PROGRAM = """
-from pyspark_upsert_kafka.cli.show import progress
+from pyspark_upsert_kafka.cli.show import topic_reading
 now = 5.0
-bar = progress.ReadProgress(100, prints={prints}, clock=lambda: now)
+bar = topic_reading.ReadProgress(100, prints={prints}, clock=lambda: now)
 bar.advance(10)
 now += {seconds}
 bar.advance(40)

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pyspark_upsert_kafka.cli.show import following
-from pyspark_upsert_kafka.cli.show.counting import counted
-from pyspark_upsert_kafka.cli.show.following import Follower
+from pyspark_upsert_kafka.cli.show import topic_reading
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
-from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.show.topic_reading import (
+    Follower,
+    Reading,
+    counted,
+    ranges_to_read,
+    rows_of,
+)
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
@@ -23,8 +27,8 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import key_place, topic_observer
 from pyspark_upsert_kafka.source.reading import task
-from pyspark_upsert_kafka.without_spark import request as requests
-from pyspark_upsert_kafka.without_spark.request import Request
+from pyspark_upsert_kafka.without_spark import read_request as requests
+from pyspark_upsert_kafka.without_spark.read_request import Request
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, world
 
@@ -90,7 +94,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     client.reader = found.reader  # type: ignore[method-assign]
     for module in (task, requests, key_place, topic_observer):
         monkeypatch.setattr(module, "load_client", lambda _: client)
-    monkeypatch.setattr(following, "stop_without_reader", lambda: None)
+    monkeypatch.setattr(topic_reading, "stop_without_reader", lambda: None)
     return found
 
 

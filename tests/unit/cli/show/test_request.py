@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.cli import parser
-from pyspark_upsert_kafka.cli.show.request import connector_options, request_of
+from pyspark_upsert_kafka.cli.show.show_command import connector_options, request_of
 from pyspark_upsert_kafka.cli.table_request import statement_in
 
 DDL = """

@@ -14,7 +14,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.cli.signals import interrupts
+from pyspark_upsert_kafka.cli.terminal import interrupts
 
 _SETTINGS = {
     "spark.ui.enabled": "false",

@@ -1,15 +1,25 @@
-"""One look at a table: the checks in their order, and what is not looked at because something else is wrong."""
+"""The command ``doctor``: opens the table that the arguments say, looks at it step by step, and prints what is found."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Iterator, Mapping
+import json
+import sys
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint
-from pyspark_upsert_kafka.cli.doctor.checkpoint_folder import checkpoint_facts
+from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint, checkpoint_facts
 from pyspark_upsert_kafka.cli.doctor.facts import SampleFacts, TopicFacts
-from pyspark_upsert_kafka.cli.doctor.finding import Finding, Level, NotSeen, error_finding
+from pyspark_upsert_kafka.cli.doctor.findings import (
+    Finding,
+    Level,
+    NotSeen,
+    error_finding,
+    exit_code,
+    grant,
+)
 from pyspark_upsert_kafka.cli.doctor.kafka_facts import (
     broker_facts,
     group_facts,
@@ -20,10 +30,9 @@ from pyspark_upsert_kafka.cli.doctor.kafka_facts import (
     topic_facts,
     written_topic_facts,
 )
-from pyspark_upsert_kafka.cli.doctor.memory_check import check_memory
+from pyspark_upsert_kafka.cli.doctor.message_sample import sampled
 from pyspark_upsert_kafka.cli.doctor.registry_check import check_schema, schema_facts
-from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample
-from pyspark_upsert_kafka.cli.doctor.sampling import sampled
+from pyspark_upsert_kafka.cli.doctor.sample_checks import check_memory, check_sample
 from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_brokers,
     check_group,
@@ -31,19 +40,65 @@ from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_topic,
     check_written_topic,
 )
-from pyspark_upsert_kafka.cli.doctor.wording import grant
-from pyspark_upsert_kafka.cli.table_request import checked_table
+from pyspark_upsert_kafka.cli.table_request import checked_options, checked_table, table_options
+from pyspark_upsert_kafka.cli.terminal import write_text
+from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
     OptionError,
     SchemaError,
+    UpsertKafkaError,
+    printable,
 )
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.planning.open_transactions import hidden_messages
-from pyspark_upsert_kafka.without_spark.request import Request
+from pyspark_upsert_kafka.without_spark.read_request import Request
+
+_CREATES_NOTHING = {"properties.allow.auto.create.topics": "false"}
+
+
+def doctor(given: argparse.Namespace) -> int:
+    """Prints each finding as soon as it is there; returns the exit code.
+
+    Raises:
+        OptionError: There is nowhere to print it.
+    """
+    if sys.stdout is None:
+        raise OptionError("Standard output is closed: there is nowhere to print what is found.")
+    found: list[Finding] = []
+    seen = set()
+    for finding in _findings(given):
+        about = (finding.check, finding.topic)
+        if finding.level is Level.NOT_CHECKED and about in seen:
+            continue  # it is known already why the check cannot be made
+        seen.add(about)
+        found.append(finding)
+        write_finding(finding, given.output)
+    write_summary(found, given.output)
+    return exit_code(finding.level for finding in found)
+
+
+def _findings(given: argparse.Namespace) -> Iterator[Finding]:
+    try:
+        raw = {**table_options(given, partial(_mode, given)), **_CREATES_NOTHING}
+        options = checked_options(given, raw, stream=raw["read.mode"] == "changelog")
+        cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
+    except UpsertKafkaError as error:
+        yield error_finding("options", error)
+        return
+    yield from (Finding("options", Level.WARNING, text.rstrip(".")) for text in options.warnings)
+    with closing(cluster):
+        yield from Checkup(given, raw, options, cluster).findings()
+
+
+def _mode(given: argparse.Namespace, options: Mapping[str, str]) -> str:
+    """How the table is read if nothing says it: as a stream, where something is given that only streams have."""
+    is_stream = given.checkpoint is not None or "scan.startup.mode" in options
+    return "changelog" if is_stream else "snapshot"
 
 
 @dataclass(frozen=True)
@@ -217,3 +272,90 @@ class Checkup:
             yield NotSeen(str(error).rstrip(".")).finding("checkpoint")
             return
         yield from check_checkpoint(facts, present, self._options, self._servers)
+
+
+_SYMBOLS = {
+    Level.OK: ("✓", "+"),
+    Level.NOT_CHECKED: ("-", "-"),
+    Level.WARNING: ("!", "!"),
+    Level.ERROR: ("✗", "x"),
+}
+"""For a standard output that has the character, and for another."""
+
+_WORDS = {
+    Level.OK: "ok",
+    Level.NOT_CHECKED: "not checked",
+    Level.WARNING: "warning",
+    Level.ERROR: "error",
+}
+
+
+def write_finding(finding: Finding, output: str) -> None:
+    """Writes a finding in the form that ``--output`` names."""
+    write_text(f"{json_line(finding) if output == 'json' else _shown(text_line(finding))}\n")
+
+
+def write_summary(findings: Sequence[Finding], output: str) -> None:
+    """Writes the last line, which JSON does not have."""
+    if output != "json":
+        write_text(f"\n{summary(findings)}\n")
+
+
+def json_line(finding: Finding) -> str:
+    """A finding as an object.
+
+    >>> json_line(Finding("tombstones", Level.OK, "Kept.", topic="users"))
+    '{"check": "tombstones", "level": "ok", "topic": "users", "text": "Kept.", "advice": ""}'
+    """
+    return json.dumps(
+        {
+            "check": finding.check,
+            "level": finding.level.value,
+            "topic": finding.topic,
+            "text": finding.text,
+            "advice": finding.advice,
+        }
+    )
+
+
+def text_line(finding: Finding) -> str:
+    """A finding as a line.
+
+    >>> text_line(Finding("rights", Level.ERROR, "The user may not read", "kafka-acls.sh --add"))
+    '✗ error        rights                 The user may not read. What to do: kafka-acls.sh --add'
+    """
+    symbol, _ = _SYMBOLS[finding.level]
+    advice = f". What to do: {finding.advice}" if finding.advice else ""
+    text = " ".join(f"{finding.text}{advice}".split())
+    return printable(f"{symbol} {_WORDS[finding.level]:<12} {finding.check:<22} {text}")
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """How many findings there are of each level, the worst first.
+
+    >>> summary([Finding("a", Level.OK, ""), Finding("b", Level.WARNING, ""), Finding("c", Level.OK, "")])
+    '1 warning, 2 ok.'
+    """
+    counts = Counter(finding.level for finding in findings)
+    words = {Level.ERROR: "error", Level.WARNING: "warning"}
+    parts = [
+        f"{counts[level]} {word}" if counts[level] == 1 else f"{counts[level]} {word}s"
+        for level, word in words.items()
+        if counts[level]
+    ]
+    parts += [
+        f"{counts[each]} {_WORDS[each]}" for each in (Level.NOT_CHECKED, Level.OK) if counts[each]
+    ]
+    return f"{', '.join(parts)}."
+
+
+def _shown(line: str) -> str:
+    """The line in characters that standard output has."""
+    encoding = sys.stdout.encoding
+    try:
+        line.encode(encoding)
+    except UnicodeEncodeError:
+        for symbol, plain in _SYMBOLS.values():
+            line = line.replace(symbol, plain, 1) if line.startswith(symbol) else line
+        return line.encode(encoding, "backslashreplace").decode(encoding)
+    return line

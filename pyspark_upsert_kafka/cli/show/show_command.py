@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.show.arguments import ALL, check_arguments, output_of
-from pyspark_upsert_kafka.cli.show.first_rows import FirstRows
+from pyspark_upsert_kafka.cli.raw_messages import raw_messages
+from pyspark_upsert_kafka.cli.show import ALL, check_arguments, output_of, prints_changes
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
-from pyspark_upsert_kafka.cli.show.output import Output, output_named, write_numbers
-from pyspark_upsert_kafka.cli.show.reading import Reading, ranges_to_read, rows_of
-from pyspark_upsert_kafka.cli.show.request import request_of
+from pyspark_upsert_kafka.cli.show.row_printing import (
+    FirstRows,
+    Output,
+    output_named,
+    write_numbers,
+)
+from pyspark_upsert_kafka.cli.show.topic_reading import Reading, ranges_to_read, rows_of
+from pyspark_upsert_kafka.cli.table_request import (
+    UnknownColumnsError,
+    checked_options,
+    checked_table,
+    table_options,
+)
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable
-from pyspark_upsert_kafka.without_spark.request import Request
+from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable, shown
+from pyspark_upsert_kafka.core.options.properties import client_properties
+from pyspark_upsert_kafka.without_spark.read_request import Request
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.cli.show.following import Follower
+    from pyspark_upsert_kafka.cli.show.topic_reading import Follower
 
 _ROWS_OF_A_TABLE = 20
 """Rows that are printed in a table when there is no ``--limit``."""
@@ -121,7 +132,7 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Record
 
 
 def _count(output: str, request: Request) -> None:
-    from pyspark_upsert_kafka.cli.show.counting import counted
+    from pyspark_upsert_kafka.cli.show.topic_reading import counted
 
     counts = counted(request)
     numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
@@ -134,7 +145,7 @@ def _count(output: str, request: Request) -> None:
 
 def _follow(given: argparse.Namespace, request: Request, key: OneKey | None) -> None:
     """Prints changes until Ctrl-C, which ``run`` handles."""
-    from pyspark_upsert_kafka.cli.show.following import Follower
+    from pyspark_upsert_kafka.cli.show.topic_reading import Follower
 
     follower = Follower(request, key)
     if given.output == "table":
@@ -164,3 +175,43 @@ def _print_changes(given: argparse.Namespace, request: Request, follower: Follow
     )
     for rows in limited(batches, given.limit):
         output.write(rows)
+
+
+def request_of(given: argparse.Namespace) -> Request:
+    """What the arguments ask for.
+
+    Raises:
+        OptionError: An option is wrong, or columns or key are missing; then the error shows the topic's first message.
+        SchemaError: Columns, key or types do not fit.
+    """
+    raw = connector_options(given)
+    try:
+        options = checked_options(given, raw)
+    except UnknownColumnsError as error:
+        raise OptionError(f"{error}\n{_first_message(raw)}") from None
+    return checked_table(given, raw, options)
+
+
+def connector_options(given: argparse.Namespace) -> dict[str, str]:
+    """The connector's options."""
+    end = {}
+    if given.at is not None:
+        end = {
+            "scan.bounded.mode": "timestamp",
+            "scan.bounded.timestamp-millis": str(given.at),
+        }
+    return table_options(given, "changelog" if prints_changes(given) else "snapshot", end)
+
+
+def _first_message(raw: Mapping[str, str]) -> str:
+    """The first message of the topic, as a hint about its columns."""
+    topic = raw.get("topic")
+    if topic is None:
+        return "And name the topic: --topic."
+    first = next(raw_messages(client_properties(dict(raw), group_start=False), topic), None)
+    if first is None:
+        return f"Topic {topic!r} has no message yet."
+    return (
+        f"The first message of topic {topic!r}:\n"
+        f"  key    {shown(first.key)}\n  value  {shown(first.value)}"
+    )
