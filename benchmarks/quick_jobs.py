@@ -44,7 +44,7 @@ from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges
 from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.rows import RowDecoder
+from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
 from tools.local_topics import producer
 
 ROWS = 100_000

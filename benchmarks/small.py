@@ -42,7 +42,7 @@ _OURS_PLANS = (
 )
 _READS = "import pyspark.worker"
 _OURS_READS = (
-    f"{_OURS_PLANS}, pyspark_upsert_kafka.source.reading.task, pyspark_upsert_kafka.kafka.librdkafka.reader, "
+    f"{_OURS_PLANS}, pyspark_upsert_kafka.source.reading.task_reading, pyspark_upsert_kafka.kafka.librdkafka.reader, "
     "pyspark_upsert_kafka.formats.json.vectorised_path, pyspark_upsert_kafka.formats.json.column_path"
 )
 _IMPORTS = {

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.rows import RowDecoder
+from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
 
 
 def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, float, int]]:

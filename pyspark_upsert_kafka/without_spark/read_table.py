@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
-from pyspark_upsert_kafka.source.reading.task import ChangeReader, read_with
+from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, read_with
 from pyspark_upsert_kafka.without_spark.read_request import checked_request
 
 _OTHER_MODES = {

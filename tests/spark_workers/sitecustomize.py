@@ -31,7 +31,7 @@ _TO_RUN_TASKS = (
     "pyspark_upsert_kafka.kafka.librdkafka.reader",
     "pyspark_upsert_kafka.kafka.librdkafka.sender",
     "pyspark_upsert_kafka.sink.task_writing",
-    "pyspark_upsert_kafka.source.reading.task",
+    "pyspark_upsert_kafka.source.reading.task_reading",
 )
 
 _PLANNERS = (

@@ -83,7 +83,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.task import RangeDecoder
+from pyspark_upsert_kafka.source.reading.task_reading import RangeDecoder
 from tests.table_options import table_options
 
 given = table_options(key__format="{format}", value__format="{format}")

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import Cluster
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
+from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
 from tools.histories.writer import Model, Writer
 from tools.local_topics import table
 

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, stream_offset
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
-from pyspark_upsert_kafka.source.reading.task import ChangeReader, shown_rows
+from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
 from tools.histories.history import (
     Counts,
     HistoryError,

@@ -112,13 +112,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "where no byte is left, the next message does not fit either",
     ),
     Equivalent(
-        "source/reading/metadata.py",
+        "source/reading/metadata_arrays.py",
         "micros = np.where(known, ms, 0) * 1000",
         "micros = np.where(known, ms, 1) * 1000",
         "this number stands under a NULL",
     ),
     Equivalent(
-        "source/reading/rows.py",
+        "source/reading/message_rows.py",
         "if column is not None and not column.null_count and not self._shares_keys: return column",
         "pass",
         "where the value has no NULL nothing is taken from the key below; this is the fast way",

@@ -23,10 +23,15 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages import BadMessage
-from pyspark_upsert_kafka.source.planning.key_bytes import KeyBytes
-from pyspark_upsert_kafka.source.reading.headers import with_headers
+from pyspark_upsert_kafka.source.planning.key_partitions import KeyBytes
 from pyspark_upsert_kafka.source.reading.snapshot import Snapshot
-from pyspark_upsert_kafka.source.reading.task import Changes, RangeDecoder, nullable, wanted_details
+from pyspark_upsert_kafka.source.reading.task_reading import (
+    Changes,
+    RangeDecoder,
+    nullable,
+    wanted_details,
+    with_headers,
+)
 from pyspark_upsert_kafka.without_spark.read_request import Request
 
 logger = logging.getLogger("pyspark_upsert_kafka")

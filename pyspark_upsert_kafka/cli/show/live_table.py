@@ -20,9 +20,9 @@ from pyspark_upsert_kafka.cli.show.value_spelling import Spelling
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.message_rows import Rows
 from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
-from pyspark_upsert_kafka.source.reading.task import nullable
+from pyspark_upsert_kafka.source.reading.task_reading import nullable
 from pyspark_upsert_kafka.without_spark.read_request import Request
 
 _SECONDS_BETWEEN = 0.25

@@ -26,11 +26,11 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.bad_messages import BadMessage
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.planning.key_place import KeyPlace
+from pyspark_upsert_kafka.source.planning.key_partitions import KeyPlace
 from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
-from pyspark_upsert_kafka.source.reading.rows import Rows
-from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes, read_with
+from pyspark_upsert_kafka.source.reading.message_rows import Rows
+from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, Changes, read_with
 from pyspark_upsert_kafka.without_spark.read_request import Request
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ class BatchReader(DataSourceReader):
         """The rows of a task's ranges."""
         if partition.value == _NOTHING:
             return iter(())
-        from pyspark_upsert_kafka.source.reading.task import read_ranges
+        from pyspark_upsert_kafka.source.reading.task_reading import read_ranges
 
         return read_ranges(cast("tuple[Range, ...]", partition.value), self._table, self._options)
 

@@ -233,7 +233,7 @@ class Narrowing:
             only_values(each for each in self.conditions if each.column == field.name)
             for field in self.table.key
         ]
-        from pyspark_upsert_kafka.source.planning.key_place import KeyPlace, keys_of
+        from pyspark_upsert_kafka.source.planning.key_partitions import KeyPlace, keys_of
 
         keys = keys_of(self.table, values)
         if keys is None:

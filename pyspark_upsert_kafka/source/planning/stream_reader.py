@@ -92,7 +92,7 @@ class StreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task's ranges."""
-        from pyspark_upsert_kafka.source.reading.task import read_ranges
+        from pyspark_upsert_kafka.source.reading.task_reading import read_ranges
 
         ranges, options = cast("tuple[Range, ...]", partition.value), self._options
         if ranges[0].share is not None:

@@ -13,8 +13,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.row_hash import equal_keys, row_hashes
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.sides import read_key_side
-from pyspark_upsert_kafka.source.reading.decoded_side import decode_side
-from pyspark_upsert_kafka.source.reading.selection import Mask, Selection
+from pyspark_upsert_kafka.source.reading.decoded_side import Mask, Selection, decode_side
 
 
 class KeyShares:

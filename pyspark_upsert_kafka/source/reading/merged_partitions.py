@@ -22,8 +22,8 @@ from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.source.reading.reading_on import rows_without
-from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.message_rows import Rows
+from pyspark_upsert_kafka.source.reading.reading_past_end import rows_without
 from pyspark_upsert_kafka.source.reading.snapshot import (
     MemoryLimit,
     Snapshot,
@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.source.reading.snapshot import (
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-    from pyspark_upsert_kafka.source.reading.task import ChangeReader, Changes
+    from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, Changes
 
 OLDEST = int(np.iinfo(np.int64).min)
 """The time of a message without a timestamp."""

@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableE
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
-from pyspark_upsert_kafka.source.reading.rows import RowDecoder
+from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
 from tests.table_options import table_options
 
 # --- the format: a message is a list of Python's literals ---

@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessages
 from pyspark_upsert_kafka.formats.decoded_size import slot_bytes
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.task import in_parts
+from pyspark_upsert_kafka.source.reading.task_reading import in_parts
 from tests.unit import children
 from tests.unit.formats.avro import codecs as avro
 from tests.unit.formats.csv import codecs as csv

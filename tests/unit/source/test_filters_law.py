@@ -27,10 +27,10 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning import key_place
+from pyspark_upsert_kafka.source.planning import key_partitions
 from pyspark_upsert_kafka.source.planning.batch_reader import conditions, ranges_of_batch
 from pyspark_upsert_kafka.source.planning.range_narrowing import Narrowing
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.reading import task_reading
 from tests.laws import FULL, law
 from tests.table_options import table_options
 from tests.unit.source.memory_topics import NO_TIME, MemoryTopics, Message
@@ -159,7 +159,7 @@ class Topics(MemoryTopics):
         narrowing = None if filters is None else Narrowing(table, options, conditions(filters))
         ranges = ranges_of_batch(self, options, narrowing)
         self.read_of.clear()
-        for batch in task.read_ranges(ranges, table, options):
+        for batch in task_reading.read_ranges(ranges, table, options):
             yield from batch.to_pylist()
 
 
@@ -167,7 +167,7 @@ class Topics(MemoryTopics):
 def topics(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Topics]]:
     """Where a test puts its topics, which reading tasks find there."""
     there: list[Topics] = []
-    for module in (task, key_place):
+    for module in (task_reading, key_partitions):
         monkeypatch.setattr(module, "load_client", lambda _: there[-1])
     return there
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.task import in_parts
+from pyspark_upsert_kafka.source.reading.task_reading import in_parts
 
 
 class Large:

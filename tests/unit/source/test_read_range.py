@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
 from pyspark_upsert_kafka.source import bad_messages as dead_letters
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.reading import task_reading
 from tests.table_options import table_options
 from tests.unit.source.reading.test_metadata import FakeBatch, fake_batch
 
@@ -105,13 +105,13 @@ def read(
         **given: str,
     ) -> tuple[list[tuple[Any, ...]], FakeClient]:
         client = FakeClient(list(batches), failure)
-        for module, name in ((task, "load_client"), (dead_letters, "load_sending_client")):
+        for module, name in ((task_reading, "load_client"), (dead_letters, "load_sending_client")):
             monkeypatch.setattr(module, name, lambda *_: client)
         raw = table_options(**{"topic": "orders", **given})
         options = read_options(raw, format_options, stream=stream)
         schema = StructType(list(columns))
         rows = []
-        for batch in task.read_ranges((range_,), table_to_read(schema, options), options):
+        for batch in task_reading.read_ranges((range_,), table_to_read(schema, options), options):
             assert batch.schema.equals(arrow_schema(schema))
             assert batch.num_rows, "an empty batch is a message for nothing"
             rows += [tuple(row.values()) for row in batch.to_pylist()]
@@ -138,11 +138,11 @@ def test_each_batch_gives_its_rows(read: Callable[..., Any]) -> None:
 
 def test_a_worker_compiles_the_codecs_of_a_table_once(read: Callable[..., Any]) -> None:
     """Its next task finds them; those of other columns or options are others."""
-    task._row_decoder.cache_clear()
+    task_reading._row_decoder.cache_clear()
     for given in ({}, {}, {"value.json.ignore-parse-errors": "true"}, {}):
         read(fake_batch(GOOD), **given)
 
-    assert task._row_decoder.cache_info().misses == 2
+    assert task_reading._row_decoder.cache_info().misses == 2
 
 
 def test_a_snapshot_comes_at_the_end(read: Callable[..., Any]) -> None:
@@ -300,13 +300,13 @@ def test_messages_without_the_headers_are_not_decoded(read: Callable[..., Any]) 
 def test_the_last_range_of_each_topic_is_checked_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The topic's id is compared once for all ranges of the topic that a task reads."""
     client = FakeClient([], None)
-    monkeypatch.setattr(task, "load_client", lambda name: client)
+    monkeypatch.setattr(task_reading, "load_client", lambda name: client)
     options = read_options(table_options(topic="a;b"), format_options, stream=True)
     table = table_to_read(StructType([ID, NAME, KIND]), options)
     places = [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
     ranges = [Range(topic, partition, 0, 4, f"id of {topic}") for topic, partition in places]
 
-    list(task.read_ranges(ranges, table, options))
+    list(task_reading.read_ranges(ranges, table, options))
 
     checked = zip(ranges, [False, True, False, False, True], strict=True)
     assert client.read_ranges == [replace(each, is_checked_after=is_) for each, is_ in checked]

@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.reading import task_reading
 from tests.laws import runs
 from tests.unit.source.fake_cluster import stream_options, world
 from tests.unit.source.fake_spark import KNOWS_LIMITS, PROTOCOLS, Query
@@ -70,7 +70,7 @@ class TableFirst(RuleBasedStateMachine):
         self.there = world(self.patch)
         self.cluster = self.there.cluster
         self.logs: dict[TopicPartition, Log] = {}
-        self.patch.setattr(task, "load_client", lambda _: Reader(self.logs))
+        self.patch.setattr(task_reading, "load_client", lambda _: Reader(self.logs))
         self.number = 0
         self.sink: dict[tuple[TopicPartition, int], int] = {}
         self.read_offsets: set[tuple[TopicPartition, int]] = set()

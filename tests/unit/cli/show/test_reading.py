@@ -25,8 +25,8 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import key_place, topic_observer
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.planning import key_partitions, topic_observer
+from pyspark_upsert_kafka.source.reading import task_reading
 from pyspark_upsert_kafka.without_spark import read_request as requests
 from pyspark_upsert_kafka.without_spark.read_request import Request
 from tests.table_options import table_options
@@ -92,7 +92,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     found = Topic(there.cluster, there.clock)
     client = topic_observer.load_client("any")
     client.reader = found.reader  # type: ignore[method-assign]
-    for module in (task, requests, key_place, topic_observer):
+    for module in (task_reading, requests, key_partitions, topic_observer):
         monkeypatch.setattr(module, "load_client", lambda _: client)
     monkeypatch.setattr(topic_reading, "stop_without_reader", lambda: None)
     return found

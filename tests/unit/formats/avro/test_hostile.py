@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.task import in_parts
+from pyspark_upsert_kafka.source.reading.task_reading import in_parts
 from tests.unit.formats.avro.codecs import columns_of, datum_decoder, datum_encoder
 from tests.unit.formats.avro.corpus import written
 from tests.unit.formats.json.codecs import batch

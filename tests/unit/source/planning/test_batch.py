@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning import batch_reader, open_transactions
 from pyspark_upsert_kafka.source.planning.batch_reader import BatchReader, ranges_of_batch
 from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.reading import task_reading
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import FakeCluster, table
 
@@ -51,7 +51,7 @@ def test_each_task_reads_its_ranges(cluster: FakeCluster, monkeypatch: pytest.Mo
     cluster.produce("t", 1, 5)
     given = options()
     reader = BatchReader(table(given), given)
-    monkeypatch.setattr(task, "read_ranges", lambda *found: iter([found]))
+    monkeypatch.setattr(task_reading, "read_ranges", lambda *found: iter([found]))
 
     found = [each for partition in reader.partitions() for each in reader.read(partition)]
 

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning.key_bytes import KeyBytes, _not_registering
+from pyspark_upsert_kafka.source.planning.key_partitions import KeyBytes, _not_registering
 from tests.table_options import table_options
 
 SCHEMA = StructType().add("id", LongType()).add("name", StringType())

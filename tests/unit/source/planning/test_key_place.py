@@ -28,8 +28,8 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, Share, TopicParti
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import key_place
-from pyspark_upsert_kafka.source.planning.key_place import KeyPlace, keys_of
+from pyspark_upsert_kafka.source.planning import key_partitions
+from pyspark_upsert_kafka.source.planning.key_partitions import KeyPlace, keys_of
 from tests.table_options import table_options
 
 PARTITIONS = 5
@@ -126,7 +126,7 @@ def place(monkeypatch: pytest.MonkeyPatch):
     """Makes the place of keys of a table whose partitions begin with these messages."""
 
     def made(log: Log, *keys: object, type_: DataType = LONG) -> KeyPlace:
-        monkeypatch.setattr(key_place, "load_client", lambda _: log)
+        monkeypatch.setattr(key_partitions, "load_client", lambda _: log)
         arrow = pa.float64() if isinstance(type_, DoubleType) else pa.int64()
         columns = pa.RecordBatch.from_arrays([pa.array(keys, arrow)], ["k0"])
         return KeyPlace(columns, table(type_), options("k0"))

@@ -15,9 +15,9 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Share
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.reading.rows import RowDecoder
+from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
 from pyspark_upsert_kafka.source.reading.snapshot import Snapshot
-from pyspark_upsert_kafka.source.reading.task import RangeDecoder, nullable
+from pyspark_upsert_kafka.source.reading.task_reading import RangeDecoder, nullable
 from tests.table_options import table_options
 from tests.unit.source.reading.test_metadata import FakeBatch, fake_batch
 from tests.unit.source.reading.test_rows import CHANGE, ERROR, OFFSET, columns, rows_of

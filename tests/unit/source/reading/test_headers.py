@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.headers import with_headers
+from pyspark_upsert_kafka.source.reading.task_reading import with_headers
 
 ORDER, INVOICE, TENANT = ("type", b"Order"), ("type", b"Invoice"), ("tenant", b"7")
 

@@ -30,7 +30,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.reading import task_reading
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
 from tests.table_options import table_options
 
@@ -77,14 +77,18 @@ def snapshot(
     **more: object,
 ) -> list[list[dict[str, Any]]]:
     """What each of so many tasks reads."""
-    patch.setattr(task, "load_client", lambda name: Reader(raw))
+    patch.setattr(task_reading, "load_client", lambda name: Reader(raw))
     given_ = options(**more)
     table = table_to_read(StructType().add("id", id_type).add("v", LongType()), given_)
     ranges = [
         Range("t", 0, 10, 10 + len(raw), share=Share(at, tasks, 1, len(raw))) for at in range(tasks)
     ]
     return [
-        [row for part in task.read_ranges([each], table, given_) for row in part.to_pylist()]
+        [
+            row
+            for part in task_reading.read_ranges([each], table, given_)
+            for row in part.to_pylist()
+        ]
         for each in ranges
     ]
 
@@ -97,7 +101,7 @@ def test_shares_are_the_whole(messages: list[tuple[bytes, bytes]], tasks: int) -
         (whole,) = snapshot(patch, batch(*messages), 1, **more)
         seen: list[int] = []
         patch.setattr(
-            task,
+            task_reading,
             "error_handler",
             lambda _: lambda raw, bad: seen.extend(raw.offsets[b.index] for b in bad),
         )

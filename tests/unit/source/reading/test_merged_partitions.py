@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import open_transactions
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading import task
+from pyspark_upsert_kafka.source.reading import task_reading
 from tests.table_options import table_options
 from tests.unit.source.memory_topics import NO_TIME, MemoryTopics, Message
 
@@ -52,7 +52,7 @@ def table(
     """The rows that so many tasks read."""
     topics = MemoryTopics(at_once=at_once)
     topics.fill("t", *partitions)
-    for module in (task, open_transactions):
+    for module in (task_reading, open_transactions):
         patch.setattr(module, "load_client", lambda name: topics)
     given_ = options(minPartitions=tasks, **more)
     ranges = spread(ranges_of_batch(topics, given_), given_.max_partitions)
@@ -60,7 +60,7 @@ def table(
     columns = table_to_read(SCHEMA, given_)
     rows: list[dict[str, Any]] = []
     for of_task in ranges:
-        for batch in task.read_ranges(of_task, columns, given_):
+        for batch in task_reading.read_ranges(of_task, columns, given_):
             rows += batch.to_pylist()
     return sorted((row["id"], row["time"]) for row in rows)
 
@@ -202,11 +202,11 @@ def test_a_row_that_compaction_has_taken_brings_back_no_older_one(
     """Of the table with which a stream begins: the key is left out, as the change follows for which its row was taken."""
     topics = Compacted(gone=gone)
     topics.fill("t", [message(1, "old", 10)], [message(1, "new", 20), message(1, "late", late_ms)])
-    monkeypatch.setattr(task, "load_client", lambda name: topics)
+    monkeypatch.setattr(task_reading, "load_client", lambda name: topics)
     ranges = [Range("t", at, 0, 1, kept_until_ms=0, followed_to=LAST_OFFSET) for at in (0, 1)]
 
     given_ = options()
-    found = [*task.read_ranges(ranges, table_to_read(SCHEMA, given_), given_)]
+    found = [*task_reading.read_ranges(ranges, table_to_read(SCHEMA, given_), given_)]
 
     assert [(row["id"], row["time"]) for batch in found for row in batch.to_pylist()] == rows
 

@@ -30,8 +30,8 @@ from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.local_time import local_time, utc_timestamps
 from pyspark_upsert_kafka.source.bad_messages import BadMessage
-from pyspark_upsert_kafka.source.reading.metadata import metadata_array
-from pyspark_upsert_kafka.source.reading.selection import Selection
+from pyspark_upsert_kafka.source.reading.decoded_side import Selection
+from pyspark_upsert_kafka.source.reading.metadata_arrays import metadata_array
 
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
 UTC = timezone.utc

@@ -21,8 +21,8 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
-from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.message_rows import Rows
+from pyspark_upsert_kafka.source.reading.reading_past_end import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.source.reading.witnesses import holds
 from tests.laws import FULL

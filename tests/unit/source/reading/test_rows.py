@@ -34,7 +34,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.bad_messages import BadMessage
-from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
+from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder, Rows
 from tests.table_options import table_options
 from tests.unit.source.reading.test_metadata import FakeBatch, fake_batch
 

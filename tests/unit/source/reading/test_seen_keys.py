@@ -7,7 +7,7 @@ import pytest
 
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.source.reading.seen_keys import SeenKeys
+from pyspark_upsert_kafka.source.reading.task_reading import SeenKeys
 
 A, B, C = (Range("t", partition, 0, 9) for partition in range(3))
 OTHER_TOPIC = Range("u", 0, 0, 9)

@@ -7,15 +7,19 @@ from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, Detail
+from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
+from pyspark_upsert_kafka.formats.row_hash import row_hashes
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -24,12 +28,10 @@ from pyspark_upsert_kafka.source.bad_messages import (
     ErrorHandler,
     error_handler,
 )
-from pyspark_upsert_kafka.source.reading.headers import with_headers
 from pyspark_upsert_kafka.source.reading.key_share import KeyShares, of_share
 from pyspark_upsert_kafka.source.reading.merged_partitions import merged_rows
-from pyspark_upsert_kafka.source.reading.reading_on import RangeSnapshot, batches_past
-from pyspark_upsert_kafka.source.reading.rows import RowDecoder, Rows
-from pyspark_upsert_kafka.source.reading.seen_keys import SeenKeys
+from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder, Rows
+from pyspark_upsert_kafka.source.reading.reading_past_end import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.source.reading.witnesses import holds
 from pyspark_upsert_kafka.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
@@ -272,3 +274,75 @@ def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     if options.merges_partitions:
         wanted |= {Detail.TIMESTAMP}
     return wanted | DETAILS if options.sends_dead_letters else wanted
+
+
+def with_headers(batches: Iterable[RawBatch], wanted: WantedHeaders) -> Iterator[RawBatch]:
+    """The messages that have these headers, each with its value: as if there were no others.
+
+    A message whose headers cannot be read may be one of them. It is kept, and its headers make it a bad message.
+
+    Args:
+        batches: The messages, with their headers.
+        wanted: Names and values; a message that has a header several times needs the value in one of them. Empty = all
+            messages are read.
+    """
+    if not wanted:
+        yield from batches
+        return
+    for batch in batches:
+        kept = _with_headers(batch, wanted)
+        if len(kept):
+            yield kept
+
+
+def _with_headers(batch: RawBatch, wanted: WantedHeaders) -> RawBatch:
+    mask = [True] * len(batch)
+    for pair in wanted:
+        mask = [fits and pair in headers for fits, headers in zip(mask, batch.headers, strict=True)]
+    for at in batch.bad_headers:
+        mask[at] = True
+    return batch if all(mask) else batch.where(mask)
+
+
+_MOST, _LEAST_OF_EACH = 1_000_000, 10_000
+"""So many rows are looked at in all, and of each partition at least: a hash of a key takes a tenth of what reading it takes."""
+
+_WARNING = (
+    "Keys lie in several partitions, as after partitions were added to a topic: the table has a row of each. With "
+    "'scan.snapshot.merge-partitions' = 'true' it has one row of each key, and each task reads all partitions."
+)
+
+
+class SeenKeys:
+    """Warns once if a key of a snapshot has rows in two partitions.
+
+    Args:
+        key_columns: The columns of the key.
+        ranges: All that is read.
+    """
+
+    def __init__(self, key_columns: Sequence[str], ranges: Sequence[Range]) -> None:
+        self._keys = list(key_columns)
+        places = {(range_.topic, range_.partition) for range_ in ranges}
+        self._most = max(_LEAST_OF_EACH, _MOST // max(1, len(places)))
+        self._is_over = len(places) < 2
+        self._before = np.zeros(0, np.uint64)
+        self._here: list[np.ndarray] = []
+        self._place: tuple[str, int] | None = None
+
+    def look(self, range_: Range, rows: pa.RecordBatch) -> None:
+        """Looks at rows of a range."""
+        if self._is_over:
+            return
+        place = (range_.topic, range_.partition)
+        if place != self._place:
+            self._before = np.sort(np.concatenate([self._before, *self._here]))
+            self._here, self._place = [], place
+        looked_at = sum(map(len, self._here))
+        hashes = row_hashes(rows.select(self._keys).slice(0, max(0, self._most - looked_at)))
+        self._here.append(hashes)
+        at = np.searchsorted(self._before, hashes)
+        known = at < len(self._before)
+        if (self._before[at[known]] == hashes[known]).any():
+            warn_once(_WARNING)
+            self._is_over = True

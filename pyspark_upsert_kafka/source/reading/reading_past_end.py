@@ -37,7 +37,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.interfaces import RangeReader
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.rows import Rows
+from pyspark_upsert_kafka.source.reading.message_rows import Rows
 from pyspark_upsert_kafka.source.reading.snapshot import (
     MemoryLimit,
     Snapshot,

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.sending.messages import Headers
 from pyspark_upsert_kafka.local_time import local_time
-from pyspark_upsert_kafka.source.reading.selection import Selection
+from pyspark_upsert_kafka.source.reading.decoded_side import Selection
 
 _TIMESTAMP_TYPES = pa.array(["NoTimestampType", "CreateTime", "LogAppendTime"])
 
