@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.clock import Clock, now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
@@ -73,6 +74,7 @@ def ranges_of_batch(
     options: ReadOptions,
     narrowing: Narrowing | None = None,
     tell: Callable[[list[Hidden]], None] = warn_of_hidden,
+    clock: Clock = time,
 ) -> list[Range]:
     """The ranges of a batch read.
 
@@ -81,6 +83,7 @@ def ranges_of_batch(
         options: How it is read.
         narrowing: Leaves out what cannot hold a row that is wanted; None = every row is wanted.
         tell: Called with what open transactions hide, if a read up to the latest offset ends before any.
+        clock: For the pauses before something counts as lost.
 
     Raises:
         BrokerError: No broker answers, or a topic does not exist.
@@ -88,7 +91,7 @@ def ranges_of_batch(
     """
     check_dead_letter_topic(cluster, options)
     planned_ms = now_ms()
-    start, view = start_offset(cluster, options)
+    start, view = start_offset(cluster, options, clock)
     ends = start.stop or {}
     if options.end.mode == "latest-offset":
         read = {tp: bounds for tp, bounds in view.bounds.items() if tp in start.positions}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -107,14 +106,14 @@ class StandsStill:
     _since: dict[TopicPartition, tuple[int, float]] = field(default_factory=dict)
     _warned: set[tuple[TopicPartition, int]] = field(default_factory=set)
 
-    def look(self, view: ClusterView, options: ReadOptions) -> None:
+    def look(self, view: ClusterView, options: ReadOptions, now: float) -> None:
         """Takes a new view.
 
         Args:
             view: What the brokers have.
             options: How it is read.
+            now: The time in seconds, of a clock that only rises.
         """
-        now = time.monotonic()
         hidden = {tp: bounds.latest for tp, bounds in view.bounds.items() if bounds.hidden}
         self._since = {
             tp: (at, self._since[tp][1] if self._since.get(tp, (-1,))[0] == at else now)

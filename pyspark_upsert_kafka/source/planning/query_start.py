@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -30,11 +31,18 @@ from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 
-def start_offset(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, ClusterView]:
+def start_offset(
+    cluster: Cluster, options: ReadOptions, clock: Clock = time
+) -> tuple[StreamOffset, ClusterView]:
     """Where a new query starts and, for a bounded one, where it stops; and the view of its topics.
 
     A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink; in a
     bounded query, a partition without an end is not read.
+
+    Args:
+        cluster: Says what there is.
+        options: How it is read.
+        clock: For the pauses before something counts as lost.
 
     Raises:
         BrokerError: No broker answers, or a named topic does not exist.
@@ -45,7 +53,7 @@ def start_offset(cluster: Cluster, options: ReadOptions) -> tuple[StreamOffset, 
         topics = cluster.topics(options.table.topics)
         return cluster.view(topics, read_committed=options.read_committed)
 
-    checks = LossChecks(time)
+    checks = LossChecks(clock)
     view = checks.until_certain(current_view(), partial(_missing_topics, options), current_view)
     wanted = _start(cluster, view, options)
     view = checks.until_certain(view, partial(unconfirmed_losses, wanted), current_view)

@@ -103,7 +103,7 @@ class Observer:
             DataLossError: A wanted start is gone, and ``failOnDataLoss`` is true.
         """
         self._discovered_at = time.monotonic()
-        start, view = start_offset(self.cluster, self._options)
+        start, view = start_offset(self.cluster, self._options, time)
         self._remember(view)
         return start
 
@@ -157,7 +157,7 @@ class Observer:
         """The view, or the previous object if they are equal: a new object means that something has changed."""
         if self.last_view is None:
             self.cluster.wait_out(self._options.outage_timeout_s)
-        self._stands_still.look(view, self._options)
+        self._stands_still.look(view, self._options, time.monotonic())
         self._viewed_at = self._viewed_whole_at = time.monotonic()
         if self.last_view is None or view != self.last_view:
             self.last_view = view

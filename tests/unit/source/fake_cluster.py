@@ -20,7 +20,6 @@ from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.planning import (
     batch_ends,
     open_transactions,
-    query_start,
     stream_reader,
     topic_observer,
 )
@@ -227,7 +226,7 @@ def world(patch: pytest.MonkeyPatch) -> World:
 
     for module in (topic_observer, batch_ends, open_transactions):
         patch.setattr(module, "load_client", lambda name: Client())
-    for module in (topic_observer, query_start, stream_reader, open_transactions):
+    for module in (topic_observer, stream_reader):
         patch.setattr(module, "time", clock)
     for module in (stream_reader, batch_ends):
         patch.setattr(module, "now_ms", lambda: int(clock.time() * 1000))

@@ -12,16 +12,14 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning import query_start
-from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.source.planning import batch_reader
 from tests.table_options import table_options
 from tests.unit.source.fake_cluster import Clock, FakeCluster, FakeTopic
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """Topic ``t`` with offsets 0 to 10 and 0 to 5, and a clock that stands still."""
-    monkeypatch.setattr(query_start, "time", Clock())
+def cluster() -> FakeCluster:
+    """Topic ``t`` with offsets 0 to 10 and 0 to 5."""
     found = FakeCluster()
     found.create("t", 2)
     found.produce("t", 0, 10)
@@ -33,6 +31,11 @@ def batch(**more: str) -> ReadOptions:
     """Options of a batch read of topic ``t``."""
     given = table_options(**{"read.mode": "changelog", **more})
     return read_options(given, format_options, stream=False)
+
+
+def ranges_of_batch(cluster: FakeCluster, options: ReadOptions) -> list[Range]:
+    """The ranges, by a clock on which pauses pass at once."""
+    return batch_reader.ranges_of_batch(cluster, options, clock=Clock())
 
 
 def specific(side: str, offsets: str) -> dict[str, str]:
