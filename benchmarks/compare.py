@@ -18,6 +18,7 @@ from bench import Bench
 from buffers import run_buffers
 from cases import Result, run_cases
 from data import SCHEMA, rows
+from dirty import run_dirty
 from pyspark.sql import DataFrame
 from sides import ARROW, CASES, FORMATS, JARS, MATRIX, TUNED, WHOLE_QUERIES, session
 from small import run_partitions, run_small
@@ -36,6 +37,7 @@ _PARTS = [
     "whole",
     "formats",
     "stages",
+    "dirty",
     "snapshot",
     "full",
     "without-spark",
@@ -71,6 +73,8 @@ def main() -> int:
             results += run_cases(bench, MATRIX, arguments.only)
         if "stages" in arguments.parts:
             _stages(bench)
+        if "dirty" in arguments.parts:
+            run_dirty()
         _tables(bench, arguments)
         if "partitions" in arguments.parts:
             run_partitions(bench)

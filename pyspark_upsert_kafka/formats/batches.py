@@ -10,6 +10,12 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.codec import Decoded
 
+Indexes = Any
+"""Rising places among messages, as a list or a numpy array."""
+
+# Where one value of so many is another one, slices of the others are put together faster than each value by its place.
+_FEW = 64
+
 
 def batch_of(columns: Sequence[Any], schema: pa.Schema, count: int) -> pa.RecordBatch:
     """A batch of ``count`` rows, which keeps its rows even when it has no columns."""
@@ -49,14 +55,29 @@ def merge_by_position(parts: Sequence[tuple[np.ndarray, Decoded]]) -> Decoded:
     return Decoded(rows, errors, skipped)
 
 
-def replaced(decoded: Decoded, places: Sequence[int], others: Decoded) -> Decoded:
+def replaced(decoded: Decoded, places: Indexes, others: Decoded) -> Decoded:
     """What was decoded, with other results for the messages at some places; at least one."""
-    index = np.arange(decoded.rows.num_rows)
-    index[[*places]] = len(index) + np.arange(len(places))
-    errors = {at: why for at, why in decoded.errors.items() if at not in {*places}}
+    columns = zip(decoded.rows.columns, others.rows.columns, strict=True)
+    found = [with_others(column, places, other) for column, other in columns]
+    rows = batch_of(found, decoded.rows.schema, decoded.rows.num_rows)
+    gone = {*np.asarray(places).tolist()}
+    errors = {at: why for at, why in decoded.errors.items() if at not in gone}
     errors |= {int(places[i]): why for i, why in others.errors.items()}
-    skipped = decoded.skipped.difference(places).union(int(places[i]) for i in others.skipped)
-    return Decoded(rows_at(joined([decoded.rows, others.rows]), pa.array(index)), errors, skipped)
+    skipped = decoded.skipped.difference(gone).union(int(places[i]) for i in others.skipped)
+    return Decoded(rows, errors, skipped)
+
+
+def with_others(values: pa.Array, places: Indexes, others: pa.Array) -> pa.Array:
+    """Values, with others at some places, which rise; at least one."""
+    if len(places) * _FEW > len(values):
+        index = np.arange(len(values))
+        index[places] = len(values) + np.arange(len(places))
+        return pa.concat_arrays([values, others]).take(pa.array(index))
+    parts, begin = [], 0
+    for at, place in enumerate(np.asarray(places).tolist()):
+        parts += [values[begin:place], others[at : at + 1]]
+        begin = place + 1
+    return pa.concat_arrays([*parts, values[begin:]])
 
 
 def without(decoded: Decoded, bad: Mapping[int, str], *, skip: bool = False) -> Decoded:

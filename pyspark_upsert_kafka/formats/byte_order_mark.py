@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def without_marks(messages: Sequence[bytes]) -> Sequence[bytes]:
+def without_marks(messages: Sequence[bytes]) -> BytesColumn:
     r"""The messages, each without the mark that it begins with.
 
     >>> list(without_marks([b"\xef\xbb\xbfa", b"b"]))

@@ -121,7 +121,7 @@ class BoundedDecoder:
     def __init__(
         self, decoder: Decoder, schema: pa.Schema, measure: Measure, *, skip_bad: bool = False
     ) -> None:
-        self._decoder, self._schema, self._skip_bad = decoder, schema, skip_bad
+        self.decoder, self._schema, self._skip_bad = decoder, schema, skip_bad
         self._items, self._items_of_one = measure.items, measure.items_of_one
         self._row = slot_bytes(pa.struct(list(schema))) + measure.constants
 
@@ -138,7 +138,7 @@ class BoundedDecoder:
                 self._check_one(messages[0], size)
             except UnreadableError as why:
                 return self._without(str(why))
-        return self._decoder.decode(messages)
+        return self.decoder.decode(messages)
 
     def _check_one(self, message: bytes, at_most: float) -> None:
         if at_most > MAX_ROW_BYTES and self._items_of_one is not None:

@@ -9,11 +9,14 @@ A path is a way from messages to rows. A format has a row path, and may have fas
 
 All give equal rows, so it is never visible which path a message took. What a path costs grows with the bytes of a
 batch, whatever stands in them.
+
+A faster path says which messages it leaves to the row path. Where it cannot, it refuses the batch, and then there is
+one retreat: the batch is read in eight parts, and what the vectorised path refuses of these by the column path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,30 +24,40 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import some_of, total_size
-from pyspark_upsert_kafka.formats.batches import batch_of, joined, merge_by_position, nulls
+from pyspark_upsert_kafka.formats.batches import (
+    batch_of,
+    joined,
+    merge_by_position,
+    nulls,
+    replaced,
+)
 from pyspark_upsert_kafka.formats.codec import Decoded
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.formats.codec import Decoder
 
-VectorisedPath = Callable[[Sequence[bytes]], "pa.RecordBatch | None"]
-"""All rows of a batch, or None: something in it needs another path."""
+Mask = Any
+"""A numpy array with a boolean for each message."""
 
-PartialPath = Callable[[Sequence[bytes]], "tuple[pa.RecordBatch, np.ndarray] | None"]
-"""The rows of a batch without the messages that fall back to the row path, and the mask of these.
+Path = Callable[[Sequence[bytes]], "tuple[pa.RecordBatch, Mask] | None"]
+"""A row for each message of a batch, and the mask of those that fall back to the row path, whose rows have no meaning.
 
-None: it cannot tell which messages those are.
+None: it cannot tell which messages those are, or they are so many that another path costs less.
 """
 
-# A vectorised parse has a fixed cost (half a millisecond for JSON); under this many messages, and bytes, the
-# row path costs less.
+# A vectorised parse has a fixed cost (some tenths of a millisecond for JSON); under this many messages, and bytes,
+# the row path costs less.
 _MIN_VECTORISED = 64
 _MIN_VECTORISED_BYTES = 64 * 1024
-# The number of parts into which a refused batch is split, again and again, until a part is small. With eight, one
-# message among 100,000 that needs the row path makes the batch cost about twice, and a batch of nothing
-# else costs the other paths plus three attempts.
-_SPLIT = 8
-_SMALL = 256
+# The number of parts into which a refused batch is split. When as many of them as this are refused and none is read,
+# the vectorised path is not tried on the others.
+_PARTS = 8
+_TRIED = 2
+MOST_LEFT = 1 / 4
+"""A path that leaves a larger share of messages than this to the row path does not pay."""
+
+# A path that may not pay is tried on so many messages first.
+_PROBE = 64
 # Values of Python take many times the bytes that they were read from, and the bytes that they become.
 _ROW_PATH_BYTES = 1024 * 1024
 
@@ -159,79 +172,89 @@ class Refusal:
         return Decoded(nulls(self.schema, count), dict.fromkeys(range(count), self.reason))
 
 
-@dataclass(frozen=True)
-class FallbackDecoder:
-    """Decodes a batch by a vectorised path that says which messages it leaves to the row path.
+def _is_small(messages: Sequence[bytes]) -> bool:
+    return len(messages) < _MIN_VECTORISED and total_size(messages) < _MIN_VECTORISED_BYTES
+
+
+class PathsDecoder:
+    """Decodes by the fastest path that reads a message.
 
     Args:
-        vectorised: The rows of the messages that it can read.
-        row_path: Reads the others.
-        min_vectorised: Fewer messages than this cost less by the row path.
-    """
-
-    vectorised: PartialPath
-    row_path: Decoder
-    min_vectorised: int
-
-    def decode(self, messages: Sequence[bytes]) -> Decoded:
-        """All messages."""
-        read = self.vectorised(messages) if len(messages) >= self.min_vectorised else None
-        if read is None:
-            return self.row_path.decode(messages)
-        return _with_fallback(*read, messages, self.row_path)
-
-
-@dataclass(frozen=True)
-class SplittingDecoder:
-    """Decodes by a vectorised path that refuses whole batches; what it refuses is split.
-
-    Args:
-        vectorised: All rows of a batch, or none.
+        vectorised: Reads whole batches, or parts of them.
         row_path: Reads what the other paths do not.
-        column_path: Reads small parts that the vectorised path refuses.
+        column_path: Reads parts that the vectorised path refuses; None = there is none.
+        is_small: Whether messages are so few that the row path costs less.
     """
 
-    vectorised: VectorisedPath
-    row_path: Decoder
-    column_path: PartialPath | None = None
+    def __init__(
+        self,
+        vectorised: Path,
+        row_path: Decoder,
+        column_path: Path | None = None,
+        is_small: Callable[[Sequence[bytes]], bool] = _is_small,
+    ) -> None:
+        self.row_path = row_path
+        self._vectorised, self._column_path, self._is_small = vectorised, column_path, is_small
+        # Whether the row path had to read most of the last batch.
+        self._was_left = False
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """All messages."""
-        parts = list(self._parts(messages, 0))
-        return parts[0][1] if len(parts) == 1 else merge_by_position(parts)
+        if self._is_small(messages) or (self._was_left and not self._pays(messages)):
+            return self.row_path.decode(messages)
+        read = self._vectorised(messages)
+        left, decoded = (
+            self._in_parts(messages) if read is None else self._with_rows(messages, *read)
+        )
+        self._was_left = left > MOST_LEFT * len(messages)
+        return decoded
 
-    def _parts(self, messages: Sequence[bytes], start: int) -> Iterator[tuple[np.ndarray, Decoded]]:
-        count = len(messages)
-        is_small = count < _MIN_VECTORISED and total_size(messages) < _MIN_VECTORISED_BYTES
-        rows = None if is_small else self.vectorised(messages)
-        decoded = self._by_columns(messages) if rows is None else Decoded(rows)
-        if decoded is None and count <= _SMALL:
-            decoded = self.row_path.decode(messages)
-        if decoded is not None:
-            yield np.arange(start, start + count), decoded
-            return
-        size = -(-count // _SPLIT)
-        for at in range(0, count, size):
-            yield from self._parts(messages[at : at + size], start + at)
+    def _pays(self, messages: Sequence[bytes]) -> bool:
+        """Whether one of the faster paths reads most of the first messages."""
+        first = messages[:_PROBE]
+        return _reads_most(self._vectorised(first)) or (
+            self._column_path is not None and _reads_most(self._column_path(first))
+        )
 
-    def _by_columns(self, messages: Sequence[bytes]) -> Decoded | None:
-        """The column path, for a small part, or a large one whose first and last messages are refused, and so probably all."""
-        count = len(messages)
-        if self.column_path is None or count < _MIN_VECTORISED:
+    def _in_parts(self, messages: Sequence[bytes]) -> tuple[int, Decoded]:
+        """A batch that the vectorised path refuses, and how many messages the row path has read."""
+        parts: list[tuple[np.ndarray, Decoded]] = []
+        size = max(-(-len(messages) // _PARTS), _MIN_VECTORISED)
+        refused, all_left, places = 0, 0, np.arange(len(messages))
+        for at in range(0, len(messages), size):
+            part = messages[at : at + size]
+            is_tried = size < len(messages) and refused < max(_TRIED, len(parts))
+            read = self._vectorised(part) if is_tried else None
+            if read is None:
+                refused += 1
+                read = self._by_columns(part)
+            left, decoded = (
+                (len(part), self.row_path.decode(part))
+                if read is None
+                else self._with_rows(part, *read)
+            )
+            all_left += left
+            parts.append((places[at : at + size], decoded))
+        return all_left, merge_by_position(parts)
+
+    def _by_columns(self, messages: Sequence[bytes]) -> tuple[pa.RecordBatch, Mask] | None:
+        """A part by the column path, unless it would leave too much of it."""
+        if self._column_path is None or not _reads_most(self._column_path(messages[:_PROBE])):
             return None
-        ends = messages[:_MIN_VECTORISED], messages[-_MIN_VECTORISED:]
-        if count > _SMALL and any(self.vectorised(end) is not None for end in ends):
-            return None
-        read = self.column_path(messages)
-        return None if read is None else _with_fallback(*read, messages, self.row_path)
+        return self._column_path(messages)
+
+    def _with_rows(
+        self, messages: Sequence[bytes], rows: pa.RecordBatch, fallback: Mask
+    ) -> tuple[int, Decoded]:
+        """How many messages fall back, and the rows, with what the row path makes of these."""
+        places = np.flatnonzero(fallback)
+        if not places.size:
+            return 0, Decoded(rows)
+        if places.size == len(messages):
+            return len(places), self.row_path.decode(messages)
+        others = self.row_path.decode(some_of(messages, places))
+        return len(places), replaced(Decoded(rows), places, others)
 
 
-def _with_fallback(
-    rows: pa.RecordBatch, fallback: np.ndarray, messages: Sequence[bytes], row_path: Decoder
-) -> Decoded:
-    """The rows, and what the row path makes of the messages that they leave out, in their order."""
-    places = np.flatnonzero(fallback)
-    if not places.size:
-        return Decoded(rows)
-    others = row_path.decode(some_of(messages, places))
-    return merge_by_position([(np.flatnonzero(~fallback), Decoded(rows)), (places, others)])
+def _reads_most(read: tuple[pa.RecordBatch, Mask] | None) -> bool:
+    return read is not None and bool(read[1].mean() <= MOST_LEFT)

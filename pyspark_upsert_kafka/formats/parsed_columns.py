@@ -1,16 +1,19 @@
 """What the text formats share: from columns as a parser reads them to columns in exactly the table's types.
 
 A parser reads numbers, booleans and texts itself. Other values it reads as texts, which are then converted
-column by column. Whatever it might get wrong makes it refuse the batch, by a ValueError.
+column by column. What it might get wrong falls back to the row path; where it cannot say which messages that are, it
+refuses the batch, by a ValueError.
 
-On the column path, a column is read as a whole where all its values can be converted together; else value by value.
-So a value that is refused costs its own column, and what a batch costs grows with its values, however many of them
-are refused or bad, and in however many columns.
+A column is read as a whole where all its values can be converted together; else in pieces, and the smallest that are
+refused value by value. So a value that is refused costs a piece of its own column, and what a batch costs grows with its
+values, however many of them are refused or bad, and in however many columns.
+
+A message that cannot be read with the others leaves its place to a copy of another one, so that all others keep theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +21,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.formats.batches import batch_of
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, offsets_of
+from pyspark_upsert_kafka.formats.batches import batch_of, with_others
+from pyspark_upsert_kafka.formats.decoding import Mask
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 
-Convert = Callable[[pa.Array], pa.Array]
-"""A column as it was parsed to the column that the table has; ValueError = the batch is refused."""
+# A column that is refused is split into so many pieces, again and again, until a piece is small.
+_PIECES = 8
+_SMALL = 32
+# Where the vectorised reading refuses so many values at both ends, it probably refuses many, and pieces would not pay.
+_END = 64
+
+_LOOKS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_integer, r"^[ \t]*-?[0-9]{1,18}[ \t]*$"),
+    (pa.types.is_floating, r"^[ \t]*-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?[ \t]*$"),
+    (pa.types.is_decimal, r"^-?[0-9]{1,38}(\.[0-9]{1,38})?$"),
+    (pa.types.is_boolean, r"^(true|false|TRUE|FALSE|True|False)$"),
+    (pa.types.is_date, r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"),
+    (
+        pa.types.is_timestamp,
+        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?$",
+    ),
+    (pa.types.is_binary, r"^[0-9A-Za-z+/]*={0,2}$"),
+)
+"""What most texts look like that are read as columns of a type."""
+
+MOST_BAD = 3 / 4
+"""Where a larger share of messages than this is bad, reading them by the row path costs least."""
+
+Convert = Callable[[Any], pa.Array]
+"""Values of a column as they were parsed to the column that the table has; ValueError = one of them is refused."""
 
 
 def unchanged(array: pa.Array) -> pa.Array:
@@ -50,40 +78,40 @@ class Conversion:
     convert: Convert = unchanged
 
 
-def converted(
-    columns: Sequence[pa.Array],
-    conversions: Sequence[Conversion],
-    target: Iterable[pa.Field],
-    demanded: Iterable[pa.Field] | None = None,
-) -> list[pa.Array]:
-    """Parsed columns in the types of the table.
-
-    Args:
-        columns: The columns as they were parsed.
-        conversions: How each was.
-        target: The fields of the table.
-        demanded: The same fields, NOT NULL where a null counts as a missing value; by default the target.
-    """
-    arrays = [each.convert(array) for array, each in zip(columns, conversions, strict=True)]
-    return with_types(arrays, target, demanded)
-
-
-def with_types(
-    arrays: Sequence[pa.Array],
-    target: Iterable[pa.Field],
-    demanded: Iterable[pa.Field] | None = None,
-) -> list[pa.Array]:
-    """Columns in exactly the types of the table; ValueError = a value is missing in one of them."""
-    fields = list(target)
-    for array, field in zip(arrays, demanded or fields, strict=True):
-        if rows_lacking(array, field):
-            raise ValueError("a value is missing")
-    return [with_type(array, field.type) for array, field in zip(arrays, fields, strict=True)]
-
-
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The values of a column of a table; those of an only chunk are not copied."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def with_stand_ins(messages: Sequence[bytes], left: Mask) -> BytesColumn:
+    """The messages, with a copy of the shortest other one in the place of each under the mask.
+
+    Raises:
+        ValueError: There is no other one.
+    """
+    column, others = column_of(messages), np.flatnonzero(~left)
+    if not others.size:
+        raise ValueError("no message is left")
+    index = np.arange(len(column))
+    index[left] = others[np.diff(offsets_of(column))[others].argmin()]
+    return BytesColumn(column.take(pa.array(index)))
+
+
+def not_utf8(messages: pa.LargeBinaryArray) -> Mask:
+    """The mask of messages that are no texts in UTF-8."""
+    try:
+        messages.cast(pa.string())
+    except pa.ArrowInvalid:
+        return np.fromiter(map(_is_no_text, messages.to_pylist()), np.bool_, len(messages))
+    return np.zeros(len(messages), np.bool_)
+
+
+def _is_no_text(message: bytes) -> bool:
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -92,25 +120,76 @@ class Column:
 
     Args:
         field: The column.
-        vectorised: All its values at once; ValueError = it refuses one of them. None = it refuses all.
-        one: One value, as the row path reads it; ValueError = it is bad.
+        vectorised: All its values at once; None = it refuses all.
+        one: One value, as the row path reads it; ValueError = it is bad. None = values are not read one by one.
+        demanded: The same field, NOT NULL where a null counts as a missing value; None = the column.
     """
 
     field: pa.Field
-    vectorised: Callable[[Any], pa.Array] | None
-    one: Callable[[Any], Any]
+    vectorised: Convert | None
+    one: Callable[[Any], Any] | None
+    demanded: pa.Field | None = None
 
-    def read(self, values: Any, fallback: np.ndarray) -> pa.Array:
-        """The column; messages with a bad value are marked in ``fallback``."""
-        if self.vectorised is not None:
-            try:
-                return with_types([self.vectorised(values)], [self.field])[0]
-            except ValueError:  # pyarrow's ArrowInvalid is one
-                pass
-        return pa.array(self._one_by_one(values, fallback), self.field.type)
+    def read(self, values: Any, fallback: Mask) -> pa.Array:
+        """The column; messages with a value that is bad, or that cannot be read, are marked in ``fallback``.
 
-    def _one_by_one(self, values: Any, fallback: np.ndarray) -> list[Any]:
-        some: Iterable[Any] = values.to_pylist() if isinstance(values, pa.Array) else values
+        Raises:
+            ValueError: Probably most values are bad, or are refused and cannot be read one by one.
+        """
+        whole = self._whole(values)
+        if whole is not None:
+            return whole
+        self._check_ends(values)
+        odd = _odd(values, self.field.type)
+        if self.one is None or not odd.any():
+            return pa.concat_arrays(self._pieces(values, fallback))
+        index, places = np.arange(len(odd)), np.flatnonzero(odd)
+        index[odd] = np.flatnonzero(~odd)[0]
+        plain = pa.concat_arrays(self._pieces(values.take(pa.array(index)), fallback))
+        bad = np.zeros(len(places), np.bool_)
+        others = self._one_by_one(values.take(pa.array(places)), bad)
+        fallback[places[bad]] = True
+        return with_others(plain, places, others)
+
+    def _check_ends(self, values: Any) -> None:
+        """Raises ValueError where the vectorised reading refuses both ends, and most values there are not read one by one."""
+        ends = _piece(values, 0, _END), _piece(values, max(0, len(values) - _END), _END)
+        for end in ends:
+            bad = np.zeros(len(end), np.bool_)
+            if self._whole(end) is not None:
+                return
+            self._one_by_one(end, bad)
+            if bad.mean() <= MOST_BAD:
+                return
+        raise ValueError("most values are refused")
+
+    def _whole(self, values: Any) -> pa.Array | None:
+        if self.vectorised is None:
+            return None
+        try:
+            array = self.vectorised(values)
+            if rows_lacking(array, self.demanded or self.field):
+                return None
+            return with_type(array, self.field.type)
+        except ValueError:  # pyarrow's ArrowInvalid is one
+            return None
+
+    def _pieces(self, values: Any, fallback: Mask) -> list[pa.Array]:
+        whole = self._whole(values)
+        if whole is not None:
+            return [whole]
+        if self.vectorised is None or len(values) <= _SMALL:
+            return [self._one_by_one(values, fallback)]
+        size, found = -(-len(values) // _PIECES), []
+        for at in range(0, len(values), size):
+            found += self._pieces(_piece(values, at, size), fallback[at : at + size])
+        return found
+
+    def _one_by_one(self, values: Any, fallback: Mask) -> pa.Array:
+        if self.one is None:
+            fallback[:] = True
+            return pa.nulls(len(values), self.field.type)
+        some = values.to_pylist() if isinstance(values, pa.Array) else values
         read, seen = self.one, []
         for at, value in enumerate(some):
             try:
@@ -118,23 +197,40 @@ class Column:
             except ValueError:
                 fallback[at] = True
                 seen.append(None)
-        return seen
+        return pa.array(seen, self.field.type)
+
+
+def _piece(values: Any, at: int, size: int) -> Any:
+    """Some of the values; those of a nested array begin at its own beginning."""
+    if isinstance(values, pa.Array) and values.type.num_fields:
+        return values.take(pa.array(range(at, min(at + size, len(values))), pa.int64()))
+    return values[at : at + size]
+
+
+def _odd(values: Any, kind: pa.DataType) -> Mask:
+    """Texts that are probably refused where a column of this type is read at once; nothing but their look is known."""
+    odd = np.zeros(len(values), np.bool_)
+    pattern = next((look for is_kind, look in _LOOKS if is_kind(kind)), None)
+    if pattern is None or not isinstance(values, pa.Array) or not pa.types.is_string(values.type):
+        return odd
+    odd = pc.equal(pc.match_substring_regex(values, pattern), False).fill_null(False)
+    found: Mask = odd.to_numpy(zero_copy_only=False)
+    return np.zeros(len(values), np.bool_) if found.all() else found
 
 
 def read_columns(
-    columns: Sequence[Column], values: Sequence[Any], count: int
-) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows of some messages, and the mask of those that fall back to the row path: a value is bad.
+    columns: Sequence[Column], values: Sequence[Any], left: Mask
+) -> tuple[pa.RecordBatch, Mask]:
+    """The rows of some messages, and the mask of those that fall back to the row path.
 
     Args:
         columns: How each column is read.
         values: The values of each column.
-        count: How many messages there are.
+        left: The mask of the messages that fall back anyway.
+
+    Raises:
+        ValueError: As `Column.read` does.
     """
-    fallback = np.zeros(count, np.bool_)
+    fallback = left.copy()
     arrays = [column.read(each, fallback) for column, each in zip(columns, values, strict=True)]
-    if fallback.any():
-        kept = pa.array(~fallback)
-        arrays = [array.filter(kept) for array in arrays]
-    schema = pa.schema([column.field for column in columns])
-    return batch_of(arrays, schema, int(count - fallback.sum())), fallback
+    return batch_of(arrays, pa.schema([column.field for column in columns]), len(left)), fallback

@@ -37,7 +37,7 @@ def decoder(spec: CodecSpec) -> Decoder:
     )
     from pyspark_upsert_kafka.formats.csv.row_path import row_reader
     from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, item_bytes, items_by_bytes
-    from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
+    from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
 
     dialect = check(spec)
     target = arrow_schema(spec.schema)
@@ -47,7 +47,7 @@ def decoder(spec: CodecSpec) -> Decoder:
     paths: Decoder = row_path
     if vectorised is not None:
         by_columns = compile_column_path(spec.schema, target, dialect)
-        paths = SplittingDecoder(vectorised, row_path, by_columns)
+        paths = PathsDecoder(vectorised, row_path, by_columns)
     # An element takes one byte, its delimiter.
     widest = max((item_bytes(kind) for kind in target.types if pa.types.is_list(kind)), default=0)
     return BoundedDecoder(

@@ -41,7 +41,7 @@ def check(spec: CodecSpec) -> Settings:
 def decoder(spec: CodecSpec) -> Decoder:
     """Compiles the decoder of one side. Raises as `check` does."""
     from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder
-    from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder
+    from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
     from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
     from pyspark_upsert_kafka.formats.json.item_sizes import item_sizes
     from pyspark_upsert_kafka.formats.json.row_path import row_reader
@@ -55,7 +55,7 @@ def decoder(spec: CodecSpec) -> Decoder:
     paths: Decoder = row_path
     if vectorised is not None:
         by_columns = compile_column_path(spec.schema, target, settings)
-        paths = SplittingDecoder(vectorised, row_path, by_columns)
+        paths = PathsDecoder(vectorised, row_path, by_columns)
     sizes = item_sizes(spec.schema, target, lenient=settings.ignore_parse_errors)
     return BoundedDecoder(paths, target, sizes, skip_bad=settings.ignore_parse_errors)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, offsets_of
 
-_FIRST_PRINTABLE, _QUOTE = 0x20, ord('"')
+_FIRST_PRINTABLE, _QUOTE, _BACKSLASH = 0x20, ord('"'), ord("\\")
 _ESCAPES = [rf"\u{code:04x}".encode() for code in range(_FIRST_PRINTABLE)]
 _ADDED = len(_ESCAPES[0]) - 1
 _MOST = 4
@@ -35,8 +35,11 @@ def with_escapes(messages: Sequence[bytes]) -> BytesColumn | None:
     if not low.any():
         return None
     bare = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ") if b"\\" in text else text
-    inside = np.logical_xor.accumulate(np.frombuffer(bare, np.uint8) == _QUOTE)
+    characters = np.frombuffer(bare, np.uint8)
+    inside = np.logical_xor.accumulate(characters == _QUOTE)
     places = np.flatnonzero(low & inside)
+    # Behind a backslash it makes an escape that there is not, and with its own escape it would make another one.
+    places = places[characters[places - 1] != _BACKSLASH]
     if not 0 < len(places) <= len(text) // _MOST:
         return None
     parts, at = [], 0

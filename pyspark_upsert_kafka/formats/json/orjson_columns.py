@@ -12,41 +12,115 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, MapType, StructField, StructType
 
 from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
+from pyspark_upsert_kafka.formats.decoding import Mask
+from pyspark_upsert_kafka.formats.json.control_characters import with_escapes
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, Number, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import Leaf, leaf
+from pyspark_upsert_kafka.formats.json.row_path import field_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.parsed_columns import with_types
+from pyspark_upsert_kafka.formats.parsed_columns import Column
 
 _MINUS_ZERO = re.compile(rb"[:,\[][ \t\r\n]*-0(?![.0-9eE])")
 
 
-def orjson_columns(
-    columns: StructType, target: list[pa.Field], settings: Settings
-) -> Callable[[Sequence[bytes]], list[pa.Array]]:
-    """Compiles the reading of some columns; it raises ValueError when a message needs the row path."""
-    names = [field.name for field in target]
-    builders = [column_builder(column.dataType, settings) for column in columns.fields]
+PROBE, MOST_LEFT = 64, 16
+"""Of so many messages at the beginning so many may need the row path."""
 
-    def read(messages: Sequence[bytes]) -> list[pa.Array]:
-        fields = _fields_of(messages, names)
-        built = [build(values) for build, values in zip(builders, fields, strict=True) if build]
-        return with_types(built, target)
+Columns = Callable[[Sequence[bytes]], "tuple[list[pa.Array], Mask]"]
+"""Messages to some columns of their rows, and the mask of those that need the row path; ValueError = the batch is refused."""
+
+BuildColumn = Callable[[list[Any]], pa.Array]
+"""Parsed values, or None for null, to a column; ValueError = the batch needs the row path."""
+
+
+def documents(
+    messages: Sequence[bytes], names: Sequence[str], *, all_names: bool = False
+) -> tuple[list[Sequence[Any]], Mask]:
+    """The values of some fields of each message; and the mask of messages that need the row path, whose values have no meaning.
+
+    Args:
+        messages: The messages.
+        names: The fields.
+        all_names: Whether a message that lacks one of them needs the row path.
+
+    Raises:
+        ValueError: So few of the first messages can be read that it would not pay.
+    """
+    rows, left = _parsed(messages, names, all_names=all_names)
+    escaped = with_escapes(messages) if left else None
+    if escaped is not None:
+        rows, left = _parsed(escaped, names, all_names=all_names)
+    if len(rows) < len(messages):
+        raise ValueError("few messages can be read")
+    mask = np.zeros(len(rows), np.bool_)
+    mask[left] = True
+    if left:
+        stand_in = next((row for row in rows if row is not None), (None,) * len(names))
+        rows = [stand_in if row is None else row for row in rows]
+    return [*zip(*rows, strict=True)], mask
+
+
+def _parsed(
+    messages: Sequence[bytes], names: Sequence[str], *, all_names: bool
+) -> tuple[list[Any], list[int]]:
+    """Some fields of each message that orjson reads, None for the others, and which these are; less where they are many."""
+    rows: list[Any] = []
+    left: list[int] = []
+    for at, message in enumerate(messages):
+        try:
+            values = document(message)
+        except ValueError:
+            is_left = True
+        else:
+            is_left = all_names and not values.keys() >= {*names}
+        if is_left:
+            left.append(at)
+            rows.append(None)
+            if len(left) > MOST_LEFT and at < PROBE:
+                break
+        else:
+            # Only what is needed is kept: the collector would walk through all documents over and over.
+            rows.append(tuple(map(values.get, names)))
+    return rows, left
+
+
+def orjson_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
+    """Compiles the reading of some columns, each of which can be built of orjson's values."""
+    readers = [orjson_column(c, field, settings) for c, field in zip(columns, target, strict=True)]
+    names = [field.name for field in target]
+
+    def read(messages: Sequence[bytes]) -> tuple[list[pa.Array], Mask]:
+        values, left = documents(messages, names)
+        return [reader.read(each, left) for reader, each in zip(readers, values, strict=True)], left
 
     return read
 
 
-def _fields_of(messages: Sequence[bytes], names: Sequence[str]) -> list[list[Any]]:
-    """The values of some fields of each message."""
-    # Only what is needed is kept: the collector would walk through all documents again and again.
-    if len(names) == 1:
-        return [[read.get(names[0]) for read in map(document, messages)]]
-    rows = [tuple(map(read.get, names)) for read in map(document, messages)]
-    return [list(values) for values in zip(*rows, strict=True)]
+def orjson_column(column: StructField, field: pa.Field, settings: Settings) -> Column:
+    """How a column is read of orjson's values."""
+    read = field_reader(column.dataType, settings, column.name, nullable=column.nullable)
+    # The digits of a float are those of its column, or they are lost.
+    number = as_float if isinstance(column.dataType, DoubleType) else as_written
+    # A column built of values does not tell where a field in it is missing.
+    nested = settings.fail_on_missing_field and pa.types.is_nested(field.type)
+    build = None if nested else column_builder(column.dataType, settings)
+    return Column(field, _as_it_is if build is None else _of_list(build), lambda v: read(number(v)))
+
+
+def _as_it_is(values: Any) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    raise ValueError("the digits of numbers are lost")
+
+
+def _of_list(build: BuildColumn) -> Callable[[Any], pa.Array]:
+    return lambda values: build(list(values))
 
 
 def document(message: bytes) -> dict[str, Any]:
@@ -80,10 +154,6 @@ def as_written(value: Any) -> Any:
 def as_float(value: Any) -> Any:
     """The same for a column of 64-bit floats: these digits are read as the same number."""
     return Number(repr(value)) if type(value) is float else as_written(value)
-
-
-BuildColumn = Callable[[list[Any]], pa.Array]
-"""Parsed values, or None for null, to a column; ValueError = the batch needs the row path."""
 
 
 def column_builder(kind: DataType, settings: Settings) -> BuildColumn | None:

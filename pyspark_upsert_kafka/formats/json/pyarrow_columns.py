@@ -6,19 +6,32 @@ inside arrays and structs too.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of, offsets_of
 from pyspark_upsert_kafka.formats.byte_order_mark import without_marks
+from pyspark_upsert_kafka.formats.decoding import Mask
+from pyspark_upsert_kafka.formats.json.control_characters import with_escapes
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import leaf
+from pyspark_upsert_kafka.formats.json.row_path import field_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.parsed_columns import Conversion, converted, one_chunk
+from pyspark_upsert_kafka.formats.parsed_columns import (
+    Column,
+    Conversion,
+    not_utf8,
+    one_chunk,
+    with_stand_ins,
+)
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30
@@ -32,8 +45,18 @@ _NOT_SCALABLE = r"[0-9.][eE]-[0-9]{2,}\"?[ \t\r\n]*[,}\]]|[0-9]{39}|\\u00(?:3[0-
 _ARRAY_LEVEL, _OBJECT_LEVEL = len("[]"), len('{"":}')
 """The fewest bytes of a level of arrays or objects. The parser refuses braces without a name between them."""
 
-Parser = Callable[[Sequence[bytes]], "list[pa.Array]"]
-"""Messages to their columns; raises ValueError when it is not sure to be right about all of them."""
+# A message that is refused costs another attempt with those behind it. Where more than so many are, and more than one in so
+# many of those that were looked at, the column path costs less.
+_REFUSED, _ONE_IN = 8, 250
+_WINDOW = 1024
+_ROW = re.compile(r"in row ([0-9]+)$")
+_CHANGED = re.compile(r"^JSON parse error: Column\(.*/(.*)\) changed from \w+ to (\w+) in row")
+_BEGINS = {"string": '"', "number": "[-0-9]", "boolean": "[tf]", "array": r"\[", "object": r"\{"}
+"""How values of a kind begin."""
+
+Parser = Callable[[Sequence[bytes]], "tuple[list[pa.Array], Mask]"]
+"""Messages to their columns, and the mask of those that fall back to the row path: the parser cannot read them, or may be
+wrong about them. It raises ValueError where it cannot say which those are, and where they are many."""
 
 
 def line_parser(schema: pa.Schema) -> Parser:
@@ -43,15 +66,93 @@ def line_parser(schema: pa.Schema) -> Parser:
         explicit_schema=schema, unexpected_field_behavior="ignore"
     )
 
-    def parse(messages: Sequence[bytes]) -> list[pa.Array]:
-        text = _joined(messages, has_decimals=has_decimals)
-        read_options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-        table = pyarrow.json.read_json(pa.BufferReader(text), read_options, parse_options)
-        if table.num_rows != len(messages):
+    def table(lines: pa.Buffer) -> pa.Table:
+        read_options = pyarrow.json.ReadOptions(use_threads=False, block_size=lines.size + 1)
+        return pyarrow.json.read_json(pa.BufferReader(lines), read_options, parse_options)
+
+    def parse(messages: Sequence[bytes]) -> tuple[list[pa.Array], Mask]:
+        plain, lines, left = _plain(column_of(messages), has_decimals=has_decimals)
+        try:
+            found = table(pa.py_buffer(lines))
+        except pa.ArrowInvalid as why:
+            escaped = with_escapes(plain) or plain
+            alike = _alike(why, escaped)
+            if alike.any():
+                left |= alike
+                escaped = with_stand_ins(escaped, left)
+            stop = _row_of(why) if escaped is plain else None
+            found, refused = _in_windows(escaped, lines_of(escaped), table, stop)
+            left |= refused
+        if found.num_rows != len(messages):
             raise ValueError("a message is not exactly one document")
-        return [one_chunk(column) for column in table.columns]
+        return [one_chunk(column) for column in found.columns], left
 
     return parse
+
+
+def _alike(error: pa.ArrowInvalid, messages: BytesColumn) -> Mask:
+    """The messages that have a value of the kind at which the parser stopped under the same name; none = it stopped at another error."""
+    changed = _CHANGED.search(str(error))
+    if changed is None:
+        return np.zeros(len(messages), np.bool_)
+    name = re.escape(json.dumps(changed[1], ensure_ascii=False))
+    pattern = rf"{name}[ \t\r\n]*:[ \t\r\n]*{_BEGINS[changed[2]]}"
+    found: Mask = pc.match_substring_regex(messages.column, pattern).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _in_windows(
+    messages: BytesColumn, lines: bytes, table: Callable[[pa.Buffer], pa.Table], stop: int | None
+) -> tuple[pa.Table, Mask]:
+    """Messages at some of which the parser stops, and which these are; copies of another row stand in their places.
+
+    Args:
+        messages: The messages.
+        lines: The same as lines.
+        table: Parses lines.
+        stop: The message at which the parser stops first; None = that is not known.
+
+    Raises:
+        ValueError: They are many, or the parser does not say where it stops.
+    """
+    count, ends = len(messages), offsets_of(messages.column)
+    begins, text = ends - ends[0] + np.arange(count + 1), pa.py_buffer(lines)
+    tables: list[pa.Table | None] = []
+    refused = np.zeros(count, np.bool_)
+
+    def keep(begin: int, end: int) -> int:
+        if begin < end:
+            tables.append(table(text[int(begins[begin]) : int(begins[end])]))
+        return end
+
+    at, many = 0, 0
+    while at < count:
+        try:
+            if stop is None:
+                at = keep(at, min(at + _WINDOW, count) if many else count)
+                continue
+        except pa.ArrowInvalid as why:
+            stop = at + _row_of(why)
+            if many > _REFUSED + stop // _ONE_IN:
+                raise
+        if stop >= count:
+            raise ValueError("a message is not exactly one document")
+        keep(at, stop)
+        tables.append(None)
+        refused[stop : stop + 1] = True
+        at, stop, many = stop + 1, None, many + 1
+    stand_in = next((each.slice(0, 1) for each in tables if each is not None), None)
+    if stand_in is None:
+        raise ValueError("no message is left")
+    return pa.concat_tables([stand_in if each is None else each for each in tables]), refused
+
+
+def _row_of(error: pa.ArrowInvalid) -> int:
+    """The line of a text at which the parser stopped. Raises the error where it does not say it."""
+    found = _ROW.search(str(error))
+    if found is None:
+        raise error
+    return int(found[1])
 
 
 def _has_decimals(fields: Iterable[pa.Field]) -> bool:
@@ -62,49 +163,82 @@ def _has_decimals(fields: Iterable[pa.Field]) -> bool:
     )
 
 
-def _joined(messages: Sequence[bytes], *, has_decimals: bool) -> bytes:
-    """The messages as lines, once it is sure that the parser reads each as it should be read."""
-    values = column_of(messages)
+def _plain(values: pa.LargeBinaryArray, *, has_decimals: bool) -> tuple[BytesColumn, bytes, Mask]:
+    """The messages, of which the parser reads each as it should be read, and as lines; and the mask of those that are stand-ins.
+
+    Raises:
+        ValueError: There is too much for one text, or no message is plain.
+    """
     if values.nbytes > _LARGEST_TEXT:
         raise ValueError("too much for one text")
-    if not _are_plain(values):
+    messages, left = BytesColumn(values), ~_are_objects(values)
+    if left.any():
         messages = without_marks(messages)
-        values = column_of(messages)
-        if not _are_plain(values):
-            raise ValueError("a message is not plain")
-    texts = values.cast(pa.string())  # refuses what is not UTF-8
-    joined = lines_of(messages)
+        left = ~_are_objects(messages.column)
+    left |= not_utf8(messages.column)
+    if left.any():
+        messages = with_stand_ins(messages, left)
+    lines = lines_of(messages)
+    odd = _misread(messages.column, lines, has_decimals=has_decimals)
+    if odd.any():
+        left |= odd
+        messages = with_stand_ins(messages, left)
+        lines = lines_of(messages)
+    return messages, lines, left
+
+
+def _are_objects(values: pa.LargeBinaryArray) -> Mask:
+    plain = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
+    return plain.to_numpy(zero_copy_only=False)
+
+
+def _misread(messages: pa.LargeBinaryArray, lines: bytes, *, has_decimals: bool) -> Mask:
+    """The mask of messages, which are texts, that the parser may get wrong."""
+    odd = np.zeros(len(messages), np.bool_)
     # A byte is found in the whole text at a fiftieth of what the pattern takes.
-    if has_decimals or any(letter in joined for letter in _LETTERS_OF_NOT_FINITE):
+    if has_decimals or any(letter in lines for letter in _LETTERS_OF_NOT_FINITE):
         import polars as pl  # most tasks need none of it, and it takes long to import
 
         forbidden = f"{_NOT_FINITE}|{_NOT_SCALABLE}" if has_decimals else _NOT_FINITE
-        if pl.Series(texts).str.contains(forbidden).any():
-            raise ValueError("a number is one that the parser gets wrong")
+        texts = pl.Series(messages.cast(pa.string()))
+        odd |= texts.str.contains(forbidden).to_numpy()
     # What nests too deep has more than DEEPEST levels, each of at least two bytes, or five of an object: {"":}
-    of_level = _ARRAY_LEVEL if b"[" in joined else _OBJECT_LEVEL
-    long = pc.greater(pc.binary_length(values), of_level * DEEPEST)
-    if any(map(too_deep, BytesColumn(values.filter(long)))):
-        raise ValueError("a message is nested too deep")
-    return joined
-
-
-def _are_plain(values: pa.LargeBinaryArray) -> bool:
-    plain = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
-    return bool(pc.all(plain).as_py())
+    of_level = _ARRAY_LEVEL if b"[" in lines else _OBJECT_LEVEL
+    long = pc.greater(pc.binary_length(messages), of_level * DEEPEST).to_numpy(zero_copy_only=False)
+    for at in np.flatnonzero(long & ~odd).tolist():
+        odd[at] = too_deep(messages[at].as_py())
+    return odd
 
 
 def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Parser:
     """Compiles the reading of some columns."""
     conversions = [_conversion(column.dataType, settings) for column in columns.fields]
+    demanded = _all_required(target) if settings.fail_on_missing_field else target
+    readers = [
+        Column(field, each.convert, _from_text(column, each.parsed, settings), required)
+        for column, field, each, required in zip(
+            columns, target, conversions, demanded, strict=True
+        )
+    ]
     parsed = [(f.name, each.parsed) for f, each in zip(target, conversions, strict=True)]
     parse = line_parser(pa.schema(parsed))
-    demanded = _all_required(target) if settings.fail_on_missing_field else target
 
-    def read(messages: Sequence[bytes]) -> list[pa.Array]:
-        return converted(parse(messages), conversions, target, demanded)
+    def read(messages: Sequence[bytes]) -> tuple[list[pa.Array], Mask]:
+        arrays, left = parse(messages)
+        return [
+            column.read(array, left) for column, array in zip(readers, arrays, strict=True)
+        ], left
 
     return read
+
+
+def _from_text(
+    column: StructField, parsed: pa.DataType, settings: Settings
+) -> Callable[[Any], Any] | None:
+    """How one value is read, of a column that is parsed as texts; None = only the message tells how it was written."""
+    if not pa.types.is_string(parsed) or settings.fail_on_missing_field:
+        return None
+    return field_reader(column.dataType, settings, column.name, nullable=column.nullable)
 
 
 def _conversion(kind: DataType, settings: Settings) -> Conversion:

@@ -6,22 +6,25 @@ which holds for maps; the row path reads the values too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.decoding import VectorisedPath
-from pyspark_upsert_kafka.formats.json.control_characters import with_escapes
-from pyspark_upsert_kafka.formats.json.orjson_columns import column_builder, orjson_columns
+from pyspark_upsert_kafka.formats.decoding import Mask, Path, UnreadableError
+from pyspark_upsert_kafka.formats.json.orjson_columns import (
+    MOST_LEFT,
+    PROBE,
+    Columns,
+    column_builder,
+    orjson_columns,
+)
 from pyspark_upsert_kafka.formats.json.pyarrow_columns import pyarrow_columns
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
-
-Columns = Callable[[Sequence[bytes]], "list[pa.Array]"]
-"""Messages to some columns of their rows; ValueError = the batch is refused."""
 
 Strategy = Callable[[StructType, "list[pa.Field]", Settings], Columns]
 """Compiles the reading of some columns."""
@@ -49,46 +52,57 @@ def _holds(kind: DataType, wanted: Any) -> bool:
 
 def row_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
     """The row path reads each message, as variants must."""
-    row = row_reader(columns, settings)
+    row, nothing = row_reader(columns, settings), [None] * len(target)
 
-    def arrays(messages: Sequence[bytes]) -> list[pa.Array]:
-        values = zip(*map(row, messages), strict=True)
-        return [pa.array(v, field.type) for v, field in zip(values, target, strict=True)]
+    def read(messages: Sequence[bytes]) -> tuple[list[pa.Array], Mask]:
+        rows: list[Sequence[Any]] = []
+        left = np.zeros(len(messages), np.bool_)
+        for at, message in enumerate(messages):
+            try:
+                rows.append(row(message))
+            except UnreadableError:
+                left[at] = True
+                rows.append(nothing)
+                if at < PROBE and left.sum() > MOST_LEFT:
+                    raise
+        values = zip(*rows, strict=True)
+        return [pa.array(v, field.type) for v, field in zip(values, target, strict=True)], left
 
-    return arrays
+    return read
 
 
 def compile_vectorised_path(
     columns: StructType, target: pa.Schema, settings: Settings
-) -> VectorisedPath | None:
+) -> Path | None:
     """Compiles the vectorised path; None when it can read no column but by the row path."""
     strategies = [fastest_strategy(column.dataType, settings) for column in columns.fields]
     if strategies and {*strategies} == {row_columns}:
         return None
-    compiled = {
+    compiled: dict[Strategy, Columns] = {
         strategy: strategy(
             StructType(_some(columns.fields, [each is strategy for each in strategies])),
             _some(target, [each is strategy for each in strategies]),
             settings,
         )
-        for strategy in {*strategies} or {pyarrow_columns}
+        # In this order: what refuses a batch at once comes first.
+        for strategy in (pyarrow_columns, orjson_columns, row_columns)
+        if strategy in strategies or (strategy is pyarrow_columns and not strategies)
     }
 
-    def read(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+    def read(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, Mask] | None:
+        left = np.zeros(len(messages), np.bool_)
+        ready: dict[Strategy, Iterator[pa.Array]] = {}
         try:
-            ready = {strategy: iter(columns(messages)) for strategy, columns in compiled.items()}
+            for strategy, of_columns in compiled.items():
+                arrays, unread = of_columns(messages)
+                left |= unread
+                ready[strategy] = iter(arrays)
         except ValueError:  # pyarrow's ArrowInvalid is one
             return None
-        return batch_of([next(ready[strategy]) for strategy in strategies], target, len(messages))
+        arrays = [next(ready[strategy]) for strategy in strategies]
+        return batch_of(arrays, target, len(messages)), left
 
-    def read_again(messages: Sequence[bytes]) -> pa.RecordBatch | None:
-        rows = read(messages)
-        if rows is None:
-            escaped = with_escapes(messages)
-            rows = None if escaped is None else read(escaped)
-        return rows
-
-    return read_again
+    return read
 
 
 def _some(fields: Iterable[Any], wanted: list[bool]) -> list[Any]:

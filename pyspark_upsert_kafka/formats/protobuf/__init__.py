@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
-from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath
+from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_descriptor
 from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
@@ -73,18 +73,19 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
     items = ItemSizes(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
-        if len(messages) < _MIN_VECTORISED:
-            in_columns = items.in_columns(messages, total_size(messages))
-            if in_columns < _MANY_ITEMS_BYTES:
-                return None
         columnar = read(messages)
         if columnar is None:
             return None
         arrays, fallback = columnar
-        rows = batch_of(arrays, target, len(messages))
-        return (rows.filter(pa.array(~fallback)) if fallback.any() else rows), fallback
+        return batch_of(arrays, target, len(messages)), fallback
 
-    decoder = FallbackDecoder(vectorised, row_path, min_vectorised=1)
+    def is_small(messages: Sequence[bytes]) -> bool:
+        return (
+            len(messages) < _MIN_VECTORISED
+            and items.in_columns(messages, total_size(messages)) < _MANY_ITEMS_BYTES
+        )
+
+    decoder = PathsDecoder(vectorised, row_path, is_small=is_small)
     measure = Measure(items.at_most, items.of_one, constant_bytes(columns))
     return BoundedDecoder(decoder, target, measure, skip_bad=spec.options["ignore-parse-errors"])
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import StructField
 
@@ -14,7 +15,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import one_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder, UnreadableError
+from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath, UnreadableError
 from pyspark_upsert_kafka.formats.raw.values import (
     TYPES,
     UTF_8,
@@ -65,13 +66,14 @@ def decoder(spec: CodecSpec) -> Decoder:
         except ValueError as why:
             raise UnreadableError(f"field '{column.name}': {why}") from None
 
-    def vectorised(messages: Sequence[bytes]) -> pa.RecordBatch | None:
+    def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         try:
-            return pa.RecordBatch.from_arrays([values(messages)], schema=target)
+            rows = pa.RecordBatch.from_arrays([values(messages)], schema=target)
         except ValueError:  # pyarrow's ArrowInvalid is one
             return None
+        return rows, np.zeros(len(messages), np.bool_)
 
-    return SplittingDecoder(vectorised, RowPath(row, target))
+    return PathsDecoder(vectorised, RowPath(row, target))
 
 
 def encoder(spec: CodecSpec) -> Encoder:

@@ -12,10 +12,11 @@ from pyspark_upsert_kafka.formats.batches import (
     batch_of,
     merge_by_position,
     replaced,
+    with_others,
     without,
 )
 from pyspark_upsert_kafka.formats.codec import Decoded
-from pyspark_upsert_kafka.formats.decoding import RowPath, SplittingDecoder, UnreadableError
+from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath, UnreadableError
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -26,12 +27,25 @@ class Vectorised:
     def __init__(self) -> None:
         self.seen = 0
 
-    def __call__(self, messages: Sequence[bytes]) -> pa.RecordBatch | None:
+    def __call__(self, messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         """Rows, or None."""
         self.seen += len(messages)
         if not all(message.isdigit() for message in messages):
             return None
-        return pa.RecordBatch.from_arrays([pa.array(map(int, messages), pa.int64())], schema=SCHEMA)
+        return ints(*map(int, messages)), np.zeros(len(messages), np.bool_)
+
+
+class Columns:
+    """Reads numbers, and leaves whatever else there is; counts its work."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __call__(self, messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray]:
+        """Rows, and which messages are left."""
+        self.seen += len(messages)
+        left = np.array([not message.isdigit() for message in messages])
+        return ints(*(7 if bad else int(m) for m, bad in zip(messages, left, strict=True))), left
 
 
 class CountedRowPath:
@@ -66,63 +80,86 @@ def numbers(count: int, **replaced: bytes) -> list[bytes]:
 def test_a_good_batch_needs_no_row_path():
     """What the vectorised path takes is read once."""
     vectorised, row_path = Vectorised(), CountedRowPath()
-    decoded = SplittingDecoder(vectorised, row_path).decode(numbers(10_000))
+    decoded = PathsDecoder(vectorised, row_path).decode(numbers(10_000))
     assert decoded.rows.column(0).to_pylist() == list(range(10_000))
     assert (vectorised.seen, row_path.sizes) == (10_000, [])
 
 
 @pytest.mark.parametrize("at", [0, 49_999, 99_999])
 def test_one_refused_message_costs_little(at):
-    """One refused message among 100,000 costs one more batch and a few hundred by the row path."""
-    vectorised, row_path = Vectorised(), CountedRowPath()
-    decoded = SplittingDecoder(vectorised, row_path).decode(numbers(100_000, **{f"at_{at}": b"-1"}))
+    """One message at which a batch of 100,000 is refused: an eighth is read by columns, and it alone by the row path."""
+    vectorised, columns, row_path = Vectorised(), Columns(), CountedRowPath()
+    decoded = PathsDecoder(vectorised, row_path, columns).decode(
+        numbers(100_000, **{f"at_{at}": b"-1"})
+    )
     assert decoded.rows.column(0).to_pylist()[at] == -1
     assert decoded.rows.num_rows == 100_000
     assert not decoded.errors
-    assert vectorised.seen < 2.2 * 100_000
-    assert sum(row_path.sizes) <= 256
+    assert vectorised.seen == 2 * 100_000
+    assert columns.seen < 12_600
+    assert row_path.sizes == [1]
 
 
-def test_nothing_but_refused_messages():
-    """When every message is refused, the vectorised path is tried three times and no more."""
+@pytest.mark.parametrize("columns", [None, Columns()])
+def test_nothing_but_refused_messages(columns):
+    """When every message is refused, little is tried before the row path reads all, and less in the next batch."""
     vectorised, row_path = Vectorised(), CountedRowPath()
-    SplittingDecoder(vectorised, row_path).decode([b"-1"] * 100_000)
-    assert vectorised.seen <= 4 * 100_000
+    decoder = PathsDecoder(vectorised, row_path, columns)
+    decoder.decode([b"-1"] * 100_000)
+    assert vectorised.seen == 125_000
+    assert columns is None or columns.seen == 8 * 64
     assert sum(row_path.sizes) == 100_000
+    decoder.decode([b"-1"] * 100_000)
+    assert vectorised.seen == 125_064
+    assert row_path.sizes[-1] == 100_000
+    decoder.decode(numbers(100_000))
+    assert sum(row_path.sizes) == 200_000
+
+
+def test_where_each_part_is_refused_the_others_are_read_by_columns():
+    """One message of a thousand: after two parts the vectorised path is not tried on the next ones."""
+    vectorised, columns, row_path = Vectorised(), Columns(), CountedRowPath()
+    messages = [b"-1" if at % 1000 == 500 else b"%d" % at for at in range(8_000)]
+    decoded = PathsDecoder(vectorised, row_path, columns).decode(messages)
+    assert decoded.rows.column(0).to_pylist() == [*map(int, messages)]
+    assert vectorised.seen == 8_000 + 2 * 1_000
+    assert row_path.sizes == [1] * 8
 
 
 def test_errors_keep_their_places():
     """Indexes of errors and of skipped messages are those of the whole batch."""
     messages = numbers(5_000, at_0=b"a", at_3000=b"b", at_4999=b"c")
-    decoded = SplittingDecoder(Vectorised(), CountedRowPath()).decode(messages)
-    assert dict(decoded.errors) == {
-        0: "no number: b'a'", 3000: "no number: b'b'", 4999: "no number: b'c'",
-    }  # fmt: skip
-    every = [None if i in decoded.errors else i for i in range(5_000)]
-    assert decoded.rows.column(0).to_pylist() == every
-    skipping = SplittingDecoder(Vectorised(), CountedRowPath(skip_bad=True)).decode(messages)
-    assert skipping.skipped == {0, 3000, 4999}
-    assert not skipping.errors
-    assert skipping.rows.equals(decoded.rows)
+    for columns in (None, Columns()):
+        decoded = PathsDecoder(Vectorised(), CountedRowPath(), columns).decode(messages)
+        assert dict(decoded.errors) == {
+            0: "no number: b'a'", 3000: "no number: b'b'", 4999: "no number: b'c'",
+        }  # fmt: skip
+        every = [None if i in decoded.errors else i for i in range(5_000)]
+        assert decoded.rows.column(0).to_pylist() == every
+        row_path = CountedRowPath(skip_bad=True)
+        skipping = PathsDecoder(Vectorised(), row_path, columns).decode(messages)
+        assert skipping.skipped == {0, 3000, 4999}
+        assert not skipping.errors
+        assert skipping.rows.equals(decoded.rows)
 
 
 def test_few_messages_take_the_row_path():
     """A handful of messages is cheaper without the vectorised parser."""
     vectorised, row_path = Vectorised(), CountedRowPath()
-    assert SplittingDecoder(vectorised, row_path).decode(numbers(3)).rows.num_rows == 3
+    decode = PathsDecoder(vectorised, row_path).decode
+    assert decode(numbers(3)).rows.num_rows == 3
     assert (vectorised.seen, row_path.sizes) == (0, [3])
-    assert SplittingDecoder(vectorised, row_path).decode([]).rows.schema == SCHEMA
+    assert decode([]).rows.schema == SCHEMA
 
 
 def test_few_large_messages_take_the_vectorised_path_once():
     """What is parsed at once costs a tenth; where that is refused, they are not parsed in parts again."""
     vectorised, row_path = Vectorised(), CountedRowPath()
+    decode = PathsDecoder(vectorised, row_path).decode
     large = [b"%04000d" % at for at in range(30)]
-    assert SplittingDecoder(vectorised, row_path).decode(large).rows.column(0).to_pylist() == [
-        *range(30)
-    ]
+    assert decode(large).rows.column(0).to_pylist() == [*range(30)]
     assert (vectorised.seen, row_path.sizes) == (30, [])
-    assert SplittingDecoder(vectorised, row_path).decode([*large, b"x"]).errors.keys() == {30}
+    assert decode([*large, b"x"]).errors.keys() == {30}
     assert (vectorised.seen, row_path.sizes) == (61, [31])
 
 
@@ -131,8 +168,12 @@ def test_rows_without_columns_are_counted():
     empty = pa.schema([])
     assert batch_of([], empty, 3).num_rows == 3
     row_path = RowPath(lambda _: [], empty)
-    vectorised = lambda messages: None if b"x" in messages else batch_of([], empty, len(messages))  # noqa: E731
-    assert SplittingDecoder(vectorised, row_path).decode([b"1"] * 500 + [b"x"]).rows.num_rows == 501
+
+    def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
+        none = np.zeros(len(messages), np.bool_)
+        return None if b"x" in messages else (batch_of([], empty, len(messages)), none)
+
+    assert PathsDecoder(vectorised, row_path).decode([b"1"] * 500 + [b"x"]).rows.num_rows == 501
 
 
 def test_parts_are_merged_by_position():
@@ -159,6 +200,17 @@ def test_results_of_some_messages_are_replaced():
 
     assert found.rows.equals(ints(0, 10, None, None))
     assert (dict(found.errors), found.skipped) == ({2: "worse"}, {3})
+
+
+@pytest.mark.parametrize("count", [70, 3_000])
+def test_values_are_replaced_by_others(count):
+    """Few of many, and most of them."""
+    values, places = pa.array(range(count)), [0, 7, 8, count - 1]
+    found = with_others(values, places, pa.array([-1, None, -2, -3]))
+
+    expected = [*range(count)]
+    expected[0], expected[7], expected[8], expected[-1] = -1, None, -2, -3
+    assert found.to_pylist() == expected
 
 
 @pytest.mark.parametrize("skip", [False, True])

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.formats.avro.model import Schema
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Budget, Measure
-from pyspark_upsert_kafka.formats.decoding import FallbackDecoder, RowPath, UnreadableError
+from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath, UnreadableError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +90,9 @@ def datum_decoder(
         rows, fallback = read(messages)
         return batch_of(rows.flatten(), target, len(rows)), fallback
 
-    decoder = FallbackDecoder(vectorised, row_path, _MIN_VECTORISED)
+    decoder = PathsDecoder(
+        vectorised, row_path, is_small=lambda messages: len(messages) < _MIN_VECTORISED
+    )
     return BoundedDecoder(decoder, target, measure)
 
 

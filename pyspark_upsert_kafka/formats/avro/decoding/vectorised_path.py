@@ -35,7 +35,7 @@ _TOO_FEW = 4
 _MANY_ROUNDS = 16
 
 VectorisedReader = Callable[[Sequence[bytes]], tuple[Any, Numbers]]
-"""From messages to their rows, a struct each, and the mask of those left to the row path."""
+"""From messages to their rows, a struct each, and the mask of those left to the row path, whose rows have no meaning."""
 
 
 def vectorised_reader(
@@ -58,11 +58,10 @@ def vectorised_reader(
     def rows(messages: Sequence[bytes]) -> tuple[Any, Numbers]:
         cursors = cursors_of(messages, prefix_length)
         if cursors.buffer.data.size > MOST:
-            return pa.array([], columns), np.ones(len(messages), bool)
+            return pa.nulls(len(messages), columns), np.ones(len(messages), bool)
         seen = read(cursors)
         cursors.leave(cursors.at != cursors.end)
-        fallback = cursors.fallback
-        return (seen.filter(pa.array(~fallback)) if fallback.any() else seen), fallback
+        return seen, cursors.fallback
 
     return rows
 

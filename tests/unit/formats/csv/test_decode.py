@@ -44,7 +44,7 @@ from pyspark_upsert_kafka.formats.csv.column_path import (
 from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
 from pyspark_upsert_kafka.formats.csv.record import splitter
 from tests.unit.formats.csv.codecs import decoder, exactly, read, read_rows, spec
-from tests.unit.formats.json.codecs import batch, columns, required
+from tests.unit.formats.json.codecs import batch, columns, required, seen
 from tests.unit.formats.listed import Listed
 
 LONG, TEXT, UTC = LongType(), StringType(), ZoneInfo("UTC")
@@ -325,7 +325,9 @@ def test_plain_messages_take_the_vectorised_path(message, options):
     vectorised = compile_vectorised_path(
         schema, arrow_schema(schema), dialect_of(spec(schema, **options))
     )
-    assert vectorised([message.encode()] * 3).num_rows == 3
+    rows, left = vectorised([message.encode()] * 3)
+    assert rows.num_rows == 3
+    assert not left.any()
 
 
 ODD = [
@@ -346,6 +348,28 @@ def test_odd_values_take_only_their_column_off_the_vectorised_path(kind, texts, 
     exact = exactly(schema, null_literal=literal).decode
     assert not left.any()
     assert repr(rows.to_pylist()) == repr(exact(many).rows.to_pylist())
+
+
+BAD = [
+    b"x,2026-01-01 00:00:00,1.5,a", b"1,2026-13-01 00:00:00,1.5,a", b"1,2026-02-30 00:00:00,1.5,a", b"1,,1.5", b"1,,1.5,a,b", b"",
+    b'1,,1.5,"a', b'1,,1.5,"a" ', b"1,,1.5,a\nb", b"1,,1.5,a\rb", b"1,,1.5,\xff", b"0x10,,1.5,a", b"1,,NaN,a", b" 1 ,,1e400,a",
+    b'1,,1.5,"a""b"', b"\xef\xbb\xbf1,,1.5,a", b"99999999999999999999,,1.5,a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one_in", [700, 70, 7, 1])
+@pytest.mark.parametrize("bad", [*([each] for each in BAD), BAD], ids=repr)
+def test_scattered_bad_messages_are_read_as_by_the_row_path(bad, one_in):
+    """However many they are, and wherever a path notices them."""
+    schema = columns(id=LONG, at=TimestampNTZType(), d=DoubleType(), s=TEXT)
+    messages = [
+        b'%d,2026-01-01 00:00:00.%03d,%d.5,"a"' % (at, at % 1000, at) for at in range(2_000)
+    ]
+    for at in range(one_in // 2, len(messages), one_in):
+        messages[at] = bad[at % len(bad)]
+    decode = decoder(schema).decode
+    for _ in range(2):  # the second time it is known that the last batch was bad
+        assert seen(decode(messages)) == seen(exactly(schema).decode(messages))
 
 
 def test_rows_come_in_exactly_the_schema_of_the_table():

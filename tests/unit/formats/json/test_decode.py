@@ -386,13 +386,14 @@ def test_control_characters_leave_a_batch_to_the_vectorised_path(kind):
     ]  # fmt: skip
     schema = columns(c=kind)
     read_all = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
-    rows = read_all(odd * 20)
-    assert rows is not None
+    rows, left = read_all(odd * 20)
+    assert not left.any()
     assert seen(decoder(schema).decode(odd * 20)) == seen(exactly(schema).decode(odd * 20))
     assert rows == exactly(schema).decode(odd * 20).rows
     for bad in (b'{"c":"\t}', b'{"x":"\t"\x01}', b'{"x":\x01"\t"}', b'"\t', b'{"x":"\t\\"}'):
         many = [*odd, bad, *odd] * 10
-        assert read_all(many) is None
+        read = read_all(many)
+        assert read is None or read[1][len(odd) :: 2 * len(odd) + 1].all()
         assert seen(decoder(schema).decode(many)) == seen(exactly(schema).decode(many))
 
 
@@ -493,7 +494,9 @@ def test_plain_messages_take_the_vectorised_path():
         )
         assert (vectorised is None) == (kind is VariantType)
         if vectorised:
-            assert vectorised(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
+            rows, left = vectorised(many)
+            assert not left.any()
+            assert rows.to_pylist() == exactly(schema).decode(many).rows.to_pylist()
 
 
 MAPS = [
@@ -518,7 +521,9 @@ def test_maps_are_read_by_columns(kind, texts):
     many = [b'{"other":[1],"c":%b,"d":%b}' % (text, text) for text in texts] + [b"{}"]
     schema = columns(c=kind, d=kind)
     vectorised = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
-    assert vectorised(many).to_pylist() == exactly(schema).decode(many).rows.to_pylist()
+    rows, left = vectorised(many)
+    assert not left.any()
+    assert rows.to_pylist() == exactly(schema).decode(many).rows.to_pylist()
 
 
 ODD = [
@@ -546,8 +551,8 @@ def test_odd_values_whose_digits_are_lost_take_the_row_path(text):
     """A text shows a number as it stood in the message."""
     many = [b'{"a":1,"c":%b}' % text] * ENOUGH
     schema = columns(a=LONG, c=TEXT)
-    _, left = compile_column_path(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
-    assert left.all()
+    read = compile_column_path(schema, arrow_schema(schema), settings_of(spec(schema)))(many)
+    assert read is None or read[1].all()
     assert decoder(schema).decode(many).rows.column("c").to_pylist() == [text.decode()] * ENOUGH
 
 
@@ -561,11 +566,17 @@ def test_odd_values_whose_digits_are_lost_take_the_row_path(text):
         (LONG, b"NaN"), (TEXT, b'"\\ud800"'), (TEXT, b'"\xff"'),
     ],
 )  # fmt: skip
-def test_a_map_that_orjson_may_get_wrong_takes_the_row_path(kind, text):
+def test_what_orjson_may_get_wrong_in_a_map_is_read_one_by_one(kind, text):
     """Digits that it loses, the sign of -0, and everything that is not plainly of the column's type."""
     schema = columns(c=MapType(TEXT, kind))
     vectorised = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
-    assert vectorised([b'{"c":{"a":%b}}' % text]) is None
+    many = [b'{"c":{"a":%b}}' % text]
+    read = vectorised(many)
+    assert (
+        read is None
+        or read[1].all()
+        or values(read[0]) == values(exactly(schema).decode(many).rows)
+    )
 
 
 def test_line_breaks_inside_messages():
@@ -770,6 +781,27 @@ def test_a_bad_message_leaves_its_neighbours_alone(at):
     assert list(decoded.errors) == [at]
     values = decoded.rows.column(0).to_pylist()
     assert values == [None if i == at else i for i in range(20_000)]
+
+
+BAD = [
+    b'{"id":1', b'{"id":1 "at":"2026-01-01 00:00:00"}', b'{"id":"x"}', b'{"at":"2026-13-01 00:00:00"}', b'{"at":7}', b'{"d":true}',
+    b'{"m":{"k":"x"}}', b"", b"[]", b'{"id":1}{"id":2}', b'{"s":"\xff"}', b'{"id":1.5}', b'{"d":1e400}', b'{"s":"a\tb"}', b'{"s":"a\\\tb"}',
+    b'{"id":99999999999999999999}', b'{"at":"2026-02-30 00:00:00"}', b"{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one_in", [700, 70, 7, 1])
+@pytest.mark.parametrize("bad", [*([each] for each in BAD), BAD], ids=repr)
+def test_scattered_bad_messages_are_read_as_by_the_row_path(bad, one_in):
+    """However many they are, and wherever a path notices them."""
+    schema = columns(id=LONG, at=TimestampNTZType(), d=DoubleType(), s=TEXT, m=MapType(TEXT, LONG))
+    good = b'{"id":%d,"at":"2026-01-01 00:00:00.%03d","d":%d.5,"s":"a","m":{"k":1}}'
+    messages = [good % (at, at % 1000, at) for at in range(2_000)]
+    for at in range(one_in // 2, len(messages), one_in):
+        messages[at] = bad[at % len(bad)]
+    decode = decoder(schema).decode
+    for _ in range(2):  # the second time it is known that the last batch was bad
+        assert seen(decode(messages)) == seen(exactly(schema).decode(messages))
 
 
 def test_columns_of_both_ways_stand_in_order():
