@@ -15,8 +15,7 @@ from rich.live import Live
 from rich.table import Table as DrawnTable
 from rich.text import Text
 
-from pyspark_upsert_kafka.cli.show.row_printing import FirstRows, cell
-from pyspark_upsert_kafka.cli.show.value_spelling import Spelling
+from pyspark_upsert_kafka.cli.show.row_printing import FirstRows, Spelling, cell
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.cli.show.value_spelling import ISO, encodable_type
+from pyspark_upsert_kafka.cli.show.row_printing import ISO, encodable_type
 from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.cli.show.value_spelling import Spelling
+from pyspark_upsert_kafka.cli.show.row_printing import Spelling
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 
