@@ -23,9 +23,9 @@ from confluent_kafka.admin import (
 )
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool
-from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
+from pyspark_upsert_kafka.kafka.kafka_python import cluster as kafka_python_cluster
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
+from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
 from tests import fast_start
 from tests.laws import PROFILE
 from tests.local_registry import LocalRegistry, Registry
@@ -215,7 +215,7 @@ def _no_client_outlives_its_tests() -> Iterator[None]:
     Hypothesis complains when another thread draws random numbers while it makes examples.
     """
     yield
-    for module in (kafka_python_admin_pool, kafka_python_reader, kafka_python_producer):
+    for module in (kafka_python_cluster, kafka_python_reader, kafka_python_sender):
         module.POOL.close_idle()
 
 

@@ -12,9 +12,9 @@ from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
+from pyspark_upsert_kafka.kafka.local.broker import environment, find_java
 from pyspark_upsert_kafka.kafka.local.guard import BrokerGuard
 from pyspark_upsert_kafka.kafka.local.jars import broker_jars
-from pyspark_upsert_kafka.kafka.local.node import environment, find_java
 from pyspark_upsert_kafka.kafka.local.ports import HOST, free_port
 
 _LOCK = Path(__file__).with_name("apicurio-registry-2.6.13.lock")

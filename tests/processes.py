@@ -17,8 +17,7 @@ _FOLDER = "folder of shared services"
 _WITH_SPARK = ("gw0", "gw1", "gw2")
 
 _WITH_SECURED_BROKER = tuple(
-    f"tests/kafka/test_{name}.py"
-    for name in ("broker_version", "doctor", "port_protocol", "security", "tls")
+    f"tests/kafka/test_{name}.py" for name in ("doctor", "port_protocol", "security", "tls")
 )
 """Files with tests of the broker that asks who its clients are: it is started once, by the process that runs them."""
 

@@ -19,9 +19,9 @@ import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.kafka.librdkafka.library import Message
-from pyspark_upsert_kafka.kafka.librdkafka.message_pointers import bytes_at, can_be_read, fields_of
 from pyspark_upsert_kafka.kafka.librdkafka.reader import BATCH_POOL, POOL
+from pyspark_upsert_kafka.kafka.native.library import Message
+from pyspark_upsert_kafka.kafka.native.message_pointers import bytes_at, can_be_read, fields_of
 from tools.stress import BY_COLUMNS, BY_OBJECTS, TOPIC, read, write
 
 RANGES = 30

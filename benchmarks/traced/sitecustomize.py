@@ -40,7 +40,7 @@ _CALLS = {
         "ReaderWithLimits.latestOffset",
     ),
     "pyspark_upsert_kafka.sink.task_writing": ("write_rows",),
-    "pyspark_upsert_kafka.kafka.librdkafka.admin_client": ("RetryingAdminClient.call",),
+    "pyspark_upsert_kafka.kafka.librdkafka.cluster": ("RetryingAdminClient.call",),
     "pyspark_upsert_kafka.kafka.librdkafka.properties": ("open_client",),
 }
 """What is noted of a module's functions, beside its import."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 
 
 class RawMessage(NamedTuple):
@@ -28,7 +28,7 @@ def raw_messages(properties: Properties, topic: str) -> Iterator[RawMessage]:
     Raises:
         BrokerError: No broker answers, or there is no such topic.
     """
-    client = load_client("librdkafka")
+    client = load_client(OPTIONS["kafka.client"].default)
     with closing(client.cluster(properties, "driver")) as cluster:
         view = cluster.view(cluster.topics(Topics(names=(topic,))), read_committed=True)
     settings = ReadSettings(

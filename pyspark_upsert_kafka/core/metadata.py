@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -37,6 +37,9 @@ CHANGE_TYPE = "change-type"
 ERROR = "error"
 HEADERS = frozenset({"headers", "header-list"})
 """The metadata keys that show or set a message's headers."""
+
+Headers = Sequence[tuple[str, bytes | None]]
+"""The headers of a message, in their order."""
 
 PHYSICAL = "none"
 """In place of a metadata key: the column is an ordinary one."""

@@ -24,9 +24,8 @@ from pyspark_upsert_kafka.core.delivery.receipts import (
 )
 from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.clients import load_sending_client
-from pyspark_upsert_kafka.kafka.interfaces import Sender, TransactionalSender
-from pyspark_upsert_kafka.kafka.sending.messages import Messages
+from pyspark_upsert_kafka.kafka.clients import Sender, TransactionalSender, load_sending_client
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 from pyspark_upsert_kafka.sink.written_counts import CountingSender, SentMessages
 from pyspark_upsert_kafka.spark_task import TaskIdentity

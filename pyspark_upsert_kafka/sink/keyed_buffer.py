@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.metadata import Headers
 from pyspark_upsert_kafka.core.options.values import BufferFlush
-from pyspark_upsert_kafka.kafka.interfaces import Sender
-from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
+from pyspark_upsert_kafka.kafka.clients import Sender
+from pyspark_upsert_kafka.kafka.messages import Messages
 
 Numbers: TypeAlias = npt.NDArray[np.signedinteger]
 Mask: TypeAlias = npt.NDArray[np.bool_]

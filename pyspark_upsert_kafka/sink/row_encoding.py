@@ -22,11 +22,11 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
-from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS
+from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS, Headers
 from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.exact_types import with_type
-from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.local_time import local_time, utc_timestamps
 from pyspark_upsert_kafka.sides import written_side
 

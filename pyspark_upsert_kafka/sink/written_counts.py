@@ -14,8 +14,8 @@ from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.monitoring.written import report
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.kafka.interfaces import Sender
-    from pyspark_upsert_kafka.kafka.sending.messages import Messages
+    from pyspark_upsert_kafka.kafka.clients import Sender
+    from pyspark_upsert_kafka.kafka.messages import Messages
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

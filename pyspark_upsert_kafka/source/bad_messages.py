@@ -13,13 +13,13 @@ from typing import Literal
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
-from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.metadata import Detail, Headers
 from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
 from pyspark_upsert_kafka.core.secrets.outside_text import outside_text
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -9,14 +9,15 @@ from itertools import groupby
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.metadata import Headers
 from pyspark_upsert_kafka.core.options.parsers import topic_name
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
-from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings
+from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Headers, Messages, octets
 from pyspark_upsert_kafka.source.bad_messages import ADDED, DETAILS, PREFIX
 
 _NO_TIMESTAMP = -1

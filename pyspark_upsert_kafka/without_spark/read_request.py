@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.sides import check_read_sides
 
 

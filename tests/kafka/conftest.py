@@ -25,12 +25,17 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import Position, PositionMode, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, ReadSettings, Sender
-from pyspark_upsert_kafka.kafka.local.node import Node
+from pyspark_upsert_kafka.kafka.clients import (
+    ReadSettings,
+    Sender,
+    load_client,
+    load_sending_client,
+)
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.local.broker import Node
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LOSS_CHECKS, LossChecks
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.rechecking import LOSS_CHECKS, LossChecks
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
 from tests.conftest import Broker, broker_at
 
 if TYPE_CHECKING:
@@ -38,10 +43,16 @@ if TYPE_CHECKING:
 
 CLIENTS = ["librdkafka", "kafka-python"]
 
+NATIVE_OFF = "librdkafka in batches, with its own functions off"
+"""As an executor works on which they are turned off."""
+
+WAYS = [*CLIENTS, "librdkafka in batches", NATIVE_OFF]
+"""Each way to read and to send."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With kafka-python, `make test` runs what says that a client fits the seam (``every_client``), and no more."""
+    """With kafka-python, and without librdkafka's own functions, `make test` runs the tests ``every_client``, and no more."""
     for item in items:
         case = getattr(item, "callspec", None)
         if case is None or Path(__file__).parent not in item.path.parents:
@@ -49,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_placed = any(map(item.get_closest_marker, ("every_client", "long", "alone")))
         if "kafka-python" in case.params.values() and not is_placed:
             item.add_marker(pytest.mark.long("another client than the default one"))
+        if NATIVE_OFF in case.params.values() and not is_placed:
+            item.add_marker(pytest.mark.long("another way than the default one"))
 
 
 @dataclass(frozen=True)
@@ -263,6 +276,12 @@ def is_stopped(pid: int) -> bool:
         for each in Path(f"/proc/{pid}/task").glob("*/stat")
     ]
     return set(states) == {"T"}
+
+
+def turn_off(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Turns librdkafka's own functions off, where that is the way."""
+    if way == NATIVE_OFF:
+        monkeypatch.setenv("PYSPARK_UPSERT_KAFKA_NATIVE", "off")
 
 
 @pytest.fixture(params=CLIENTS)

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
-from pyspark_upsert_kafka.kafka.librdkafka import admin_requests, producer, reader
+from pyspark_upsert_kafka.kafka.librdkafka import cluster, reader, sender
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, messages, numbered
 from tests.kafka.fault_proxy import Api, Fault, FaultProxy, Kind
@@ -151,7 +151,7 @@ def proxied(broker: Broker, client: str) -> Iterator[tuple[FaultProxy, Edge, str
     with closing(FaultProxy(broker.servers)) as proxy:
         proxy.topic = topic
         yield proxy, Edge(client, proxy.servers).given(TIMES), topic
-        for pool in (reader.POOL, reader.BATCH_POOL, producer.POOL, admin_requests.POOL):
+        for pool in (reader.POOL, reader.BATCH_POOL, sender.POOL, cluster.POOL):
             pool.close_idle()
 
 

@@ -82,7 +82,7 @@ def test_a_healthy_table(doctor: Doctor, healthy: str) -> None:
         "brokers", "topic", "rights", "cleanup-policy", "tombstones", "sample", "bad-messages", "columns",
         "null-keys", "key-partition", "key-in-two-partitions", "key-spelling", "memory",
     ]  # fmt: skip
-    assert "1 broker of Kafka 4" in found["brokers"]["text"]
+    assert "1 broker at " in found["brokers"]["text"]
     assert "librdkafka (confluent-kafka " in found["brokers"]["text"]
 
 

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.kafka.local import LocalKafka, ports
-from pyspark_upsert_kafka.kafka.local.node import find_java
+from pyspark_upsert_kafka.kafka.local.broker import find_java
 from tests.kafka.conftest import eventually
 
 

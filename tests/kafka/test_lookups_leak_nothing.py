@@ -7,14 +7,14 @@ import gc
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
+from pyspark_upsert_kafka.kafka.librdkafka.cluster import LibrdkafkaCluster
 from tests.conftest import Broker
 
 
 def test_ids_of_topics_are_released(broker: Broker) -> None:
     """confluent-kafka keeps the id of each description that it has given; we release it."""
     topic, before = broker.topic(), ids_in_memory()
-    admin = LibrdkafkaAdmin(Properties({"bootstrap.servers": broker.servers}), "test")
+    admin = LibrdkafkaCluster(Properties({"bootstrap.servers": broker.servers}), "test")
     try:
         ids = {admin.existing([topic])[topic].id for _ in range(50)}
         kept = ids_in_memory() - before

@@ -13,11 +13,11 @@ from confluent_kafka import KafkaException, Producer
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.librdkafka.fetcher import LibrdkafkaFetcher
+from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaFetcher
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
-    CLIENTS,
+    WAYS,
     Edge,
     delete_before,
     eventually,
@@ -26,14 +26,16 @@ from tests.kafka.conftest import (
     open_things,
     own_messages,
     received,
+    turn_off,
 )
 
 LARGE = b"x" * 100_000
 
 
-@pytest.fixture(params=[*CLIENTS, "librdkafka in batches"])
-def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
+@pytest.fixture(params=WAYS)
+def edge(request: pytest.FixtureRequest, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Edge:
     """The seam over each client, and over librdkafka without an object for each message."""
+    turn_off(monkeypatch, request.param)
     client, _, in_batches = request.param.partition(" ")
     details = frozenset({Detail.TIMESTAMP}) if in_batches else ALL_DETAILS
     return Edge(client, broker.servers, details=details)

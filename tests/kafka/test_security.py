@@ -17,11 +17,10 @@ from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.kafka_python import admin_requests as kafka_python_admin_pool
-from pyspark_upsert_kafka.kafka.kafka_python import producer as kafka_python_producer
+from pyspark_upsert_kafka.kafka.kafka_python import cluster as kafka_python_cluster
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
-from pyspark_upsert_kafka.kafka.librdkafka import admin_requests as admin_pool
-from pyspark_upsert_kafka.kafka.librdkafka import producer, reader
+from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
+from pyspark_upsert_kafka.kafka.librdkafka import cluster, reader, sender
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered, own_messages
 from tests.kafka.secured import CLIENT, PASSWORD, Secured, by_password, by_token, errors_of
 from tests.token_endpoint import TokenEndpoint
@@ -34,12 +33,12 @@ def _close_idle_clients() -> Iterator[None]:
     """Each test logs in as others do not, and a client whose login is refused tries again and again."""
     yield
     for module in (
-        admin_pool,
+        cluster,
         reader,
-        producer,
-        kafka_python_admin_pool,
+        sender,
+        kafka_python_cluster,
         kafka_python_reader,
-        kafka_python_producer,
+        kafka_python_sender,
     ):
         module.POOL.close_idle()
 

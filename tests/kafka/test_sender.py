@@ -20,26 +20,27 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
 )
 from pyspark_upsert_kafka.core.options.values import BufferFlush
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Sender
-from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
-from pyspark_upsert_kafka.kafka.sending.messages import Messages
+from pyspark_upsert_kafka.kafka.clients import Sender, load_client
+from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import (
-    CLIENTS,
+    WAYS,
     Edge,
     eventually,
     messages,
     no_more_than,
     numbered,
     open_things,
+    turn_off,
 )
 
 
-@pytest.fixture(params=[*CLIENTS, "librdkafka in batches"])
-def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
+@pytest.fixture(params=WAYS)
+def edge(request: pytest.FixtureRequest, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Edge:
     """Each way to send, over the broker that tests share."""
+    turn_off(monkeypatch, request.param)
     client, _, batches = request.param.partition(" in ")
     return Edge(client, broker.servers, with_metadata=not batches)
 

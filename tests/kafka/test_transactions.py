@@ -16,11 +16,10 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from pyspark_upsert_kafka.core.delivery.receipts import Call, GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import TransactionalSender
+from pyspark_upsert_kafka.kafka.clients import TransactionalSender, load_client
 from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery
 from tests.conftest import Broker
-from tests.kafka.conftest import eventually, hung, messages, numbered
+from tests.kafka.conftest import NATIVE_OFF, eventually, hung, messages, numbered, turn_off
 
 
 class Transactions:
@@ -51,10 +50,11 @@ class Transactions:
         return offset
 
 
-@pytest.fixture(params=[True, False], ids=["one by one", "in batches"])
-def with_metadata(request: pytest.FixtureRequest) -> bool:
+@pytest.fixture(params=["one by one", "in batches", NATIVE_OFF])
+def with_metadata(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Messages may have timestamps and headers, or go by the batch."""
-    return bool(request.param)
+    turn_off(monkeypatch, request.param)
+    return bool(request.param == "one by one")
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ def transactions(broker: Broker, with_metadata: bool) -> Transactions:
     return Transactions(broker, with_metadata=with_metadata)
 
 
+@pytest.mark.every_client
 def test_messages_and_receipt_are_committed_together(broker, transactions):
     """After the commit both are there, and the next sender finds the receipt as it was given."""
     topic = broker.topic(3)

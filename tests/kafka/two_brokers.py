@@ -16,8 +16,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyspark_upsert_kafka.kafka.local import ports
-from pyspark_upsert_kafka.kafka.local.broker import _SETTINGS
-from pyspark_upsert_kafka.kafka.local.node import Node
+from pyspark_upsert_kafka.kafka.local.broker import _SETTINGS, Node
 from pyspark_upsert_kafka.kafka.local.ports import HOST
 from tests.kafka.conftest import eventually
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import pyspark_upsert_kafka
-from pyspark_upsert_kafka.kafka.clients import MODULES
 
 ROOT = Path(pyspark_upsert_kafka.__file__).parent
 NAME = "pyspark_upsert_kafka"
@@ -77,6 +76,7 @@ CLIENTS = {"confluent_kafka", "kafka"}
 CLIENT_FOLDERS = {
     "librdkafka": {"confluent_kafka"},
     "kafka_python": {"kafka"},
+    "native": {"confluent_kafka"},
     "local": {"confluent_kafka"},
 }
 """The folders of ``kafka`` that may import a client, and which; ``local`` tries whether a broker answers. A new client has a
@@ -214,10 +214,31 @@ def test_a_client_is_imported_in_its_folder_alone():
     assert broken_by(modules("kafka"), wrong) == {}
 
 
+def test_native_functions_have_one_entry():
+    """Nobody outside knows a module of `kafka.native`, and of the rest of the package that folder knows no client."""
+    native, seam = ROOT / "kafka" / "native", f"{NAME}.kafka.native"
+
+    def inside(file: Path) -> set[str]:
+        entry = {f"{seam}.{name}" for name in names_of(native / "__init__.py")}
+        return {name for name in imports(file) if name.startswith(f"{seam}.")} - entry
+
+    def clients_of_ours(file: Path) -> set[str]:
+        return {name for name in imports(file) if name.startswith(f"{NAME}.kafka.librdkafka")}
+
+    outside = [file for file in modules() if native not in file.parents]
+    assert broken_by(outside, inside) == {}
+    assert broken_by(modules("kafka/native"), clients_of_ours) == {}
+
+
 def test_each_client_is_ruled():
     """The folder of each client is named here with the library that it may import, and the library is one of CLIENTS."""
-    folders = {name.rpartition(".")[2] for name in MODULES.values()}
+    folders = {
+        file.parent.name
+        for file in (ROOT / "kafka").glob("*/__init__.py")
+        if "CLIENT" in names_of(file)
+    }
 
+    assert len(folders) > 1
     assert folders <= {*CLIENT_FOLDERS}
     assert set().union(*CLIENT_FOLDERS.values()) == CLIENTS
 
@@ -351,7 +372,7 @@ def file_of(module: str) -> Path:
         ("import pyspark_upsert_kafka.sink.writer", {"sink"}),
         ("from pyspark_upsert_kafka.sink import writer", {"sink"}),
         ("from pyspark_upsert_kafka import sink", {"sink"}),
-        ("def f():\n    from pyspark_upsert_kafka.kafka.interfaces import Cluster", {"kafka"}),
+        ("def f():\n    from pyspark_upsert_kafka.kafka.clients import Cluster", {"kafka"}),
         (
             "class A:\n  async def f():\n    with x:\n      import pyspark_upsert_kafka.sink",
             {"sink"},

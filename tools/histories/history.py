@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
 from tools.histories.writer import Model, Writer

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.kafka.local.broker import environment, find_java
 from pyspark_upsert_kafka.kafka.local.guard import BrokerGuard
-from pyspark_upsert_kafka.kafka.local.node import environment, find_java
 from pyspark_upsert_kafka.kafka.local.ports import HOST, free_ports
 
 _START_SECONDS = 120.0

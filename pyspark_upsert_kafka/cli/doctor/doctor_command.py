@@ -54,7 +54,7 @@ from pyspark_upsert_kafka.core.errors import (
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.source.planning.open_transactions import hidden_messages
 from pyspark_upsert_kafka.without_spark.read_request import Request
 

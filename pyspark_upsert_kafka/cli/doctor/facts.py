@@ -17,13 +17,11 @@ class BrokerFacts:
     Args:
         servers: The bootstrap servers.
         addresses: The addresses of all brokers.
-        version: The release of the oldest broker, as in ``4.1``; None = not told.
         client: The Kafka client and its version.
     """
 
     servers: str
     addresses: tuple[str, ...]
-    version: str | None
     client: str
 
 

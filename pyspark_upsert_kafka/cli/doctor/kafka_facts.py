@@ -25,8 +25,7 @@ from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared
 from pyspark_upsert_kafka.kafka.clients import client_version
-from pyspark_upsert_kafka.kafka.connections.broker_version import oldest_release
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 
 _UNTOLD_GROUP = "there is no such group yet, or neither the client nor the brokers tell it"
@@ -44,11 +43,7 @@ def broker_facts(cluster: Cluster, options: ReadOptions) -> BrokerFacts:
         BrokerError: None answers.
     """
     addresses = tuple(sorted(cluster.brokers()))
-    properties = options.table.properties.resolved()
-    version = oldest_release(addresses, properties.get("security.protocol", ""))
-    return BrokerFacts(
-        servers_of(options), addresses, version, client_version(options.table.client)
-    )
+    return BrokerFacts(servers_of(options), addresses, client_version(options.table.client))
 
 
 def topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> list[TopicFacts]:
@@ -61,7 +56,7 @@ def topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> li
     if not names:
         return []
     bounds = by_topic(view)
-    operations, configs = _operations(cluster, options, names), _configs(cluster, options, names)
+    operations, configs = _operations(cluster, names), _configs(cluster, options, names)
     servers = servers_of(options)
     return [
         TopicFacts(
@@ -112,25 +107,18 @@ def written_topic_facts(cluster: Cluster, options: ReadOptions, name: str) -> Wr
         BrokerError: No broker answers, or the user may not even see it.
     """
     exists = bool(cluster.existing([name]))
-    operations = _operations(cluster, options, [name])[name] if exists else frozenset()
+    operations = _operations(cluster, [name])[name] if exists else frozenset()
     return WrittenTopicFacts(name, servers_of(options), exists, operations)
 
 
-def _operations(
-    cluster: Cluster, options: ReadOptions, names: Sequence[str]
-) -> Mapping[str, frozenset[str] | NotSeen]:
+def _operations(cluster: Cluster, names: Sequence[str]) -> Mapping[str, frozenset[str] | NotSeen]:
     found = cluster.operations(names)
     if found is not None:
         return found
-    advice = (
-        "With 'kafka.client' = 'librdkafka' and brokers from Kafka 2.3 on it is"
-        if options.table.client != "librdkafka"
-        else ""
-    )
     return {
         name: NotSeen(
             f"What the user may do with topic {name!r} is not told by the client or the brokers",
-            advice,
+            cluster.who_tells_operations,
         )
         for name in names
     }

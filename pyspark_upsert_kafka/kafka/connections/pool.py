@@ -148,3 +148,29 @@ def _begin_in_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_in_fork)
+
+
+_EVERY_S = 1.0
+"""Seconds between two lookups for each topic: so a producer asks about one topic a second at most."""
+
+
+class PartitionLookups:
+    """Remembers when a producer looked up the partitions of its topics.
+
+    Args:
+        topics: How many topics.
+        clock: Seconds that only rise.
+    """
+
+    def __init__(self, topics: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every_s, self._clock = topics * _EVERY_S, clock
+        self._last_s = clock()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last lookup was so long ago that the next task needs another one."""
+        return self._clock() - self._last_s >= self._every_s
+
+    def note(self) -> None:
+        """Takes note of a lookup."""
+        self._last_s = self._clock()

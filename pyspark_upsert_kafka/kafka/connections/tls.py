@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.secrets import key_stores
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 
 T = TypeVar("T")
 

@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.interfaces import (
-    Cluster,
+from pyspark_upsert_kafka.kafka.clients import (
     RangeReader,
     ReadSettings,
     Sender,
     TransactionalSender,
 )
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.kafka_python import installed  # first: says what is missing
-from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import open_admin
-from pyspark_upsert_kafka.kafka.kafka_python.producer import pooled_producer
+from pyspark_upsert_kafka.kafka.kafka_python.cluster import open_cluster
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonReader
-from pyspark_upsert_kafka.kafka.kafka_python.sender import KafkaPythonSender
+from pyspark_upsert_kafka.kafka.kafka_python.sender import KafkaPythonSender, pooled_producer
 
 
 class KafkaPythonClient:
     """A reader, a sender and a cluster, by kafka-python."""
 
+    packages = ("kafka-python-ng", "kafka-python")
+
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""
-        return KafkaCluster(open_admin(properties, role))
+        return open_cluster(properties, role)
 
     def reader(self, settings: ReadSettings) -> RangeReader:
         """A reader of ranges.

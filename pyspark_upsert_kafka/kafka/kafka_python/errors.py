@@ -10,8 +10,13 @@ from typing import Any
 from kafka import errors
 
 from pyspark_upsert_kafka.kafka.connections import failures
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.connections.failures import (
+    AttemptError,
+    ClientErrors,
+    Failure,
+    Kind,
+    explained,
+)
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
+from pyspark_upsert_kafka.core.secrets.masking import is_secret
 from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections import tls
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.kafka_python import tokens
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.tokens import token_provider
-from pyspark_upsert_kafka.kafka.kafka_python.translations import (
-    CONNECTION_REQUEST_MS,
-    DEFAULTS,
-    OURS,
-    RENAMED,
-    SECURITY,
-    TRANSLATIONS,
-    has_plain_value,
-    no_equivalent,
-    typed_value,
-)
 
 T = TypeVar("T")
 
@@ -115,12 +107,12 @@ def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
 def connections_of_library() -> Callable[..., Any]:
     """What opens the connections of a client of the installed library."""
     if IS_KAFKA_PYTHON_3:
-        from pyspark_upsert_kafka.kafka.kafka_python import connections_v3
+        from pyspark_upsert_kafka.kafka.kafka_python import library_v3
 
-        return connections_v3.Connections
-    from pyspark_upsert_kafka.kafka.kafka_python import connections_ng
+        return library_v3.Connections
+    from pyspark_upsert_kafka.kafka.kafka_python import library_ng
 
-    return connections_ng.Connections
+    return library_ng.Connections
 
 
 def create_no_topics(metadata: Any) -> None:
@@ -158,3 +150,159 @@ def _translated(given: Mapping[str, str]) -> dict[str, Any]:
                 f"Option '{PREFIX}{name}' has no equivalent in the client 'kafka-python'; it is ignored."
             )
     return translated
+
+
+DEFAULTS: dict[str, Any] = {
+    **KafkaAdminClient.DEFAULT_CONFIG,
+    **KafkaConsumer.DEFAULT_CONFIG,
+    **KafkaProducer.DEFAULT_CONFIG,
+    # Not arguments of every version, but the connector understands them.
+    "allow_auto_create_topics": False,
+    "buffer_memory": 0,
+    "delivery_timeout_ms": 0,
+    "enable_idempotence": True,
+    "isolation_level": "",
+}
+"""All arguments of the clients and their defaults, which tell their types."""
+
+_NUMBERS = frozenset({"receive_buffer_bytes", "send_buffer_bytes"})
+"""Numbers that have no default."""
+
+RENAMED = {
+    "compression.codec": "compression_type",
+    "fetch.message.max.bytes": "max_partition_fetch_bytes",
+    "fetch.wait.max.ms": "fetch_max_wait_ms",
+    "max.in.flight": "max_in_flight_requests_per_connection",
+    "message.max.bytes": "max_request_size",
+    "message.send.max.retries": "retries",
+    "message.timeout.ms": "delivery_timeout_ms",
+    "metadata.broker.list": "bootstrap_servers",
+    "queue.buffering.max.ms": "linger_ms",
+    "request.required.acks": "acks",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.password": "sasl_plain_password",
+    "sasl.username": "sasl_plain_username",
+    "socket.receive.buffer.bytes": "receive_buffer_bytes",
+    "socket.send.buffer.bytes": "send_buffer_bytes",
+}
+
+OURS = frozenset({"api_version", "auto_offset_reset", "enable_auto_commit", "max_poll_records"})
+"""Arguments that the connector sets itself."""
+
+SECURITY = ("enable.ssl", "sasl.", "security.", "ssl.")
+"""How the names of security settings begin: one without an equivalent is refused."""
+
+_KINIT = (
+    "get a ticket with kinit, or let the environment variable KRB5_CLIENT_KTNAME name the keytab, on the "
+    "driver and on each executor, and leave it out"
+)
+
+REMEDIES = {
+    "enable.ssl.certificate.verification": "set 'properties.ssl.ca.location' to a PEM file that can be trusted",
+    "sasl.kerberos.kinit.cmd": _KINIT,
+    "sasl.kerberos.keytab": _KINIT,
+    "sasl.kerberos.principal": _KINIT,
+}
+"""What to do instead of a security setting, by its name."""
+
+ANY_REMEDY = "leave it out, or set 'kafka.client' to 'librdkafka'"
+
+
+Translation = Callable[[str, Mapping[str, str]], dict[str, Any]]
+"""Gives the arguments for a value, and for all properties that are given."""
+
+CONNECTION_REQUEST_MS = "connection_request_ms"
+"""How long a connection waits for an answer, where that is not the ``request_timeout_ms`` of the client: the connector's own argument."""
+
+QUEUED_MESSAGES = "queued_messages"
+"""How many messages may be unconfirmed: the connector's own argument."""
+
+
+def has_plain_value(argument: str) -> bool:
+    """Whether an argument takes a flag, a number or a text, as an option can say it."""
+    default = DEFAULTS[argument]
+    if default is None:
+        return not argument.endswith(("serializer", "_context", "_provider", "_kerberos_name"))
+    return isinstance(default, (bool, int, float, str))
+
+
+def typed_value(name: str, argument: str, value: str) -> Any:
+    """The value of a property in the type of the argument's default.
+
+    Raises:
+        OptionError: It cannot be.
+    """
+    default = DEFAULTS[argument]
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[value.strip().lower()]
+        if isinstance(default, (int, float)) or argument in _NUMBERS:
+            return int(value)
+    except (KeyError, ValueError):
+        expected = "'true' or 'false'" if isinstance(default, bool) else "a whole number"
+        seen = "***" if is_secret(name) else repr(value)
+        raise OptionError(
+            f"Invalid value for option '{PREFIX}{name}': expected {expected}, but is {seen}."
+        ) from None
+    return value
+
+
+def no_equivalent(name: str) -> OptionError:
+    """The error for a security setting that kafka-python does not have."""
+    return OptionError(
+        f"Option '{PREFIX}{name}' has no equivalent in the client 'kafka-python': "
+        f"{REMEDIES.get(name, ANY_REMEDY)}."
+    )
+
+
+def _followed_by_connector(_: str, __: Mapping[str, str]) -> dict[str, Any]:
+    """For a property that the connector itself follows."""
+    return {}
+
+
+def _acks(value: str, _: Mapping[str, str]) -> dict[str, Any]:
+    if value in ("all", "-1"):
+        return {"acks": "all"}
+    if value not in ("0", "1"):
+        raise OptionError(
+            f"Invalid value for option '{PREFIX}acks': expected 'all', '1' or '0', but is {value!r}."
+        )
+    return {"acks": int(value)}
+
+
+def _compression(value: str, _: Mapping[str, str]) -> dict[str, Any]:
+    return {"compression_type": None if value == "none" else value}
+
+
+def _protocol(value: str, _: Mapping[str, str]) -> dict[str, Any]:
+    return {"security_protocol": value.upper()}
+
+
+def _queued_messages(value: str, _: Mapping[str, str]) -> dict[str, Any]:
+    return {QUEUED_MESSAGES: typed_value("queue.buffering.max.messages", "buffer_memory", value)}
+
+
+def _queued_kbytes(value: str, _: Mapping[str, str]) -> dict[str, Any]:
+    kbytes = typed_value("queue.buffering.max.kbytes", "buffer_memory", value)
+    return {"buffer_memory": kbytes * 1024}
+
+
+def _retries(value: str, _: Mapping[str, str]) -> dict[str, Any]:
+    count = typed_value("retries", "retries", value)
+    return {
+        "retries": math.inf if count >= 2**31 - 1 and math.isinf(DEFAULTS["retries"]) else count
+    }
+
+
+TRANSLATIONS: dict[str, Translation] = {
+    "acks": _acks,
+    "compression.codec": _compression,
+    "compression.type": _compression,
+    "default.api.timeout.ms": _followed_by_connector,
+    "queue.buffering.max.kbytes": _queued_kbytes,
+    "queue.buffering.max.messages": _queued_messages,
+    "request.required.acks": _acks,
+    "retries": _retries,
+    "security.protocol": _protocol,
+}
+"""By the name of the property, as Java or librdkafka spells it."""

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from operator import attrgetter
+from typing import Any
 
 from kafka import KafkaConsumer
+from kafka import TopicPartition as ClientPartition
+from kafka import errors as kafka_errors
 
-from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.connections.failures import Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.kafka_python.admin_requests import pooled_admin
-from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts, retrying
-from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
+from pyspark_upsert_kafka.kafka.kafka_python.cluster import pooled_cluster
+from pyspark_upsert_kafka.kafka.kafka_python.errors import (
+    connect_timeouts,
+    describe_error,
+    errors_of,
+    kind_of,
+    retrying,
+)
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     client_config,
@@ -21,12 +37,171 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     open_client,
 )
 from pyspark_upsert_kafka.kafka.kafka_python.record_batches import (
+    UnreadableHeaders,
     with_lenient_batches,
     with_null_records,
     without_markers,
 )
-from pyspark_upsert_kafka.kafka.reading.fetcher import Fetcher
+from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, Fetcher, header_bytes
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_BATCH = 5_000
+"""Messages in a batch at most."""
+
+_POLL_MS = 50
+
+_NO_DELAY = {"timeout_ms": 0} if IS_KAFKA_PYTHON_3 else {}
+"""Arguments of ``position``, which is known here without asking a broker."""
+
+_OUT_OF_RANGE = tuple(
+    found
+    for name in ("OffsetOutOfRangeError", "LogTruncationError")
+    if (found := getattr(kafka_errors, name, None))
+)
+
+
+class KafkaPythonFetcher:
+    """Fetches the partition of a range.
+
+    Args:
+        consumer: Used by nobody else.
+        cluster: Lends a cluster.
+        range_: Its topic and partition.
+        details: What is taken out of messages beside key, value and offset.
+    """
+
+    def __init__(
+        self,
+        consumer: KafkaConsumer,
+        cluster: Callable[[], AbstractContextManager[Cluster]],
+        range_: Range,
+        *,
+        details: frozenset[Detail],
+    ) -> None:
+        self._consumer, self._cluster, self._details = consumer, cluster, details
+        self._partition = ClientPartition(range_.topic, range_.partition)
+        self.errors = errors_of(consumer)
+        self.errors.clear()
+        self._left: list[Any] = []
+        self._reached = 0
+        consumer.assign([self._partition])
+
+    def seek(self, offset: int) -> None:
+        """Lets the next poll begin at this offset."""
+        self._left = []
+        self._consumer.seek(self._partition, offset)
+
+    def poll(self, position: int, end: int) -> Fetched:
+        """The messages of the next fetch, if it arrives within `_POLL_MS`. A large fetch comes in several batches."""
+        if self._left:
+            return self._next_batch()
+        try:
+            polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_BATCH)
+            reached = self._consumer.position(self._partition, **_NO_DELAY)
+        except _OUT_OF_RANGE:
+            return Fetched(self._batch([]), position, is_out_of_range=True)
+        except (kafka_errors.KafkaError, OSError) as error:
+            return self._fetched_nothing(error, position)
+        if reached > position:
+            self.errors.note_progress()
+        records: list[Any] = polled.get(self._partition, [])
+        if reached > end:
+            records = records[: bisect_left(records, end, key=attrgetter("offset"))]
+        self._left, self._reached = records, reached
+        return self._next_batch()
+
+    def _next_batch(self) -> Fetched:
+        """As many of the records that are left as a batch may hold; with the last one it may hold more."""
+        count, size_bytes = 0, 0
+        while count < len(self._left) and size_bytes < BATCH_BYTES:
+            size_bytes += self._size_bytes(self._left[count])
+            count += 1
+        records, self._left = self._left[:count], self._left[count:]
+        position = records[-1].offset + 1 if self._left else self._reached
+        return Fetched(self._batch(records), position, size_bytes)
+
+    def _size_bytes(self, record: Any) -> int:
+        headers = header_bytes([record.headers]) if Detail.HEADERS in self._details else 0
+        return len(record.key or b"") + len(record.value or b"") + headers
+
+    def bounds(self) -> Bounds:
+        """The bounds of the partition as its leader knows them now."""
+        with self._cluster() as cluster:
+            (found,) = cluster.bounds(
+                [TopicPartition(*self._partition)], read_committed=False
+            ).values()
+        return found
+
+    def close(self) -> None:
+        """Ends fetching, so that the consumer can be used for another range."""
+        self._consumer.unsubscribe()
+
+    def _fetched_nothing(self, error: Exception, position: int) -> Fetched:
+        fetched, kind = Fetched(self._batch([]), position), kind_of(error)
+        said = self.errors.shown(describe_error(error))
+        if isinstance(error, kafka_errors.CorruptRecordException):
+            self._drop_fetched(position)
+            fetched.damage = said
+            return fetched
+        if kind is Kind.FATAL:
+            self._drop_fetched(position)  # a later range may begin here too
+            fetched.fatal_error = said
+            return fetched
+        self.errors.add(said, security=kind is Kind.SECURITY)
+        logger.info(
+            "Topic %r, partition %s: fetching continues at offset %s after %s",
+            *self._partition, position, said,
+        )  # fmt: skip
+        # The client may have passed messages that it had no more time to give.
+        self.seek(position)
+        return fetched
+
+    def _drop_fetched(self, position: int) -> None:
+        """Lets the client forget the fetch whose next messages are damaged.
+
+        kafka-python 3 would look into it for ever: it drops a fetch only once that ends, or begins elsewhere than it shall go on.
+        """
+        self._consumer.seek(self._partition, position + 1)
+        with suppress(kafka_errors.KafkaError):
+            self._consumer.poll(timeout_ms=0, max_records=1)
+        self._consumer.seek(self._partition, position)
+
+    def _batch(self, records: Sequence[Any]) -> RawBatch:
+        timestamps, headers, epochs = (
+            records if detail in self._details else []
+            for detail in (Detail.TIMESTAMP, Detail.HEADERS, Detail.LEADER_EPOCH)
+        )
+        times = [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps]
+        return RawBatch(
+            self._partition.topic,
+            self._partition.partition,
+            BytesColumn.of(record.key for record in records),
+            BytesColumn.of(record.value for record in records),
+            [record.offset for record in records],
+            [kind for kind, _ in times],
+            [ms for _, ms in times],
+            [record.headers for record in headers],
+            [_leader_epoch(record) for record in epochs],
+            {
+                at: BAD_HEADERS
+                for at, record in enumerate(headers)
+                if isinstance(record.headers, UnreadableHeaders)
+            },
+        )
+
+
+def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:
+    """The protocol has 0 for CreateTime and 1 for LogAppendTime, and -1 ms for none."""
+    return (kind + 1, ms) if ms not in (None, -1) else (0, -1)
+
+
+def _leader_epoch(record: Any) -> int | None:
+    epoch = getattr(record, "leader_epoch", -1)  # kafka-python-ng does not tell
+    return None if epoch < 0 else epoch
+
 
 _CONFIG = {
     "request_timeout_ms": 30_000,
@@ -43,8 +218,8 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
 
     _pool = POOL
 
-    def _admin(self) -> AbstractContextManager[AdminRequests]:
-        return pooled_admin(self._properties, "reader", self._settings.outage_s)
+    def _cluster(self) -> AbstractContextManager[Cluster]:
+        return pooled_cluster(self._properties, "reader", self._settings.outage_s)
 
     def _connect(self, fetch_bytes: int) -> KafkaConsumer:
         ours = {**_CONFIG, "max_partition_fetch_bytes": fetch_bytes}
@@ -73,4 +248,4 @@ class KafkaPythonReader(PooledReader[KafkaConsumer]):
     def _fetcher(self, client: KafkaConsumer, range_: Range) -> Fetcher:
         # What was planned is there, or is lost; kafka-python-ng forgets this with each assignment.
         create_no_topics(client._client.cluster)  # noqa: SLF001
-        return KafkaPythonFetcher(client, self._admin, range_, details=self._settings.details)
+        return KafkaPythonFetcher(client, self._cluster, range_, details=self._settings.details)

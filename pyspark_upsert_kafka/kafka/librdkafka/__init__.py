@@ -9,23 +9,24 @@ from collections.abc import Sequence
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.interfaces import (
-    Cluster,
+from pyspark_upsert_kafka.kafka.clients import (
     RangeReader,
     ReadSettings,
     Sender,
     TransactionalSender,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.admin_requests import LibrdkafkaAdmin
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.librdkafka.cluster import LibrdkafkaCluster
 
 
 class LibrdkafkaClient:
     """A reader, senders and a cluster, by librdkafka."""
 
+    packages = ("confluent-kafka",)
+
     def cluster(self, properties: Properties, role: str) -> Cluster:
         """Opens a connection for admin requests."""
-        return KafkaCluster(LibrdkafkaAdmin(properties, role))
+        return LibrdkafkaCluster(properties, role)
 
     def reader(self, settings: ReadSettings) -> RangeReader:
         """A reader of ranges."""
@@ -42,10 +43,9 @@ class LibrdkafkaClient:
         with_metadata: bool = True,
     ) -> Sender:
         """Opens a sender after checking that the topics exist."""
-        from pyspark_upsert_kafka.kafka.librdkafka.producer import pooled_producer
-        from pyspark_upsert_kafka.kafka.librdkafka.sender import sender_of
+        from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender, pooled_producer
 
-        return sender_of(
+        return LibrdkafkaSender(
             pooled_producer(properties, tuple(topics), guarantee, with_metadata=with_metadata)
         )
 
@@ -58,7 +58,7 @@ class LibrdkafkaClient:
         with_metadata: bool = True,
     ) -> TransactionalSender:
         """The same for a transaction; fences off whatever had the transactional id before."""
-        from pyspark_upsert_kafka.kafka.librdkafka.transaction_opening import open_transaction
+        from pyspark_upsert_kafka.kafka.librdkafka.transaction import open_transaction
 
         return open_transaction(
             properties, tuple(topics), transactional_id, with_metadata=with_metadata

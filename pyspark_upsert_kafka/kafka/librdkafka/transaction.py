@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.closing import closing, undone_on_failure
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
@@ -22,26 +22,31 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
 )
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import (
+    ReportedErrors,
+    classify,
     explained_in_transaction,
     kind_in_transaction,
     kind_of,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.producer import (
+from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
+from pyspark_upsert_kafka.kafka.librdkafka.sender import (
+    LibrdkafkaSender,
     OpenProducer,
+    connected,
+    open_producer,
+    transaction_config,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.sender import LibrdkafkaSender
-from pyspark_upsert_kafka.kafka.librdkafka.transaction_group import (
-    TransactionGroup,
-    groups,
-    retention_s,
-)
-from pyspark_upsert_kafka.kafka.sending.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.native import BatchProducer, takes
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -152,8 +157,8 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
             self._group.close()
 
     def _group_to_send(self) -> object:
-        """The group as the client takes it."""
-        return self._group.metadata()
+        """The group as the producer takes it."""
+        return self._id if isinstance(self._producer, BatchProducer) else self._group.metadata()
 
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
         """Has the client report; what it raises then, `_explained` tells."""
@@ -282,3 +287,112 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
 def _code(error: ck.KafkaError) -> int:
     fenced = error.code() == ck.KafkaError._FENCED  # noqa: SLF001 - librdkafka's own code
     return _FENCED_CODE if fenced else error.code()
+
+
+class TransactionGroup:
+    """The group's offsets on partition 0 of topics.
+
+    It connects in the background as soon as it is made, while the transaction is opened.
+
+    Args:
+        properties: As the user gave them.
+        name: The group, which has the name of the transactional id.
+    """
+
+    def __init__(self, properties: Properties, name: str) -> None:
+        self._properties, self._name = properties, name
+        # Without ``isolation.level`` it is read_committed, for offsets too.
+        config = client_config(properties, "writer", {})
+        config.pop("isolation.level", None)
+        self._consumer = GroupConsumer(config, name)
+
+    def committed(self, topic: str) -> GroupOffset | None:
+        """What the group has committed on the topic; an open transaction that may change it is waited for."""
+        return self._first([topic])
+
+    def committed_anywhere(self) -> GroupOffset | None:
+        """What the group has committed on any topic that may be seen."""
+        return self._first(self._request("list topics", self._consumer.topics))
+
+    def metadata(self) -> object:
+        """What a transaction needs to know of the group; nobody is asked for it."""
+        return self._consumer.metadata()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._consumer.close()
+
+    def _first(self, topics: Sequence[str]) -> GroupOffset | None:
+        wanted = [ck.TopicPartition(topic, 0) for topic in topics]
+
+        def request(timeout: float) -> list[ck.TopicPartition]:
+            found = self._consumer.committed(wanted, timeout)
+            return [tp for tp in found if tp.offset >= 0]
+
+        found = self._request(f"look up the offsets of group {self._name!r}", request)
+        if not found:
+            return None
+        tp = found[0]
+        return GroupOffset(tp.topic, tp.partition, tp.offset, tp.metadata or "")
+
+    def _request(self, what: str, request: Any) -> Any:
+        given = self._properties.resolved()
+        return Retrying(
+            given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(given),
+            (ck.KafkaException,), classify,
+        ).call(what, request)  # fmt: skip
+
+
+def groups(properties: Properties, prefix: str) -> list[str]:
+    """The consumer groups whose names begin so; none if brokers do not tell."""
+    with pooled_cluster(properties, "writer") as cluster:
+        try:
+            return [name for name in cluster.groups() if name.startswith(prefix)]
+        except BrokerError as error:
+            _unknown(error)
+            return []
+
+
+def retention_s(properties: Properties) -> float | None:
+    """How long brokers keep what a group has committed, in seconds; None if they do not tell."""
+    with pooled_cluster(properties, "writer") as cluster:
+        try:
+            return cluster.offsets_retention_s()
+        except BrokerError as error:
+            _unknown(error)
+            return None
+
+
+def _unknown(error: BrokerError) -> None:
+    """Writing needs no ACL for what is not told."""
+    logger.info("Something that only a warning depends on is not known: %s", error)
+
+
+def open_transaction(
+    properties: Properties,
+    topics: tuple[str, ...],
+    transactional_id: str,
+    *,
+    with_metadata: bool,
+) -> LibrdkafkaTransactionalSender:
+    """A sender for these topics, which are checked to exist; fences off whatever had the id before.
+
+    Args:
+        properties: As the user gave them.
+        topics: The topics.
+        transactional_id: The id.
+        with_metadata: Whether messages have timestamps or headers; without, they may be sent by the batch.
+
+    Raises:
+        BrokerError: No broker answers, a topic does not exist, or access is denied.
+        OptionError: The client does not take a property, or one contradicts ``exactly-once``.
+    """
+    with pooled_cluster(properties, "writer") as cluster:
+        limits = max_message_bytes(cluster, topics)
+    config = transaction_config(properties, limits, transactional_id)
+    in_batches = not with_metadata and takes(config)
+    opened = connected(open_producer(config, topics, in_batches=in_batches), topics)
+    sender = LibrdkafkaTransactionalSender(opened, properties, transactional_id)
+    with undone_on_failure(sender.close):
+        sender.take_over()
+    return sender

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
+from pyspark_upsert_kafka.core.metadata import Headers
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Headers
 
 BATCH_BYTES = 16 * 1024 * 1024
 """The bytes of keys, values and headers at which a batch takes no more messages."""

@@ -13,13 +13,13 @@ from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.admin_requests import AdminRequests
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits, message_timeout_s
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, Fetcher
-from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.reading.loss_checks import PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 
@@ -236,15 +236,15 @@ class PooledReader(ABC, Generic[C]):
     def end(self, range_: Range) -> int:
         """The offset up to which the partition of a range can be read now; the range's own end where the topic is lost."""
         partition = TopicPartition(range_.topic, range_.partition)
-        with self._admin() as admin:
-            lookup = partial(_topic, admin, range_.topic)
-            planned = PlannedTopic(range_, admin.servers, lookup, self._settings.checks)
+        with self._cluster() as cluster:
+            lookup = partial(_topic, cluster, range_.topic)
+            planned = PlannedTopic(range_, cluster.servers, lookup, self._settings.checks)
             loss = planned.loss_before()
             if loss is None:
                 try:
-                    return admin.latest([partition], read_committed=self._settings.read_committed)[
-                        partition
-                    ]
+                    return cluster.latest_offsets(
+                        [partition], read_committed=self._settings.read_committed
+                    )[partition]
                 except UnknownTopicError as error:  # the client tells no ids
                     loss = DataLossError(*partition, range_.end, None, str(error))
         if self._settings.fail_on_data_loss:
@@ -252,12 +252,12 @@ class PooledReader(ABC, Generic[C]):
         return range_.end
 
     def _topic(self, name: str) -> TopicInfo | None:
-        with self._admin() as admin:
-            return _topic(admin, name)
+        with self._cluster() as cluster:
+            return _topic(cluster, name)
 
     @abstractmethod
-    def _admin(self) -> AbstractContextManager[AdminRequests]:
-        """Lends an admin client."""
+    def _cluster(self) -> AbstractContextManager[Cluster]:
+        """Lends a cluster."""
 
     @abstractmethod
     def _connect(self, fetch_bytes: int) -> C:
@@ -268,5 +268,5 @@ class PooledReader(ABC, Generic[C]):
         """Fetches the partition of a range with a client."""
 
 
-def _topic(admin: AdminRequests, name: str) -> TopicInfo | None:
-    return admin.existing([name]).get(name)
+def _topic(cluster: Cluster, name: str) -> TopicInfo | None:
+    return cluster.existing([name]).get(name)

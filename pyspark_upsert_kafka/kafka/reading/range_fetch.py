@@ -14,12 +14,11 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.data_loss import RETENTION
-from pyspark_upsert_kafka.kafka.connections.client_errors import SECURITY_HINT
+from pyspark_upsert_kafka.kafka.connections.failures import SECURITY_HINT
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched, Fetcher
-from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks, PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 
 _LONG_S = 1.0
 """A broker that is up says sooner than this (seconds) what a topic's id is."""

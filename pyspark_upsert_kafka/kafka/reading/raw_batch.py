@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.kafka.sending.messages import Headers
+    from pyspark_upsert_kafka.core.metadata import Headers
 
 BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
@@ -22,6 +22,11 @@ BAD_HEADERS = (
 
 Integers: TypeAlias = "list[int] | array[int]"
 """A number of each message."""
+
+
+def numbers(found: Any) -> array[int]:
+    """An array of NumPy's, of 64-bit integers, as one whose elements are Python's."""
+    return array("q", found.tobytes())
 
 
 @dataclass(frozen=True)

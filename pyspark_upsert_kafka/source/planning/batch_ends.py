@@ -25,8 +25,8 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     TopicPartition,
 )
 from pyspark_upsert_kafka.core.positions.planning import Alignment, advanced, rate_limited
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, ReadSettings
+from pyspark_upsert_kafka.kafka.clients import RangeReader, ReadSettings, load_client
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.source.planning.topic_observer import Observer
 
 logger = logging.getLogger("pyspark_upsert_kafka")

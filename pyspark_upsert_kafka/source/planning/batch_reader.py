@@ -19,7 +19,7 @@ from pyspark_upsert_kafka.core.positions.planning import split, spread
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.sides import check_read_sides
 from pyspark_upsert_kafka.source.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.open_transactions import (

@@ -13,8 +13,7 @@ from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 
 LONG_MS = 10_000
 """A transaction that is open for so long is worth a warning; younger ones are normal where others write exactly once."""

@@ -25,8 +25,8 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     TopicPartition,
     not_empty,
 )
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

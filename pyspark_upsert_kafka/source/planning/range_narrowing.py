@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     not_empty,
 )
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

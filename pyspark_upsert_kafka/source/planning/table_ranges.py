@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     TopicPartition,
 )
 from pyspark_upsert_kafka.core.positions.planning import shared, shared_by_all
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -12,8 +12,8 @@ from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
 from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.interfaces import Cluster
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks
 from pyspark_upsert_kafka.source.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.source.planning.open_transactions import StandsStill
 from pyspark_upsert_kafka.source.planning.query_start import start_offset

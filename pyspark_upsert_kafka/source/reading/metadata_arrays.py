@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.changes import Change
-from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR
+from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR, Headers
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Headers
 from pyspark_upsert_kafka.local_time import local_time
 from pyspark_upsert_kafka.source.reading.decoded_side import Selection
 

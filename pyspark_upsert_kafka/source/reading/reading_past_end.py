@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.interfaces import RangeReader
+from pyspark_upsert_kafka.kafka.clients import RangeReader
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading.message_rows import Rows
 from pyspark_upsert_kafka.source.reading.snapshot import (

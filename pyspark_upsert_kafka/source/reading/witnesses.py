@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.interfaces import RangeReader
+from pyspark_upsert_kafka.kafka.clients import RangeReader
 from pyspark_upsert_kafka.source.reading.snapshot import rows_per_key
 
 logger = logging.getLogger("pyspark_upsert_kafka")

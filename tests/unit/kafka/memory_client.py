@@ -10,13 +10,12 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
-from pyspark_upsert_kafka.kafka.admin_requests import EARLIEST, AdminRequests, OffsetLookup
-from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.clients import RangeReader, ReadSettings
+from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.interfaces import Cluster, RangeReader, ReadSettings
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
@@ -35,7 +34,7 @@ def bounds_of(topic: str, partition: int) -> Bounds:
     return Bounds(min(log, default=0), end, end)
 
 
-class MemoryAdmin(AdminRequests):
+class MemoryCluster(Cluster):
     """Answers for a cluster whose consumer groups have committed nothing."""
 
     def __init__(self, properties: Properties) -> None:
@@ -45,7 +44,7 @@ class MemoryAdmin(AdminRequests):
     def names(self) -> Sequence[str]:
         return [*TOPICS]
 
-    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+    def described(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         return {name: TopicInfo("", len(TOPICS[name])) for name in names if name in TOPICS}
 
     def list_offsets(
@@ -109,8 +108,8 @@ class MemoryReader(PooledReader[None]):
     _pool = Pool(lambda _: None)
 
     @contextmanager
-    def _admin(self) -> Iterator[AdminRequests]:
-        yield MemoryAdmin(self._properties)
+    def _cluster(self) -> Iterator[Cluster]:
+        yield MemoryCluster(self._properties)
 
     def _connect(self, fetch_bytes: int) -> None:
         """Nothing is opened."""
@@ -122,8 +121,10 @@ class MemoryReader(PooledReader[None]):
 class MemoryClient:
     """The roles of a client that only reads."""
 
+    packages = ()
+
     def cluster(self, properties: Properties, role: str) -> Cluster:
-        return KafkaCluster(MemoryAdmin(properties))
+        return MemoryCluster(properties)
 
     def reader(self, settings: ReadSettings) -> RangeReader:
         return MemoryReader(settings)

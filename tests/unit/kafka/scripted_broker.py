@@ -15,19 +15,16 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
-from pyspark_upsert_kafka.kafka.admin_requests import EARLIEST, AdminRequests, OffsetLookup
-from pyspark_upsert_kafka.kafka.cluster import KafkaCluster
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.outage import Outage
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
+from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from tests.unit.source.fake_cluster import Clock
 
 T = TypeVar("T")
@@ -84,10 +81,10 @@ class ScriptedBroker:
         more = {name: str(value) for name, value in given.items()}
         return Properties({"bootstrap.servers": self.servers, **more})
 
-    def cluster(self, **given: object) -> KafkaCluster:
+    def cluster(self, **given: object) -> Cluster:
         """What asks it, with properties whose names have _ for a dot."""
         properties = {name.replace("_", "."): value for name, value in given.items()}
-        return KafkaCluster(ScriptedAdmin(self, self.properties(properties)), self.clock)
+        return ScriptedCluster(self, self.properties(properties))
 
     def offsets(self, range_: Range, outage_s: float = 0.0, **given: object) -> list[int]:
         """The offsets that reading a range gives."""
@@ -128,7 +125,7 @@ class Connection:
         self._used_at = clock.now
 
 
-class ScriptedAdmin(AdminRequests):
+class ScriptedCluster(Cluster):
     """Asks over one connection, by the retry loop of every client."""
 
     def __init__(self, broker: ScriptedBroker, properties: Properties) -> None:
@@ -136,6 +133,7 @@ class ScriptedAdmin(AdminRequests):
         self.timeouts = Timeouts.from_properties(properties)
         self.outage = Outage(clock=broker.clock.monotonic)
         self._broker, self._connection = broker, Connection(broker)
+        self.clock = broker.clock
 
     def _call(self, what: str, answer: Callable[[], T], *, leader: bool = False) -> T:
         def request(timeout: float) -> T:
@@ -156,7 +154,7 @@ class ScriptedAdmin(AdminRequests):
     def names(self) -> Sequence[str]:
         return [*self._broker.partitions]
 
-    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+    def described(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         self._broker.lookups.update(names)
         there = self._broker.partitions
         found = {name: TopicInfo(f"id of {name}", there[name]) for name in names if name in there}
@@ -232,8 +230,8 @@ class ScriptedReader(PooledReader[None]):
         self._broker = broker
 
     @contextmanager
-    def _admin(self) -> Iterator[AdminRequests]:
-        admin = ScriptedAdmin(self._broker, self._properties)
+    def _cluster(self) -> Iterator[Cluster]:
+        admin = ScriptedCluster(self._broker, self._properties)
         admin.outage.limit_s = self._settings.outage_s
         yield admin
 

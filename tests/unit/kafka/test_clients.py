@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from pyspark.sql.types import StringType, StructType
 
+from pyspark_upsert_kafka import kafka
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
@@ -15,7 +17,6 @@ from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka import clients
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
 from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
 from pyspark_upsert_kafka.sink.written_counts import SentMessages
@@ -32,7 +33,7 @@ ORIGINAL = Original(TopicPartition("t", 0), 5, 0, b"1", b"?")
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client of these tests is there under the name ``memory``, with a topic of two partitions."""
-    monkeypatch.setitem(clients.MODULES, "memory", memory_client.__name__)
+    monkeypatch.setitem(sys.modules, f"{kafka.__name__}.memory", memory_client)
     first = [(5, b"1", b"a"), (6, b"2", b"b"), (9, b"1", None), (10, b"3", b"c")]
     partitions = [{at: (key, value) for at, key, value in first}, {0: (b"4", b"d")}]
     monkeypatch.setitem(memory_client.TOPICS, "t", partitions)

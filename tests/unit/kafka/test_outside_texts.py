@@ -17,15 +17,14 @@ import pyspark_upsert_kafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
-from pyspark_upsert_kafka.kafka.kafka_python.fetcher import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
-from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
-from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
+from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonFetcher
+from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
+from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
 
 ROOT = Path(pyspark_upsert_kafka.__file__).parent / "kafka"
 SECRET = "pa55word"
@@ -151,7 +150,12 @@ def test_a_fetch_of_kafka_python():
     def poll(**_: object) -> dict[Any, Any]:
         raise kafka_errors.TopicAuthorizationFailedError(SAID)
 
-    consumer = SimpleNamespace(config={"client_id": client_id}, assign=lambda _: None, poll=poll)
+    consumer = SimpleNamespace(
+        config={"client_id": client_id},
+        assign=lambda _: None,
+        seek=lambda *_: None,
+        poll=poll,
+    )
     fetcher = KafkaPythonFetcher(
         cast("Any", consumer), cast("Any", None), Range("t", 0, 0, 9), details=frozenset()
     )

@@ -7,13 +7,13 @@ from confluent_kafka import Producer
 
 from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.kafka_python.producer import (
+from pyspark_upsert_kafka.kafka.kafka_python.sender import (
     producer_config as arguments,
 )
-from pyspark_upsert_kafka.kafka.kafka_python.producer import (
+from pyspark_upsert_kafka.kafka.kafka_python.sender import (
     with_sizes,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.producer import producer_config
+from pyspark_upsert_kafka.kafka.librdkafka.sender import producer_config
 
 MB = 1_000_000
 

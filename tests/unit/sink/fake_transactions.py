@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.kafka.sending.messages import Messages
+from pyspark_upsert_kafka.kafka.messages import Messages
 
 
 @dataclass

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options.values import BufferFlush
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import keyed_buffer
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import delivery
 from pyspark_upsert_kafka.sink.delivery import delivering, open_sender
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer

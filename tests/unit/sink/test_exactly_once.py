@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
 )
 from pyspark_upsert_kafka.core.options.values import BufferFlush
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery, prepare
 from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 from tests.unit.sink.fake_transactions import FakeKafka

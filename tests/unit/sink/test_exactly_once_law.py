@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery, prepare
 from tests.laws import runs
 from tests.unit.sink.fake_transactions import FakeKafka

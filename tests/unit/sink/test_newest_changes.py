@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import keyed_buffer
 from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges, flushes
 

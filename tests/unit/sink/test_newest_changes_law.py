@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, Row, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, Row, octets
 from pyspark_upsert_kafka.sink import keyed_buffer
 from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges
 from tests.laws import law

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
+from pyspark_upsert_kafka.kafka.messages import Messages, list_of
 from pyspark_upsert_kafka.sink import delivery, task_writing, writer
 from pyspark_upsert_kafka.spark_task import TaskIdentity, current_task
 from tests.table_options import table_options

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 
 from pyspark_upsert_kafka.core.positions.progress import Written
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.messages import Messages, octets
 from pyspark_upsert_kafka.sink import written_counts
 from pyspark_upsert_kafka.sink.written_counts import SentMessages, WrittenByTask, report_batch
 

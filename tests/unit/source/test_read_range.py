@@ -19,9 +19,9 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
+from pyspark_upsert_kafka.kafka.messages import Messages, list_of
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Messages, list_of
 from pyspark_upsert_kafka.source import bad_messages as dead_letters
 from pyspark_upsert_kafka.source.reading import task_reading
 from tests.table_options import table_options

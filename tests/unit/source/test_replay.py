@@ -14,9 +14,9 @@ from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topi
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
+from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.sending.messages import Messages
 from pyspark_upsert_kafka.source import dead_letter_replay as module
 from pyspark_upsert_kafka.source.dead_letter_replay import Original, replay, what_to_replay
 from tests.table_options import table_options

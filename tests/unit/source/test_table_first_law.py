@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from pyspark_upsert_kafka.source.reading import task_reading
 from tests.laws import runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.kafka.connections.client_errors import FATAL_AFTER_S, ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import FATAL_AFTER_S, ClientErrors
 
 REFUSED, LOST, THROUGH, NEW_TASK = "refused", "lost", "through", "new task"
 

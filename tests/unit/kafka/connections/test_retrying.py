@@ -10,10 +10,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError, UnknownTopicError
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.outage import Outage
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
 
 JAVA = Timeouts(30.0, 60.0)

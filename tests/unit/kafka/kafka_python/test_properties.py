@@ -13,8 +13,7 @@ from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.kafka.kafka_python import installed
-from pyspark_upsert_kafka.kafka.kafka_python import producer as producer_config
+from pyspark_upsert_kafka.kafka.kafka_python import installed, sender
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config, open_client
 
 ADAPTER = "pyspark_upsert_kafka.kafka.kafka_python."
@@ -154,10 +153,8 @@ def test_a_missing_library_is_said_with_the_command_that_installs_it(monkeypatch
 
 def writer(monkeypatch, given, *, is_3, guarantee=DeliveryGuarantee.AT_LEAST_ONCE):
     """The producer's arguments."""
-    monkeypatch.setattr(producer_config, "IS_KAFKA_PYTHON_3", is_3)
-    return producer_config.producer_config(
-        Properties({"bootstrap.servers": "a:1", **given}), guarantee
-    )
+    monkeypatch.setattr(sender, "IS_KAFKA_PYTHON_3", is_3)
+    return sender.producer_config(Properties({"bootstrap.servers": "a:1", **given}), guarantee)
 
 
 def test_a_writer_is_idempotent_unless_fewer_acks_are_wanted(monkeypatch):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets, client_log
-from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, WithoutSecrets, client_log
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from typing import Any, cast
 import confluent_kafka as ck
 import pytest
 
-from pyspark_upsert_kafka.kafka.librdkafka.client_log import client_log
-from pyspark_upsert_kafka.kafka.librdkafka.delivery_reports import DeliveryReports
-from pyspark_upsert_kafka.kafka.librdkafka.producer import OpenProducer, connected
-from pyspark_upsert_kafka.kafka.sending.partition_lookups import PartitionLookups
+from pyspark_upsert_kafka.kafka.connections.pool import PartitionLookups
+from pyspark_upsert_kafka.kafka.librdkafka.errors import client_log
+from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports, OpenProducer, connected
 
 
 @dataclass

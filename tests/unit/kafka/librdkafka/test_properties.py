@@ -8,9 +8,9 @@ import pytest
 from pyspark_upsert_kafka.core import warning as warning_module
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.kafka.librdkafka.client_log import WithoutSecrets
-from pyspark_upsert_kafka.kafka.librdkafka.producer import transaction_config
+from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from pyspark_upsert_kafka.kafka.librdkafka.sender import transaction_config
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka import BrokerError
-from pyspark_upsert_kafka.kafka.local.node import chosen_jars
+from pyspark_upsert_kafka.kafka.local.broker import chosen_jars
 
 
 def test_another_kafka_by_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

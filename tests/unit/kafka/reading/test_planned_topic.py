@@ -6,9 +6,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.reading import planned_topic
-from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
+from pyspark_upsert_kafka.kafka.reading import loss_checks
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks, PlannedTopic
 from tests.unit.source.fake_cluster import Clock
 
 SAME, OTHER = TopicInfo("id", 2), TopicInfo("other", 2)
@@ -33,8 +32,8 @@ class World:
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has asked for no topic."""
-    monkeypatch.setattr(planned_topic, "_confirmed", {})
-    monkeypatch.setattr(planned_topic, "_lost", {})
+    monkeypatch.setattr(loss_checks, "_confirmed", {})
+    monkeypatch.setattr(loss_checks, "_lost", {})
 
 
 @pytest.mark.parametrize(
@@ -135,11 +134,9 @@ def test_what_is_known_of_topics_does_not_grow(
 ) -> None:
     """A process may read any number of them: a thousand are remembered, and then none."""
     names = [f"t{number}" for number in range(known)]
-    monkeypatch.setattr(
-        planned_topic, "_confirmed", {("here", each): ("id", 0.0) for each in names}
-    )
-    monkeypatch.setattr(planned_topic, "_lost", {("here", each, "id"): 0.0 for each in names})
+    monkeypatch.setattr(loss_checks, "_confirmed", {("here", each): ("id", 0.0) for each in names})
+    monkeypatch.setattr(loss_checks, "_lost", {("here", each, "id"): 0.0 for each in names})
     World(SAME).planned().loss_before()
     World(None).planned().note_loss()
 
-    assert (len(planned_topic._confirmed), len(planned_topic._lost)) == (left, left)
+    assert (len(loss_checks._confirmed), len(loss_checks._lost)) == (left, left)

@@ -13,11 +13,12 @@ from pyspark_upsert_kafka.core.errors import DataLossError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.interfaces import ReadSettings
-from pyspark_upsert_kafka.kafka.reading import planned_topic, pooled_reader
+from pyspark_upsert_kafka.kafka.reading import loss_checks, pooled_reader
 from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks
 from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
@@ -26,9 +27,8 @@ from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
     FirstSmallFetcher,
 )
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from tests.unit.kafka import memory_client
-from tests.unit.kafka.memory_client import MemoryAdmin, MemoryFetcher, MemoryReader
+from tests.unit.kafka.memory_client import MemoryCluster, MemoryFetcher, MemoryReader
 from tests.unit.source.fake_cluster import Clock
 
 
@@ -99,18 +99,18 @@ class Fetcher(MemoryFetcher):
         self._log.append("closed")
 
 
-class Admin(MemoryAdmin):
+class Admin(MemoryCluster):
     """Answers for the topic t, of which it knows the id."""
 
     topic: TopicInfo | None = TopicInfo("id", 2)
     latest_is: int | Exception = 7
 
-    def existing(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+    def described(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """The topic, as long as it is there."""
         assert [*names] == ["t"]
         return {} if self.topic is None else {"t": self.topic}
 
-    def latest(
+    def latest_offsets(
         self, partitions: Sequence[TopicPartition], *, read_committed: bool
     ) -> dict[TopicPartition, int]:
         """As the test says; less where open transactions are not read."""
@@ -129,7 +129,7 @@ class Reader(MemoryReader):
         self.log: list[str] = []
 
     @contextmanager
-    def _admin(self) -> Iterator[Admin]:
+    def _cluster(self) -> Iterator[Admin]:
         yield Admin(self._properties)
 
     def _connect(self, fetch_bytes: int) -> None:
@@ -144,8 +144,8 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reader]:
     """Makes readers of a topic with six messages, each in a process of its own."""
     monkeypatch.setitem(memory_client.TOPICS, "t", [dict.fromkeys(range(6), (b"k", b"v")), {}])
     monkeypatch.setattr(pooled_reader, "_SIZES", FetchSizes())
-    monkeypatch.setattr(planned_topic, "_confirmed", {})
-    monkeypatch.setattr(planned_topic, "_lost", {})
+    monkeypatch.setattr(loss_checks, "_confirmed", {})
+    monkeypatch.setattr(loss_checks, "_lost", {})
     monkeypatch.setattr(Reader, "_pool", Pool(lambda _: None))
 
     def made(*, read_committed: bool = True, fail: bool = True) -> Reader:

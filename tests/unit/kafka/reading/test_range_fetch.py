@@ -20,14 +20,13 @@ from pyspark_upsert_kafka.core.errors import (
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.query_end import why_it_ended
-from pyspark_upsert_kafka.kafka.connections.client_errors import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
-from pyspark_upsert_kafka.kafka.reading import planned_topic
+from pyspark_upsert_kafka.kafka.reading import loss_checks
 from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
-from pyspark_upsert_kafka.kafka.reading.planned_topic import PlannedTopic
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks, PlannedTopic
 from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
 from tests.unit.source.fake_cluster import Clock
 
 SAME, OTHER, NO_IDS = TopicInfo("id", 1), TopicInfo("other", 1), TopicInfo("", 1)
@@ -39,8 +38,8 @@ NEVER = 1e9
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that moves only while somebody waits; nothing was ever asked."""
-    monkeypatch.setattr(planned_topic, "_confirmed", {})
-    monkeypatch.setattr(planned_topic, "_lost", {})
+    monkeypatch.setattr(loss_checks, "_confirmed", {})
+    monkeypatch.setattr(loss_checks, "_lost", {})
     return Clock()
 
 

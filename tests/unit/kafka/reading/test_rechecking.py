@@ -9,7 +9,7 @@ import pytest
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
-from pyspark_upsert_kafka.kafka.reading.rechecking import LossChecks
+from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks
 from tests.unit.core.positions.test_planning import T0
 from tests.unit.source.fake_cluster import Clock
 
