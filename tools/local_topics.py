@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -17,11 +19,19 @@ def table(servers: str, topic: str) -> dict[str, str]:
     }
 
 
-def create(servers: str, *topics: str, partitions: int, compacted: bool = True) -> None:
-    """Creates topics; those that are not compacted keep each message."""
+def create(
+    servers: str,
+    *topics: str,
+    partitions: int,
+    compacted: bool = True,
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Creates topics, with more settings if there are any; those that are not compacted keep each message."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    config = {"cleanup.policy": "compact" if compacted else "delete"}
-    created = admin.create_topics([NewTopic(name, partitions, 1, config=config) for name in topics])
+    settings = {"cleanup.policy": "compact" if compacted else "delete", **(config or {})}
+    created = admin.create_topics(
+        [NewTopic(name, partitions, 1, config=settings) for name in topics]
+    )
     for done in created.values():
         done.result()
 

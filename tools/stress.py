@@ -22,7 +22,6 @@ from typing import Any
 
 import psutil
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.metadata import Detail
@@ -31,6 +30,8 @@ from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from pyspark_upsert_kafka.kafka.librdkafka.reader import BATCH_POOL, POOL
+from tools.faults import BrokenRuleError, peaks
+from tools.local_topics import create
 from tools.verdict import Held, verdict
 
 TOPIC = "stress"
@@ -48,8 +49,7 @@ Row = tuple[int, Any, Any, int]
 def write(servers: str, rng: random.Random) -> None:
     """Fills the topic."""
     limits = {"max.message.bytes": "4000000", "retention.ms": "-1"}  # whose timestamps are old
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(TOPIC, 1, config=limits)])[TOPIC].result()
+    create(servers, TOPIC, partitions=1, compacted=False, config=limits)
     config = {"bootstrap.servers": servers, "message.max.bytes": 4_000_000, "linger.ms": 5}
     producer = Producer({**config, "transactional.id": uuid.uuid4().hex})
     producer.init_transactions()
@@ -77,10 +77,6 @@ def read(
     reader = load_client("librdkafka").reader(settings)
     for batch in reader.read(Range(TOPIC, 0, begin, end)):
         yield from zip(batch.offsets, batch.keys, batch.values, batch.timestamps, strict=True)
-
-
-class StressError(Exception):
-    """What went wrong."""
 
 
 @contextmanager
@@ -165,13 +161,6 @@ class Stress:
             f"{process.num_threads()} threads", flush=True,
         )  # fmt: skip
 
-    def growth(self) -> int:
-        """By how many bytes the peak of the last third exceeds that of the second."""
-        third = len(self.sizes) // 3
-        if not third:
-            return 0
-        return max(self.sizes[-third:]) - max(self.sizes[third:-third])
-
 
 def ended(threads: Sequence[threading.Thread]) -> bool:
     """Whether threads end in time."""
@@ -198,9 +187,10 @@ def proof(minutes: float) -> Held:
         for closing_ in closings:
             closing_.start()
         is_closed &= ended(closings)
-    grown = stress.growth()
+    before, after = peaks(stress.sizes)
+    grown = int(after - before)
     if stress.failed or not is_closed or grown >= MOST_GROWTH:
-        raise StressError(
+        raise BrokenRuleError(
             f"failed: {stress.failed}; all is closed: {is_closed}; grown by {grown >> 20} MB"
         )
     return Held(

@@ -15,18 +15,16 @@ between these two. The last line is the verdict. The exit code is 0 only if all 
 from __future__ import annotations
 
 import logging
-import os
-import random
 import sys
 from dataclasses import asdict
-
-os.environ["PYSPARK_PYTHON"] = sys.executable
+from functools import partial
+from random import Random
 
 from pyspark_upsert_kafka import LocalKafka
-from tools.histories.history import CLEANER, Counts, history
+from tools.faults import listed, repeated, session
+from tools.histories.history import CLEANER, Counts, history, with_spark
 from tools.histories.table_first import table_first
-from tools.histories.with_spark import WithSpark
-from tools.verdict import Held, verdict
+from tools.verdict import Held
 
 HISTORIES = 100
 
@@ -36,25 +34,20 @@ def proof(histories: int, seed: int) -> Held:
     counts = Counts()
     with LocalKafka(config=CLEANER) as kafka:
         for number in range(histories):
-            history(kafka.bootstrap_servers, random.Random(seed + number), counts)
-            table_first(kafka.bootstrap_servers, random.Random(seed + number), counts)
+            history(kafka.bootstrap_servers, Random(seed + number), counts)
+            table_first(kafka.bootstrap_servers, Random(seed + number), counts)
             print(f"histories: {number + 1} of {histories}, {asdict(counts)}", flush=True)
-        spark = WithSpark()
+        spark = session("local[2]", {}, log="ERROR")
+        snapshot = partial(with_spark, spark)
         for number in range(by_spark := max(1, histories // 10)):
-            history(kafka.bootstrap_servers, random.Random(seed - number), counts, spark.snapshot)
+            history(kafka.bootstrap_servers, Random(seed - number), counts, snapshot)
             print(f"histories: {number + 1} of {by_spark} with Spark, {asdict(counts)}", flush=True)
         spark.stop()
-    said = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in asdict(counts).items())
-    return Held(f"{histories} histories and {by_spark} with Spark: {said}; no key was missing")
-
-
-def main() -> int:
-    """Prints the verdict."""
-    logging.basicConfig(level=logging.ERROR)
-    histories = int(sys.argv[1]) if len(sys.argv) > 1 else HISTORIES
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(2**32)
-    return verdict("histories", lambda: proof(histories, seed), f" (seed {seed})")
+    return Held(
+        f"{histories} histories and {by_spark} with Spark: {listed(asdict(counts))}; no key was missing"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    logging.basicConfig(level=logging.ERROR)
+    sys.exit(repeated("histories", proof, HISTORIES))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.options.read import read_options
@@ -22,8 +22,9 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
+from tools.faults import BrokenRuleError
 from tools.histories.writer import Model, Writer
-from tools.local_topics import table
+from tools.local_topics import create, table
 
 T = TypeVar("T")
 
@@ -34,17 +35,9 @@ CLEANER = {
 }
 """How a broker compacts all the time."""
 
-COMPACTED = {
-    "cleanup.policy": "compact",
-    "segment.ms": "20",
-    "min.cleanable.dirty.ratio": "0.001",
-}
+ALL_THE_TIME = {"segment.ms": "20", "min.cleanable.dirty.ratio": "0.001"}
 
 COLUMNS = "id BIGINT, n BIGINT, _partition INT"
-
-
-class HistoryError(Exception):
-    """What a snapshot lacks, or shows and should not."""
 
 
 @dataclass
@@ -84,8 +77,7 @@ class Found:
 def create_topic(servers: str, partitions: int) -> str:
     """A topic that is compacted all the time."""
     name = f"h-{uuid.uuid4().hex[:12]}"
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    admin.create_topics([NewTopic(name, partitions, 1, config=COMPACTED)])[name].result()
+    create(servers, name, partitions=partitions, config=ALL_THE_TIME)
     return name
 
 
@@ -94,6 +86,19 @@ def in_process(given: dict[str, str], random: Random) -> Iterator[Found]:
     options = read_options(given, format_options, stream=False)
     columns = table_to_read(spark_columns(COLUMNS), options)
     return snapshots(options, columns, random)
+
+
+def with_spark(spark: SparkSession, given: dict[str, str], random: Random) -> Iterator[Found]:
+    """A DataFrame whose rows are collected twice, with a pause between."""
+    options = read_options(given, format_options, stream=False)
+    client = load_client(options.table.client)
+    frame = spark.read.format("upsert-kafka").schema(COLUMNS).options(**given).load()
+    with closing(client.cluster(options.table.properties, "driver")) as cluster:
+        begins = ends(cluster, options)
+        for _ in range(2):
+            rows = [(row["_partition"], row["id"], row["n"]) for row in frame.collect()]
+            yield Found(rows, begins, ends(cluster, options))
+            time.sleep(random.random())
 
 
 def history(
@@ -111,7 +116,7 @@ def history(
         read_by: Reads a snapshot of the table with these options, once or twice.
 
     Raises:
-        HistoryError: A snapshot is wrong.
+        BrokenRuleError: A snapshot is wrong.
     """
     partitions = random.choice([1, 2, 3])
     topic = create_topic(servers, partitions)
@@ -194,10 +199,10 @@ def check(model: Model, found: Found, counts: Counts) -> None:
     """Whether a snapshot lacks no key that lived all the time, and each row was its key's since it was planned.
 
     Raises:
-        HistoryError: It does.
+        BrokenRuleError: It does.
     """
     if len({(partition, key) for partition, key, _ in found.rows}) < len(found.rows):
-        raise HistoryError("A key is there twice.")
+        raise BrokenRuleError("A key is there twice.")
     counts.snapshots += 1
     counts.rows += len(found.rows)
     for partition, begin in found.begins.items():
@@ -208,16 +213,16 @@ def check(model: Model, found: Found, counts: Counts) -> None:
         lived = {key for key, number in before.items() if number is not None} - deleted
         if lived - rows.keys():
             missing = sorted(lived - rows.keys())
-            raise HistoryError(
+            raise BrokenRuleError(
                 f"{len(missing)} of {len(lived)} keys of partition {partition} are missing, the first is {missing[0]}."
             )
         later = {(change.key, change.number) for change in since}
         ever = {(change.key, change.number) for change in model.between(partition, 0, begin)}
         for row in rows.items():
             if row not in later and row not in ever:
-                raise HistoryError(f"Partition {partition} never had the row {row}.")
+                raise BrokenRuleError(f"Partition {partition} never had the row {row}.")
             counts.found_late += row in later
             if row not in later and before[row[0]] != row[1]:
-                raise HistoryError(
+                raise BrokenRuleError(
                     f"The row {row} of partition {partition} was overwritten before the snapshot was planned."
                 )

@@ -21,9 +21,9 @@ from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
 from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
+from tools.faults import BrokenRuleError
 from tools.histories.history import (
     Counts,
-    HistoryError,
     create_topic,
     slowly,
     snapshot_options,
@@ -87,7 +87,7 @@ class Stream:
     def _read(self) -> Batch:
         offset = stream_offset(self._end)
         if offset is None:
-            raise HistoryError("A batch ends where the query begins.")
+            raise BrokenRuleError("A batch ends where the query begins.")
         tasks = self._stream.partitions(self._start, self._end)
         rows = [row for task in tasks for range_ in task.value for row in self._rows(range_)]
         return Batch({place.partition: end for place, end in offset.positions.items()}, rows)
@@ -113,7 +113,7 @@ def table_first(servers: str, random: Random, counts: Counts) -> None:
         counts: What is seen is added to these.
 
     Raises:
-        HistoryError: A batch is wrong.
+        BrokenRuleError: A batch is wrong.
     """
     topic = create_topic(servers, random.choice([1, 2, 3]))
     keys, transactional = random.choice([50, 500, 3000]), random.random() < 0.4
@@ -135,24 +135,24 @@ def check_first(model: Model, found: Batch, counts: Counts) -> None:
     """Whether a first batch is the table as of its end, but for keys with a newer change.
 
     Raises:
-        HistoryError: It is not.
+        BrokenRuleError: It is not.
     """
     counts.first_batches += 1
     counts.rows += len(found.rows)
     for partition, end in found.ends.items():
         rows = {row["id"]: row["n"] for row in found.of(partition)}
         if len(rows) < len(found.of(partition)):
-            raise HistoryError("A key is there twice.")
+            raise BrokenRuleError("A key is there twice.")
         table = {key: n for key, n in model.at(partition, end).items() if n is not None}
         wrong = sorted(rows.items() - table.items())
         if wrong:
-            raise HistoryError(
+            raise BrokenRuleError(
                 f"The row {wrong[0]} of partition {partition} is not that of its end."
             )
         changed = {change.key for change in model.between(partition, end, 2**63)}
         missing = table.keys() - rows.keys()
         if missing - changed:
-            raise HistoryError(
+            raise BrokenRuleError(
                 f"{len(missing - changed)} keys of partition {partition} are missing and have no newer change."
             )
         counts.left_out += len(missing)
@@ -162,7 +162,7 @@ def check_changes(model: Model, batches: list[Batch]) -> None:
     """Whether the batches bring each change once, and lead to the table.
 
     Raises:
-        HistoryError: They do not.
+        BrokenRuleError: They do not.
     """
     for partition, last in batches[-1].ends.items():
         begin, sink = 0, dict[int, int]()
@@ -171,7 +171,7 @@ def check_changes(model: Model, batches: list[Batch]) -> None:
             if len(set(offsets)) < len(offsets) or any(
                 not begin <= at < batch.ends[partition] for at in offsets
             ):
-                raise HistoryError(
+                raise BrokenRuleError(
                     f"A batch of partition {partition} holds a change of another one."
                 )
             begin = batch.ends[partition]
@@ -183,4 +183,4 @@ def check_changes(model: Model, batches: list[Batch]) -> None:
         table = {key: n for key, n in model.at(partition, last).items() if n is not None}
         if sink != table:
             differ = sorted(dict(sink.items() ^ table.items()))
-            raise HistoryError(f"In the end {len(differ)} keys of partition {partition} differ.")
+            raise BrokenRuleError(f"In the end {len(differ)} keys of partition {partition} differ.")

@@ -10,6 +10,7 @@ from random import Random
 
 from confluent_kafka import KafkaError, Message
 
+from tools.faults import produce
 from tools.local_topics import producer
 
 _PADDING = "x" * 60
@@ -136,12 +137,6 @@ class Writer:
         value = (
             None if number is None else json.dumps({"id": key, "n": number, "padding": _PADDING})
         )
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic, key=json.dumps({"id": key}), value=value, on_delivery=sent
-                )
-            except BufferError:
-                self._producer.poll(0.1)
-            else:
-                return
+        produce(
+            self._producer, self._topic, key=json.dumps({"id": key}), value=value, on_delivery=sent
+        )

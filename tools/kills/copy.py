@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import sys
 import time
-
-os.environ["PYSPARK_PYTHON"] = sys.executable
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from pyspark_upsert_kafka import upsert_sink
+from tools.faults import session
 from tools.local_topics import table
 
 SOURCE, EXACT, PLAIN = "source", "exact", "plain"
@@ -89,14 +87,7 @@ def _reason(failure: StreamingQueryException) -> str:
 
 def copy_all(servers: str, folder: str) -> None:
     """Copies what is there to both targets, and ends."""
-    spark = (
-        SparkSession.builder.master("local[2,8]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+    spark = session("local[2,8]", {"spark.sql.shuffle.partitions": "2"})
     copies = [Copy(spark, servers, target, folder) for target in (EXACT, PLAIN)]
     print("started", flush=True)
     while not all([copy.is_done() for copy in copies]):  # noqa: C419 - each is looked at

@@ -13,49 +13,56 @@ rejected only with an error of this package. The last line is the verdict.
 
 from __future__ import annotations
 
-import os
-import random
+import json
+import re
 import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from random import Random
 
-from tools.spark_home import spark_home
+from pyspark.sql import SparkSession
 
-os.environ["PYSPARK_PYTHON"] = sys.executable
-# Hundreds of queries start thousands of Python workers.
-os.environ.setdefault("SPARK_HOME", str(spark_home()))
-_WORKERS = str(Path(__file__).parents[2] / "tests" / "spark_workers")
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_WORKERS, os.environ.get("PYTHONPATH")]))
-
-from pyspark.sql import SparkSession  # noqa: E402
-
-from pyspark_upsert_kafka import LocalKafka  # noqa: E402
-from tools.proof.java_reader import JavaReader  # noqa: E402
-from tools.reruns.attempt import Attempt, RerunsError  # noqa: E402
-from tools.reruns.variant import FAULTS  # noqa: E402
-from tools.verdict import Held, verdict  # noqa: E402
+from pyspark_upsert_kafka import LocalKafka
+from tools.faults import BrokenRuleError, listed, repeated, session, with_fast_workers
+from tools.local_topics import create
+from tools.proof.java_reader import JavaReader
+from tools.reruns.query import (
+    FAULTS,
+    ROWS,
+    Fault,
+    Query,
+    Variant,
+    changed,
+    fault,
+    first_variant,
+    is_of,
+)
+from tools.verdict import Held
 
 ATTEMPTS = 300
 _AT_ONCE = 4
 
+_OURS = re.compile(r"\b(OptionError|CheckpointError|EncodeError|BrokerError|DeliveryError): ")
+_EXPECTED = re.compile(r"RuntimeError: after all calls|Python worker exited unexpectedly")
+
 
 def proof(attempts: int, seed: int) -> Held:
     """The whole of it; returns what is said when it holds."""
-    spark = (
-        SparkSession.builder.master("local[4,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        # Each plan runs once, over a few rows: to compile it costs more than to run it.
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-        .getOrCreate()
+    with_fast_workers()
+    spark = session(
+        "local[4,4]",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            # Each plan runs once, over a few rows: to compile it costs more than to run it.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        },
     )
-    spark.sparkContext.setLogLevel("OFF")
     # Imported by several threads at the same time it fails.
     import_module("sqlglot")
     counts: Counter[str] = Counter()
@@ -70,7 +77,7 @@ def proof(attempts: int, seed: int) -> Held:
             attempt = Attempt(spark, kafka.bootstrap_servers, reader, folder, f"{seed}-{number}")
             try:
                 attempt.run()
-            except RerunsError as found:
+            except BrokenRuleError as found:
                 finds.append(str(found))
                 print(f"reruns: FOUND {found}", flush=True)
             if attempt.counts["refused for good"]:
@@ -78,27 +85,126 @@ def proof(attempts: int, seed: int) -> Held:
             counts.update(attempt.counts)
             counts["attempts"] += 1
             if counts["attempts"] % 10 == 0:
-                print(f"reruns: {_shown(counts)}", flush=True)
+                print(f"reruns: {listed(dict(counts.most_common()))}", flush=True)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(one, range(attempts)))
         spark.stop()
     if finds:
-        raise RerunsError(f"{len(finds)} finds in {attempts} attempts; the first: {finds[0]}")
+        raise BrokenRuleError(f"{len(finds)} finds in {attempts} attempts; the first: {finds[0]}")
     faults = {name: count for name, count in counts.items() if name in FAULTS.values()}
-    return Held(_shown(counts), faults)
+    return Held(listed(dict(counts.most_common())), faults)
 
 
-def _shown(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
+class Attempt:
+    """A query with a topic of its own.
+
+    Args:
+        spark: The session.
+        servers: The bootstrap servers.
+        reader: Reads its topic.
+        folder: Where files and checkpoints are.
+        seed: Of its random choices, and the end of its name.
+    """
+
+    def __init__(
+        self, spark: SparkSession, servers: str, reader: JavaReader, folder: str, seed: str
+    ) -> None:
+        self._random, self._reader = Random(seed), reader
+        self._topic = f"attempt-{seed}"
+        create(servers, self._topic, partitions=1, compacted=False)
+        batches = self._random.choice((1, 1, 1, 1, 2))
+        self._query = Query(spark, servers, self._topic, Path(folder) / seed, batches)
+        self._runs: list[str] = []
+        self._swapped = False
+        self._first = first_variant(self._random)
+        self.counts: Counter[str] = Counter()
+
+    def run(self) -> None:
+        """Runs the query until it is done, or refused for good.
+
+        Raises:
+            BrokenRuleError: A row is lost or repeated, or the query failed with something that nobody expects.
+        """
+        self.counts[f"second sink told by {self._first.kind}"] += 1
+        tried = [self._first]
+        done = self._one(self._first, fault(self._random))
+        if not done and self._random.random() < 0.4:
+            tried.append(changed(self._first, self._random))
+            done = self._one(tried[-1], fault(self._random))
+        done = done or self._as_begun(tried)
+        self.counts["done" if done else "refused for good"] += 1
+        if done and self._random.random() < 0.2:
+            self._query.forget_last()
+            self.counts["commits forgotten"] += 1
+            self._one(self._random.choice([*tried, changed(self._first, self._random)]), "")
+
+    def _as_begun(self, tried: list[Variant]) -> bool:
+        """Without faults, in each of the ways in which it may have been begun."""
+        plain = replace(self._first, caller="here")
+        ways = dict.fromkeys([*(replace(each, caller="here") for each in tried), plain])
+        return any(self._one(each, "") for each in ways) or self._obeying(tried)
+
+    def _obeying(self, tried: list[Variant]) -> bool:
+        """The second sink gets a prefix of its own, if the first one has always been the first."""
+        if self._first.kind != "nothing" or any(each.order != "AB" for each in tried):
+            return False
+        ways = dict.fromkeys(replace(each, caller="here", obeys=True) for each in tried)
+        if not any(self._one(each, "") for each in ways):
+            raise self._found("what the refusal says does not help")
+        return True
+
+    def _one(self, variant: Variant, fault: Fault) -> bool:
+        # Sinks that nothing tells apart are refused for as long as both are called, and what is there by then
+        # is not promised.
+        self._swapped = self._swapped or variant.order == "BA"
+        before = self._written()
+        text = self._query.run(variant, fault, self._random)
+        after = self._written()
+        self._runs.append(f"{variant}, {fault or 'no fault'}: {_line(text)}")
+        self.counts["runs"] += 1
+        self.counts.update([FAULTS[fault]] if fault else [])
+        repeated = [n for n, count in after.items() if count > 1]
+        if repeated and not (variant.kind == "nothing" and self._swapped and text is not None):
+            raise self._found(f"rows {sorted(repeated)} are repeated")
+        if text is None:
+            lost = {
+                n
+                for n in range(self._query.batches * ROWS)
+                if n not in after and any(is_of(which, variant, n) for which in variant.order)
+            }
+            if lost:
+                raise self._found(f"rows {sorted(lost)} are lost")
+            return True
+        if not (_OURS.search(text) or _EXPECTED.search(text)):
+            raise self._found("an error that is none of ours")
+        if variant.caller != "here":
+            if before != after:
+                raise self._found("something was written before the refusal of a thread")
+            self.counts["threads refused"] += 1
+        elif "Nothing of this" in text:
+            self.counts["reruns refused"] += 1
+        return False
+
+    def _written(self) -> Counter[int]:
+        """How often each row is in the topic, for a read_committed reader."""
+        messages = self._reader.read(self._topic)
+        return Counter(json.loads(message.value or b"{}")["n"] for message in messages)
+
+    def _found(self, what: str) -> BrokenRuleError:
+        return BrokenRuleError(f"{self._topic}: {what}\n{self}")
+
+    def __str__(self) -> str:
+        return "\n".join(f"  {number}. {run}" for number, run in enumerate(self._runs, 1))
 
 
-def main() -> int:
-    """Prints the verdict."""
-    attempts = int(sys.argv[1]) if len(sys.argv) > 1 else ATTEMPTS
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(10**6)
-    return verdict("reruns", lambda: proof(attempts, seed), f" (seed {seed})")
+def _line(text: str | None) -> str:
+    """The line of a failure that says the most."""
+    if text is None:
+        return "done"
+    lines = [line for line in text.splitlines() if _OURS.search(line) or _EXPECTED.search(line)]
+    return lines[-1].strip()[:200] if lines else text[-3000:]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(repeated("reruns", proof, ATTEMPTS))

@@ -1,4 +1,4 @@
-"""A query over one or two files, each of which is a batch. Its function of ``foreachBatch`` calls one or two sinks."""
+"""A query over one or two files, each of which is a batch: how its function of ``foreachBatch`` calls one or two sinks, and fails."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 from pyspark import inheritable_thread_target
@@ -17,9 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import upsert_sink
 from pyspark_upsert_kafka.sink.update_mode import UpsertSink
-from tools.kills.killer import send, workers
+from tools.faults import kill_a_worker
 from tools.local_topics import table
-from tools.reruns.variant import Fault, Variant
 
 ROWS = 12
 """In each batch."""
@@ -27,6 +27,80 @@ ROWS = 12
 _SCHEMA = "id INT, g INT, n INT, _change_type STRING"
 _DDL = """CREATE TABLE t (id BIGINT, g INT, n INT, PRIMARY KEY ({key}) NOT ENFORCED) WITH ('connector' = 'upsert-kafka',
 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}', 'key.format' = 'json', 'value.format' = 'json')"""
+
+Kind = Literal["options", "columns", "nothing", "prefix", "alone"]
+"""What tells the second sink from the first: but for ``prefix`` they have one; ``alone`` = there is none."""
+
+Fault = Literal["", "row", "end", "worker"]
+"""What goes wrong: a row that cannot be encoded, an error after all calls, a worker that is killed."""
+
+FAULTS: dict[Fault, str] = {
+    "row": "rows that cannot be encoded",
+    "end": "errors after all calls",
+    "worker": "workers to be killed",
+}
+"""What is said of them."""
+
+KINDS: tuple[Kind, ...] = ("options", "columns", "nothing", "prefix", "alone")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to call the sinks.
+
+    Args:
+        kind: What tells the second sink from the first.
+        ddl: Whether a DDL declares the table, with keys in their widest types.
+        order: Which sinks are called, and in which order.
+        caller: From which thread.
+        id_type: Type of the key column ``id``.
+        key: The columns of ``primary-key``.
+        tasks: ``sink.parallelism``.
+        obeys: Whether the second sink has got a prefix of its own, as it is told to when nothing else tells it.
+    """
+
+    kind: Kind
+    ddl: bool
+    order: str = "AB"
+    caller: Literal["here", "a thread", "threads"] = "here"
+    id_type: str = "INT"
+    key: str = "id,g"
+    tasks: int = 3
+    obeys: bool = False
+
+
+def first_variant(random: Random) -> Variant:
+    """How a query is written at first."""
+    kind = random.choice(KINDS)
+    return Variant(
+        kind,
+        ddl=random.random() < 0.5,
+        order="A" if kind == "alone" else "AB",
+        caller="here" if random.random() < 0.8 else random.choice(("a thread", "threads")),
+        id_type=random.choice(("INT", "BIGINT")),
+        tasks=random.choice((2, 3)),
+    )
+
+
+def changed(variant: Variant, random: Random) -> Variant:
+    """The same with one thing changed that could distribute or name rows otherwise."""
+    orders = {"AB": ["BA", "B", "BA"], "A": ["A"]}[variant.order]
+    if variant.kind == "nothing":  # without the first, the second is the first
+        orders = ["BA"]
+    changes = (
+        {"order": random.choice(orders)},
+        {"caller": random.choice(("a thread", "threads"))},
+        {"id_type": "BIGINT" if variant.id_type == "INT" else "INT"},
+        {"key": "g,id"},
+        {"tasks": variant.tasks + 1},
+    )
+    return replace(variant, **random.choice(changes))  # type: ignore[arg-type]
+
+
+def fault(random: Random) -> Fault:
+    """What goes wrong in a run."""
+    faults: tuple[Fault, ...] = ("row", "row", "end", "worker", "")
+    return random.choice(faults)
 
 
 class Query:
@@ -71,7 +145,9 @@ class Query:
         writer = stream.json(str(self._files)).writeStream.foreachBatch(write)
         writer = writer.option("checkpointLocation", str(self._checkpoint))
         query = writer.trigger(availableNow=True).start()
-        killer = threading.Timer(random.uniform(0.3, 2.5), _kill_a_worker, (random,))
+        killer = threading.Timer(
+            random.uniform(0.3, 2.5), kill_a_worker, (psutil.Process(), random)
+        )
         if fault == "worker":
             killer.start()
         try:
@@ -136,11 +212,3 @@ def _rows_of(rows: DataFrame, variant: Variant, which: str, bad: int | None) -> 
     if variant.kind != "alone":
         rows = rows.filter(f"(n DIV 2) % 2 = {int(which == 'B')}")
     return rows.selectExpr(*columns)
-
-
-def _kill_a_worker(random: Random) -> None:
-    import signal
-
-    running = workers(psutil.Process())
-    if running:
-        send(random.choice(running), signal.SIGKILL)

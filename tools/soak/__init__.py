@@ -1,1 +1,0 @@
-"""`make soak`: see `__main__`."""
