@@ -136,7 +136,7 @@ class ProgressListener(StreamingQueryListener):
         self._written.open(str(event.runId))
         if not self._is_removed_at_exit:
             self._is_removed_at_exit = True
-            RemovalAtExit.prepare(self)
+            _RemovalAtExit.prepare(self)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Called by Spark; stores the numbers of a finished micro-batch, and prints its line."""
@@ -189,7 +189,7 @@ def _is_terminal(file: TextIO) -> bool:
     return hasattr(file, "isatty") and file.isatty()
 
 
-class RemovalAtExit(threading.Thread):
+class _RemovalAtExit(threading.Thread):
     """Removes a listener from its session when the program ends, after the events that are on their way to it.
 
     It is a thread from the beginning, since none can be started when Python ends, and the main thread's connection to the JVM

@@ -55,7 +55,7 @@ class Delivery(Protocol):
         """Gives up, as far as the guarantee asks for it."""
 
 
-class PlainDelivery:
+class _PlainDelivery:
     """Sends messages as they come (``none``, ``at-least-once``).
 
     Nothing is taken back: a task that failed sends its messages again when Spark runs it again, which leaves
@@ -116,13 +116,13 @@ def _delivery(
     task: TaskIdentity, options: WriteOptions, sent: SentMessages, *, with_metadata: bool
 ) -> Delivery:
     if options.call is None:
-        return PlainDelivery(lambda: open_sender(options, sent, with_metadata=with_metadata))
+        return _PlainDelivery(lambda: open_sender(options, sent, with_metadata=with_metadata))
     buffer = partial(buffered, options=options, sent=sent)
     opened = transactions(options, with_metadata=with_metadata)
     return ExactlyOnceDelivery(options.call, task.task, opened, buffer)
 
 
-def transactions(options: WriteOptions, *, with_metadata: bool = True) -> OpenTransaction:
+def transactions(options: WriteOptions, *, with_metadata: bool = True) -> _OpenTransaction:
     """What opens a sender with a transactional id, as the options want it."""
     table = options.table
     client = load_sending_client(table.client, "'sink.delivery-guarantee' = 'exactly-once'")
@@ -152,11 +152,11 @@ def buffered(sender: Sender, options: WriteOptions, sent: SentMessages) -> Sende
 _LOOKED_AT = 10
 """Of so many queries before with the same prefix it is looked up where they wrote, each in a request of its own."""
 
-OpenTransaction = Callable[[str], TransactionalSender]
+_OpenTransaction = Callable[[str], TransactionalSender]
 """Opens a sender with a transactional id."""
 
 
-def prepare(call: Call, open_: OpenTransaction, *, may_begin: bool = True) -> None:
+def prepare(call: Call, open_: _OpenTransaction, *, may_begin: bool = True) -> None:
     """Prepares a call on the driver, before any of its tasks starts.
 
     The driver commits its receipt first, so that a batch that runs again with another number of tasks is refused.
@@ -215,7 +215,7 @@ class ExactlyOnceDelivery:
         self,
         call: Call,
         task: int,
-        open_: OpenTransaction,
+        open_: _OpenTransaction,
         buffered: Callable[[Sender], Sender] = lambda sender: sender,
     ) -> None:
         self._call, self._task = call, task

@@ -64,7 +64,7 @@ class RowEncoder:
         ]
         self._change_column = table.metadata_column(CHANGE_TYPE)
         self._local_times, self._time_zone = table.local_times, time_zone
-        self._metadata = WrittenMetadata(table, options.table.topics.names, time_zone)
+        self._metadata = _WrittenMetadata(table, options.table.topics.names, time_zone)
 
     def encode(self, rows: pa.RecordBatch) -> Changes:
         """The messages of the rows, one each.
@@ -157,7 +157,7 @@ def sets_metadata(table: Table) -> bool:
     return any(column.key in _OF_MESSAGES for column in table.metadata)
 
 
-class WrittenMetadata:
+class _WrittenMetadata:
     """Reads the metadata columns of rows that are written.
 
     Args:
@@ -227,7 +227,7 @@ _ENTRY_BYTES = 150
 """What a waiting tombstone holds besides its key: an entry of a dict, and an object."""
 
 
-class WaitingTombstones:
+class _WaitingTombstones:
     """At most one tombstone per topic and key: that of its last preimage."""
 
     def __init__(self) -> None:
@@ -281,11 +281,11 @@ class Preimages(Protocol):
 def preimages_in(order: PreimageOrder) -> Preimages:
     """How preimages are settled when the changes of a task come in this order."""
     if order == "by-key":
-        return SortedPreimages()
-    return RefusedPreimages() if order == "unknown" else HeldPreimages()
+        return _SortedPreimages()
+    return _RefusedPreimages() if order == "unknown" else _HeldPreimages()
 
 
-class RefusedPreimages:
+class _RefusedPreimages:
     """The changes of a key may be in other tasks too, where a tombstone could come last: preimages are rejected."""
 
     def settle(self, changes: Changes) -> Messages:
@@ -307,7 +307,7 @@ class RefusedPreimages:
         """Nothing is held back."""
 
 
-class SortedPreimages:
+class _SortedPreimages:
     """All changes of a key follow one another: what comes next decides, so one preimage waits at most."""
 
     def __init__(self) -> None:
@@ -333,7 +333,7 @@ class SortedPreimages:
         return last
 
 
-class HeldPreimages:
+class _HeldPreimages:
     """Changes come in their order, keys in any: a preimage waits until its key changes again.
 
     The tombstones of those that no change has followed are sent at the end, which is soon enough: no change of their
@@ -341,7 +341,7 @@ class HeldPreimages:
     """
 
     def __init__(self) -> None:
-        self._tombstones = WaitingTombstones()
+        self._tombstones = _WaitingTombstones()
 
     def settle(self, changes: Changes) -> Messages:
         """The messages to send now: all but the preimages, which wait.

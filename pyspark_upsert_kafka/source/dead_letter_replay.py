@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.source.bad_messages import ADDED, DETAILS, PREFIX
 _NO_TIMESTAMP = -1
 _MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1
 
-Identity = tuple[TopicPartition, int, int, bytes | None, bytes | None]
+_Identity = tuple[TopicPartition, int, int, bytes | None, bytes | None]
 """Partition, offset, timestamp, key and value of a message."""
 
 
@@ -52,7 +52,7 @@ class Original:
     is_there: bool = field(default=False, compare=False)
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> _Identity:
         """What no other message has, not even one of a topic that was created again under the name."""
         return self.at, self.offset, self.timestamp, self.key, self.value
 

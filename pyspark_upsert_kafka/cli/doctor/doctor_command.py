@@ -77,8 +77,8 @@ def doctor(given: argparse.Namespace) -> int:
             continue  # it is known already why the check cannot be made
         seen.add(about)
         found.append(finding)
-        write_finding(finding, given.output)
-    write_summary(found, given.output)
+        _write_finding(finding, given.output)
+    _write_summary(found, given.output)
     return exit_code(finding.level for finding in found)
 
 
@@ -92,7 +92,7 @@ def _findings(given: argparse.Namespace) -> Iterator[Finding]:
         return
     yield from (Finding("options", Level.WARNING, text.rstrip(".")) for text in options.warnings)
     with closing(cluster):
-        yield from Checkup(given, raw, options, cluster).findings()
+        yield from _Checkup(given, raw, options, cluster).findings()
 
 
 def _mode(given: argparse.Namespace, options: Mapping[str, str]) -> str:
@@ -109,7 +109,7 @@ class _Topics:
     facts: tuple[TopicFacts, ...]
 
 
-class Checkup:
+class _Checkup:
     """Looks at one thing after another.
 
     Args:
@@ -290,12 +290,12 @@ _WORDS = {
 }
 
 
-def write_finding(finding: Finding, output: str) -> None:
+def _write_finding(finding: Finding, output: str) -> None:
     """Writes a finding in the form that ``--output`` names."""
     write_text(f"{json_line(finding) if output == 'json' else _shown(text_line(finding))}\n")
 
 
-def write_summary(findings: Sequence[Finding], output: str) -> None:
+def _write_summary(findings: Sequence[Finding], output: str) -> None:
     """Writes the last line, which JSON does not have."""
     if output != "json":
         write_text(f"\n{summary(findings)}\n")

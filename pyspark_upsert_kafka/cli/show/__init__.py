@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--key",
         metavar="COLUMN=VALUE[,...]",
-        type=a_key,
+        type=_a_key,
         help="only this key; only the partition of the key is read",
     )
     add(
@@ -95,7 +95,7 @@ _CONTRADICTIONS = {
 _TEXTS = ("topic", "schema", "primary_key", "key")
 
 
-def a_key(text: str) -> str:
+def _a_key(text: str) -> str:
     """The text of a key; its columns are checked when the table is known."""
     if "=" not in text:
         raise argparse.ArgumentTypeError(f"expected COLUMN=VALUE, but is {text!r}")

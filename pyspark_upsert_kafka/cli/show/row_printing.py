@@ -74,8 +74,8 @@ def output_named(name: str, schema: StructType, *, escapes_formulas: bool = Fals
         escapes_formulas: Whether texts in CSV that a spreadsheet would compute begin with an apostrophe.
     """
     if name == "csv":
-        return CsvOutput(schema, escapes_formulas=escapes_formulas)
-    kinds: dict[str, type[Output]] = {"table": TableOutput, "json": JsonOutput}
+        return _CsvOutput(schema, escapes_formulas=escapes_formulas)
+    kinds: dict[str, type[Output]] = {"table": _TableOutput, "json": _JsonOutput}
     return kinds[name](schema)
 
 
@@ -90,7 +90,7 @@ def write_numbers(output: str, numbers: Mapping[str, int]) -> None:
             write_text(f"{name.replace('_', ' '):<12}  {number:>13,}\n")
 
 
-class TableOutput:
+class _TableOutput:
     """A table with borders; it is written at the end, when the widths of its columns are known."""
 
     def __init__(self, schema: StructType) -> None:
@@ -114,7 +114,7 @@ class TableOutput:
             write_text(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-class JsonOutput:
+class _JsonOutput:
     """One JSON object a line."""
 
     def __init__(self, schema: StructType) -> None:
@@ -125,14 +125,14 @@ class JsonOutput:
         text = f"{self._spelling.objects(rows).str.join(chr(10)).item()}\n"
         all_letters = _has_all_letters(sys.stdout.encoding)
         if sys.stdout.isatty() or not all_letters:
-            text = json_escaped(text, keep_printable=all_letters)
+            text = _json_escaped(text, keep_printable=all_letters)
         write_text(text)
 
     def end(self, note: str = "") -> None:
         """Nothing is left."""
 
 
-class CsvOutput:
+class _CsvOutput:
     """A header and one record for each row; NULL is empty, an empty text ``""``.
 
     On a terminal, characters that control it are escaped.
@@ -150,7 +150,7 @@ class CsvOutput:
             for field in schema
         ]
         if escapes_formulas:
-            self._names = [without_formula(name) for name in self._names]
+            self._names = [_without_formula(name) for name in self._names]
         self._is_terminal = sys.stdout.isatty()
         if self._is_terminal:
             self._names = [printable(name) for name in self._names]
@@ -181,21 +181,21 @@ class CsvOutput:
         write_text(text)
 
 
-def without_formula(text: str) -> str:
+def _without_formula(text: str) -> str:
     """The text, behind an apostrophe if a spreadsheet would compute it.
 
-    >>> without_formula("=1+1"), without_formula("1+1")
+    >>> _without_formula("=1+1"), _without_formula("1+1")
     ("'=1+1", '1+1')
     """
     return re.sub(_FORMULA, r"'\g<0>", text)
 
 
-def json_escaped(text: str, *, keep_printable: bool) -> str:
+def _json_escaped(text: str, *, keep_printable: bool) -> str:
     r"""JSON in which characters that control a terminal, or all that are not ASCII, are escaped.
 
-    >>> json_escaped('"\u00e9\u202e"', keep_printable=True)
+    >>> _json_escaped('"\u00e9\u202e"', keep_printable=True)
     '"é\\u202e"'
-    >>> json_escaped('"\u00e9\u202e"', keep_printable=False)
+    >>> _json_escaped('"\u00e9\u202e"', keep_printable=False)
     '"\\u00e9\\u202e"'
     """
 

@@ -244,7 +244,7 @@ _MOST_CHECKED = 10_000
 
 _FIRST_STEP = 256
 
-ReadFrom = Callable[[int], tuple[Sequence[int], Sequence[int]]]
+_ReadFrom = Callable[[int], tuple[Sequence[int], Sequence[int]]]
 """Offsets and timestamps of the next messages at or after an offset, of one at least; nothing when none is left."""
 
 
@@ -382,7 +382,7 @@ class RecordTimes:
                 )
 
 
-def first_later(read_from: ReadFrom, begin: int, end: int, time_ms: int) -> int:
+def first_later(read_from: _ReadFrom, begin: int, end: int, time_ms: int) -> int:
     """The offset up to which messages are no later than a time; ``end`` when none is later.
 
     It is exact where timestamps rise with offsets. Else it is a place where they pass the time, and the message at

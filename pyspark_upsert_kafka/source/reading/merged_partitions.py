@@ -53,7 +53,7 @@ def merged_rows(
         OptionError: The table takes more memory than the options allow.
     """
     schema = arrow_schema(reader.table.schema)
-    time, deleted = new_names(schema.names)
+    time, deleted = _new_names(schema.names)
     memory, taken = snapshot_bytes(reader.options), 0
     parts: list[pa.RecordBatch] = []
     places: list[np.ndarray] = []
@@ -98,7 +98,7 @@ def merged_rows(
             yield pa.RecordBatch.from_arrays(rows.columns[: len(schema)], schema=schema)
 
 
-def new_names(taken: Sequence[str]) -> tuple[str, str]:
+def _new_names(taken: Sequence[str]) -> tuple[str, str]:
     """Names of two columns that none of these columns has."""
     time, deleted = "time", "deleted"
     while {time, deleted} & {*taken}:

@@ -120,10 +120,10 @@ class RowDecoder:
         self._key = None if key is None else key.decoder()
         value = read_value_side(table, options)
         self._decode_values = _value_decoder(table, options, value)
-        self._changed_keys, self._passed_over = ChangedKeys(table), PassedOver()
-        self._missing = MissingColumns(value)
+        self._changed_keys, self._passed_over = ChangedKeys(table), _PassedOver()
+        self._missing = _MissingColumns(value)
         only_in_key = not (options.mode == "append" or options.table.is_cdc)
-        self._null_keys = NullKeys(table.key_message.names if only_in_key else [])
+        self._null_keys = _NullKeys(table.key_message.names if only_in_key else [])
         self._formats = _formats(options)
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
@@ -236,7 +236,7 @@ def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:
 _LOOKED_AT = 10
 
 
-class MissingColumns:
+class _MissingColumns:
     """Logs a warning, once, when no message of a batch has any of the columns.
 
     Such messages belong to another table, or have the columns within an envelope, or under other names. A column that
@@ -284,7 +284,7 @@ def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str
     )
 
 
-class NullKeys:
+class _NullKeys:
     """Warns once for each topic and column: most often the column has another name in the messages.
 
     Args:
@@ -315,7 +315,7 @@ class NullKeys:
         )  # fmt: skip
 
 
-class PassedOver:
+class _PassedOver:
     """Logs the warning once for each topic and kind of message."""
 
     def __init__(self) -> None:

@@ -178,7 +178,7 @@ class Snapshot:
         keys = [batch.select(self._keys) for batch in self._batches]
         last = kept_rows(keys, self._which)
         if self._greatest is not None:
-            self._batches = list(with_greatest(self._batches, keys, self._greatest))
+            self._batches = list(_with_greatest(self._batches, keys, self._greatest))
         begin = 0
         waiting = deque(zip(self._batches, self._deletes, strict=True))
         self._batches = []
@@ -196,7 +196,7 @@ def _memory(batch: pa.RecordBatch) -> int:
     return int(batch.get_total_buffer_size() + _ROW_BYTES * batch.num_rows)
 
 
-def with_greatest(
+def _with_greatest(
     batches: Sequence[pa.RecordBatch], keys: Sequence[pa.RecordBatch], column: str
 ) -> Iterator[pa.RecordBatch]:
     """The rows, the last one of each key with the greatest value that the key has in a column of whole numbers."""
