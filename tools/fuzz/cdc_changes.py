@@ -9,14 +9,14 @@ from random import Random
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from pyspark_upsert_kafka.core.changes import Change
+from pyspark_upsert_kafka.core.changes import Change as RowChange
 from pyspark_upsert_kafka.formats.exact_types import with_type
 from tools.fuzz.codecs import KIND, ROW
 
 Image = Sequence[int]
 """A row: of each column the place of its value in that column's pool."""
 
-Shown = tuple[Change, Sequence[int | None]]
+Shown = tuple[RowChange, Sequence[int | None]]
 """A row of the table: what it is, and its values; None = NULL."""
 
 
@@ -83,14 +83,14 @@ class Pools:
     def _upserts(self, change: Change) -> list[Shown]:
         if change.after is None:
             return [self._delete(change.before)]
-        upsert: Shown = Change.UPSERT, change.after
+        upsert: Shown = RowChange.UPSERT, change.after
         if change.before and self._key(change.before) != self._key(change.after):
             return [self._delete(change.before), upsert]
         return [upsert]
 
     def _delete(self, before: Image | None) -> Shown:
         keys, row = self.keys or (), before or ()
-        return Change.DELETE, [place if at in keys else None for at, place in enumerate(row)]
+        return RowChange.DELETE, [place if at in keys else None for at, place in enumerate(row)]
 
     def _key(self, row: Sequence[int | None]) -> tuple[bytes, ...]:
         return tuple(self.texts[at][row[at] or 0] for at in self.keys or ())
@@ -123,7 +123,7 @@ def keys_of(rng: Random, schema: StructType) -> list[int] | None:
 
 def _images(change: Change) -> list[Shown]:
     if change.after is None:
-        return [(Change.DELETE, change.before or ())]
+        return [(RowChange.DELETE, change.before or ())]
     if change.before is None:
-        return [(Change.INSERT, change.after)]
-    return [(Change.UPDATE_PREIMAGE, change.before), (Change.UPDATE_POSTIMAGE, change.after)]
+        return [(RowChange.INSERT, change.after)]
+    return [(RowChange.UPDATE_PREIMAGE, change.before), (RowChange.UPDATE_POSTIMAGE, change.after)]
