@@ -155,6 +155,7 @@ CAUGHT_WITHIN = {
     "AttemptError",
     "NoSchemaError",
     "OtherStandardError",
+    "RefusedColumnError",
     "TooManyMessagesError",
     "UnknownColumnsError",
     "UnknownSchemaError",
