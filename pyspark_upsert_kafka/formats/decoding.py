@@ -56,8 +56,9 @@ _TRIED = 2
 MOST_LEFT = 1 / 4
 """A path that leaves a larger share of messages than this to the row path does not pay."""
 
-# A path that may not pay is tried on so many messages first.
-_PROBE = 64
+PROBE = 64
+"""A path that may not pay is tried on so many messages first."""
+
 # Values of Python take many times the bytes that they were read from, and the bytes that they become.
 _ROW_PATH_BYTES = 1024 * 1024
 
@@ -211,7 +212,7 @@ class PathsDecoder:
 
     def _pays(self, messages: Sequence[bytes]) -> bool:
         """Whether one of the faster paths reads most of the first messages."""
-        first = messages[:_PROBE]
+        first = messages[:PROBE]
         return _reads_most(self._vectorised(first)) or (
             self._column_path is not None and _reads_most(self._column_path(first))
         )
@@ -239,7 +240,7 @@ class PathsDecoder:
 
     def _by_columns(self, messages: Sequence[bytes]) -> tuple[pa.RecordBatch, Mask] | None:
         """A part by the column path, unless it would leave too much of it."""
-        if self._column_path is None or not _reads_most(self._column_path(messages[:_PROBE])):
+        if self._column_path is None or not _reads_most(self._column_path(messages[:PROBE])):
             return None
         return self._column_path(messages)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, DoubleType, MapType, StructField, StructType
 
 from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
-from pyspark_upsert_kafka.formats.decoding import Mask
+from pyspark_upsert_kafka.formats.decoding import MOST_LEFT, PROBE, Mask
 from pyspark_upsert_kafka.formats.json.control_characters import with_escapes
 from pyspark_upsert_kafka.formats.json.document import DEEPEST, Number, too_deep
 from pyspark_upsert_kafka.formats.json.leaf_readers import Leaf, leaf
@@ -28,9 +28,6 @@ from pyspark_upsert_kafka.formats.parsed_columns import Column
 
 _MINUS_ZERO = re.compile(rb"[:,\[][ \t\r\n]*-0(?![.0-9eE])")
 
-
-PROBE, MOST_LEFT = 64, 16
-"""Of so many messages at the beginning so many may need the row path."""
 
 Columns = Callable[[Sequence[bytes]], "tuple[list[pa.Array], Mask]"]
 """Messages to some columns of their rows, and the mask of those that need the row path; ValueError = the batch is refused."""
@@ -82,7 +79,7 @@ def _parsed(
         if is_left:
             left.append(at)
             rows.append(None)
-            if len(left) > MOST_LEFT and at < PROBE:
+            if len(left) > MOST_LEFT * PROBE and at < PROBE:
                 break
         else:
             # Only what is needed is kept: the collector would walk through all documents over and over.

@@ -14,10 +14,8 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.decoding import Mask, Path, UnreadableError
+from pyspark_upsert_kafka.formats.decoding import MOST_LEFT, PROBE, Mask, Path, UnreadableError
 from pyspark_upsert_kafka.formats.json.orjson_columns import (
-    MOST_LEFT,
-    PROBE,
     Columns,
     column_builder,
     orjson_columns,
@@ -63,7 +61,7 @@ def row_columns(columns: StructType, target: list[pa.Field], settings: Settings)
             except UnreadableError:
                 left[at] = True
                 rows.append(nothing)
-                if at < PROBE and left.sum() > MOST_LEFT:
+                if at < PROBE and left.sum() > MOST_LEFT * PROBE:
                     raise
         values = zip(*rows, strict=True)
         return [pa.array(v, field.type) for v, field in zip(values, target, strict=True)], left
