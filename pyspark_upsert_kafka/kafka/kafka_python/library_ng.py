@@ -48,15 +48,7 @@ class Connections(KafkaClient):  # type: ignore[misc]
 
     def send(self, node_id: Any, request: Any, wakeup: bool = True) -> Any:
         """The future answer; whether it comes in time is taken note of."""
-        future, address = super().send(node_id, request, wakeup), self._address(node_id)
-
-        def note(error: Exception) -> None:
-            if address is not None and isinstance(error, kafka_errors.RequestTimedOutError):
-                SILENT.note(address)
-
-        if address is not None:
-            future.add_callback(lambda _: SILENT.forget(address))
-        return future.add_errback(note)
+        return SILENT.watched(super().send(node_id, request, wakeup), self._address(node_id))
 
     def check_version(
         self,

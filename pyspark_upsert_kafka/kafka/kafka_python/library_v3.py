@@ -51,15 +51,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: Any = None) -> Any:
         """The future answer; whether it comes in time is taken note of."""
         node = self.least_loaded_node() if node_id is None else node_id
-        future, address = super().send(request, node, request_timeout_ms), self._address(node)
-
-        def note(error: Exception) -> None:
-            if address is not None and isinstance(error, kafka_errors.RequestTimedOutError):
-                SILENT.note(address)
-
-        if address is not None:
-            future.add_callback(lambda _: SILENT.forget(address))
-        return future.add_errback(note)
+        return SILENT.watched(super().send(request, node, request_timeout_ms), self._address(node))
 
     def update_backoff(self, node_id: Any) -> Any:
         """Takes note of a broker to which no connection was made, or that says nothing on it."""

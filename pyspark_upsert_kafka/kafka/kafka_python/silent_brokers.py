@@ -8,7 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.clock import Clock
 
@@ -43,6 +45,17 @@ class SilentBrokers:
         if address in self._until:  # nearly never, and this is called for each answer
             with self._lock:
                 self._until.pop(address, None)
+
+    def watched(self, answer: Any, address: Address | None) -> Any:
+        """A future answer of a broker, from which it is noted or forgotten; None = the library does not say who is asked."""
+        if address is None:
+            return answer
+
+        def note(error: Exception) -> None:
+            if isinstance(error, kafka_errors.RequestTimedOutError):
+                self.note(address)
+
+        return answer.add_callback(lambda _: self.forget(address)).add_errback(note)
 
     def preferred(self, addresses: Iterable[Address]) -> list[Address]:
         """Those that have answered, or have not been asked; all of them where there is no such one."""
