@@ -19,10 +19,10 @@ import pyarrow as pa
 from data import SCHEMA
 from descriptors import descriptor_file
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 
 MESSAGES = 20_000

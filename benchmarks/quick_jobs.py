@@ -30,20 +30,20 @@ from pyspark.sql.types import (
 from sides import sink_options
 from topics import new_topic
 
-from pyspark_upsert_kafka.changelog.changelog_columns import change_columns
-from pyspark_upsert_kafka.changelog.normalization import normalized
+from pyspark_upsert_kafka.connector.changelog.changelog_columns import change_columns
+from pyspark_upsert_kafka.connector.changelog.normalization import normalized
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
+from pyspark_upsert_kafka.connector.writing.keyed_buffer import NewestChanges
+from pyspark_upsert_kafka.connector.writing.row_encoding import RowEncoder
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
-from pyspark_upsert_kafka.sink.keyed_buffer import NewestChanges
-from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
-from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
 from tools.local_topics import producer
 
 ROWS = 100_000

@@ -37,12 +37,12 @@ _MANY_SIDES: dict[str, dict[str, str] | None] = {
 
 _PLANS = "import pyspark.sql.worker.plan_data_source_read"
 _OURS_PLANS = (
-    "pyspark_upsert_kafka.source.planning.stream_reader, pyspark_upsert_kafka.format_catalog, "
+    "pyspark_upsert_kafka.connector.planning.stream_reader, pyspark_upsert_kafka.connector.format_catalog, "
     "pyspark_upsert_kafka.kafka.librdkafka, pyspark_upsert_kafka.formats.json"
 )
 _READS = "import pyspark.worker"
 _OURS_READS = (
-    f"{_OURS_PLANS}, pyspark_upsert_kafka.source.reading.task_reading, pyspark_upsert_kafka.kafka.librdkafka.reader, "
+    f"{_OURS_PLANS}, pyspark_upsert_kafka.connector.reading.task_reading, pyspark_upsert_kafka.kafka.librdkafka.reader, "
     "pyspark_upsert_kafka.formats.json.vectorised_path, pyspark_upsert_kafka.formats.json.column_path"
 )
 _IMPORTS = {

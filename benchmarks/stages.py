@@ -21,14 +21,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
+from pyspark_upsert_kafka.connector.writing.row_encoding import RowEncoder
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
-from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
-from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
 
 
 def reading(options: dict[str, str], schema: StructType) -> Iterator[tuple[str, float, int]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyspark_upsert_kafka.connector.datasource import UpsertKafkaDataSource
+from pyspark_upsert_kafka.connector.interpreter import check_running_session, use_this_interpreter
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
@@ -23,12 +25,14 @@ from pyspark_upsert_kafka.core.errors import (
     UnknownTopicError,
     UpsertKafkaError,
 )
-from pyspark_upsert_kafka.datasource import UpsertKafkaDataSource
-from pyspark_upsert_kafka.interpreter import check_running_session, use_this_interpreter
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.changelog.last_changes import last_changes
-    from pyspark_upsert_kafka.changelog.normalize import normalize_changelog
+    from pyspark_upsert_kafka.connector.changelog.last_changes import last_changes
+    from pyspark_upsert_kafka.connector.changelog.normalize import normalize_changelog
+    from pyspark_upsert_kafka.connector.lakehouse.merge_sink import merge_sink
+    from pyspark_upsert_kafka.connector.listener import ProgressListener
+    from pyspark_upsert_kafka.connector.read_table import read_table
+    from pyspark_upsert_kafka.connector.writing.update_mode import upsert_sink
     from pyspark_upsert_kafka.core.ddl.definition import watermark_of
     from pyspark_upsert_kafka.core.query_end import why_it_ended
     from pyspark_upsert_kafka.kafka.local import (
@@ -37,11 +41,7 @@ if TYPE_CHECKING:
         LocalKafka,
         LocalSecurity,
     )
-    from pyspark_upsert_kafka.lakehouse.merge_sink import merge_sink
-    from pyspark_upsert_kafka.monitoring.listener import ProgressListener
-    from pyspark_upsert_kafka.sink.update_mode import upsert_sink
     from pyspark_upsert_kafka.sql import run_sql
-    from pyspark_upsert_kafka.without_spark.read_table import read_table
 
     __version__: str
 
@@ -83,13 +83,13 @@ _LAZY = {
     "LocalCertificates": "pyspark_upsert_kafka.kafka.local",
     "LocalKafka": "pyspark_upsert_kafka.kafka.local",
     "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
-    "ProgressListener": "pyspark_upsert_kafka.monitoring.listener",
-    "last_changes": "pyspark_upsert_kafka.changelog.last_changes",
-    "merge_sink": "pyspark_upsert_kafka.lakehouse.merge_sink",
-    "normalize_changelog": "pyspark_upsert_kafka.changelog.normalize",
-    "read_table": "pyspark_upsert_kafka.without_spark.read_table",
+    "ProgressListener": "pyspark_upsert_kafka.connector.listener",
+    "last_changes": "pyspark_upsert_kafka.connector.changelog.last_changes",
+    "merge_sink": "pyspark_upsert_kafka.connector.lakehouse.merge_sink",
+    "normalize_changelog": "pyspark_upsert_kafka.connector.changelog.normalize",
+    "read_table": "pyspark_upsert_kafka.connector.read_table",
     "run_sql": "pyspark_upsert_kafka.sql",
-    "upsert_sink": "pyspark_upsert_kafka.sink.update_mode",
+    "upsert_sink": "pyspark_upsert_kafka.connector.writing.update_mode",
     "watermark_of": "pyspark_upsert_kafka.core.ddl.definition",
     "why_it_ended": "pyspark_upsert_kafka.core.query_end",
 }

@@ -6,7 +6,7 @@ passed. ``ARGS="tests/kafka"`` runs those of a folder, a file or a test; other a
 
     $ python -m tools.alone tests/unit
     ...
-    alone: 7 passed, 1 of them at the second try: tests/unit/sink/test_buffer.py::test_memory_is_bounded
+    alone: 7 passed, 1 of them at the second try: tests/unit/connector/writing/test_buffer.py::test_memory_is_bounded
 """
 
 from __future__ import annotations

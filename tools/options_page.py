@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS, SECTIONS, Option
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.registry.options import OPTIONS as REGISTRY_OPTIONS
 
 _HEAD = """\

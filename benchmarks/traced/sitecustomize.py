@@ -27,19 +27,19 @@ _CALLS = {
     "pyspark.sql.worker.plan_data_source_read": _WORKERS,
     "pyspark.sql.worker.python_streaming_sink_runner": _WORKERS,
     "pyspark.sql.worker.write_into_data_source": _WORKERS,
-    "pyspark_upsert_kafka.datasource": (
+    "pyspark_upsert_kafka.connector.datasource": (
         "UpsertKafkaDataSource.schema",
         "UpsertKafkaDataSource.reader",
         "UpsertKafkaDataSource.streamReader",
         "UpsertKafkaDataSource.writer",
         "UpsertKafkaDataSource.streamWriter",
     ),
-    "pyspark_upsert_kafka.source.planning.batch_reader": ("BatchReader.partitions",),
-    "pyspark_upsert_kafka.source.planning.stream_reader": (
+    "pyspark_upsert_kafka.connector.planning.batch_reader": ("BatchReader.partitions",),
+    "pyspark_upsert_kafka.connector.planning.stream_reader": (
         "StreamReader.partitions",
         "ReaderWithLimits.latestOffset",
     ),
-    "pyspark_upsert_kafka.sink.task_writing": ("write_rows",),
+    "pyspark_upsert_kafka.connector.writing.task_writing": ("write_rows",),
     "pyspark_upsert_kafka.kafka.librdkafka.cluster": ("RetryingAdminClient.call",),
     "pyspark_upsert_kafka.kafka.librdkafka.properties": ("open_client",),
 }

@@ -26,13 +26,13 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.connector.planning.schema_inference import ddl_schema
 from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, create_tables, definition_of
 from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl, name_as_ddl
 from pyspark_upsert_kafka.core.ddl.tokens import Tokens
+from pyspark_upsert_kafka.core.masking import has_literal_secret
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.given import options_of
-from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret
-from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 
 _IMPORTS = {
     "StructType(": "from pyspark.sql.types import *",

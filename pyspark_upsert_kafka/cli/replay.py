@@ -24,11 +24,11 @@ from collections.abc import Callable
 
 from pyspark_upsert_kafka.cli.arguments import add_connection_arguments, given_options
 from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.connector.dead_letter_replay import ReplayChoice, replay, what_to_replay
+from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.dead_letter_replay import ReplayChoice, replay, what_to_replay
 
 _INTERNAL = "__"
 """What the names of Kafka's own topics begin with."""

@@ -63,7 +63,7 @@ def run(given: argparse.Namespace) -> None:
     Raises:
         OptionError: A statement is not understood, or Spark cannot run it correctly; it names line and column.
     """
-    from pyspark_upsert_kafka.monitoring.listener import ProgressListener
+    from pyspark_upsert_kafka.connector.listener import ProgressListener
     from pyspark_upsert_kafka.sql.script_compiler import compile_script
     from pyspark_upsert_kafka.sql.script_settings import ScriptSettings
 

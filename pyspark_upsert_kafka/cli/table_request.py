@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.cli.arguments import default_servers, given_options, text_of
+from pyspark_upsert_kafka.connector.format_catalog import format_named, format_options
+from pyspark_upsert_kafka.connector.read_request import Request, checked_request
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.format_catalog import format_named, format_options
-from pyspark_upsert_kafka.without_spark.read_request import Request, checked_request
 
 _ADVICE = (
     "A topic does not say what its columns are, nor which of them make the key: give both, for "
@@ -143,7 +143,7 @@ def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOpti
     if given.schema:
         columns = spark_columns(given.schema)
     else:
-        from pyspark_upsert_kafka.source.planning.schema_inference import inferred_schema
+        from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
 
         columns = inferred_schema(raw)
     if options.mode == "snapshot":

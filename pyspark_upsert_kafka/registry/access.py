@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrets.masking import resolve
+from pyspark_upsert_kafka.core.masking import resolve
 
 _EXPECTED = (
     "expected an address such as 'http://localhost:8081'; in a user or password, %2F stands for '/', "

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
-from pyspark_upsert_kafka.core.secrets.outside_text import is_unicode, outside_text
+from pyspark_upsert_kafka.core.outside_text import is_unicode, outside_text
 from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     Reference,

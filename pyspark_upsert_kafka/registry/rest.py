@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any, TypeVar
 from urllib.request import Request
 
+from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
@@ -25,8 +26,7 @@ from pyspark_upsert_kafka.core.errors import (
     RetriableBrokerError,
     SchemaError,
 )
-from pyspark_upsert_kafka.core.secrets import key_stores
-from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.registry.access import Access
 

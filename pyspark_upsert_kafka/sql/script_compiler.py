@@ -9,7 +9,7 @@ from typing import Literal
 from pyspark.sql.types import StructField
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.sql.flink_query import Query, depth_refused
 from pyspark_upsert_kafka.sql.query_names import Path, View, with_suggestion

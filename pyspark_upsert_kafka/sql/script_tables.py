@@ -9,6 +9,9 @@ from functools import cached_property, partial
 
 from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning.schema_inference import ddl_schema
+from pyspark_upsert_kafka.connector.sides import check_read_sides, check_written_sides
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options.given import options_of
@@ -16,9 +19,6 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sides import check_read_sides, check_written_sides
-from pyspark_upsert_kafka.source.planning.schema_inference import ddl_schema
 from pyspark_upsert_kafka.sql.script import CreateTable
 from pyspark_upsert_kafka.sql.stream_rows import CHANGE, ORDER
 

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import Position, PositionMode, Topics
@@ -32,10 +32,10 @@ from pyspark_upsert_kafka.kafka.clients import (
     load_sending_client,
 )
 from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.fetching.loss_checks import LOSS_CHECKS, LossChecks
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.local.broker import Node
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
-from pyspark_upsert_kafka.kafka.reading.loss_checks import LOSS_CHECKS, LossChecks
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
 from tests.conftest import Broker, broker_at
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.librdkafka import cluster, reader, sender
 from tests.conftest import Broker

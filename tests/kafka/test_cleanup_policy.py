@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_unless_compacted
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.sink_warnings import warn_unless_compacted
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, own_messages
 from tests.table_options import table_options

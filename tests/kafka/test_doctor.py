@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from pyspark_upsert_kafka.cli import main
-from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
+from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.kafka.local.ports import free_port
 from tests.conftest import Broker
 from tests.kafka.conftest import delete_before

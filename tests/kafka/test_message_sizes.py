@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from pyspark_upsert_kafka.connector.planning.batch_ends import MessageSizes
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.source.planning.batch_ends import MessageSizes
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, eventually
 

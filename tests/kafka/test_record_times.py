@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
+from pyspark_upsert_kafka.connector.planning.batch_ends import RecordTimes
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import Alignment
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.source.planning.batch_ends import RecordTimes
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge
 

@@ -12,10 +12,10 @@ from contextlib import closing
 import confluent_kafka as ck
 import pytest
 
-from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.kafka_python import cluster as kafka_python_cluster
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader

@@ -12,7 +12,8 @@ from contextlib import closing, suppress
 
 import pytest
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     DeliveryError,
@@ -23,7 +24,6 @@ from pyspark_upsert_kafka.core.options.values import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import Sender, load_client
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
 from pyspark_upsert_kafka.kafka.messages import Messages
-from pyspark_upsert_kafka.sink.keyed_buffer import KeyedBuffer
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import (
     WAYS,

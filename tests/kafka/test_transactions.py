@@ -13,11 +13,11 @@ import psutil
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from pyspark_upsert_kafka.core.delivery.receipts import Call, GroupOffset
+from pyspark_upsert_kafka.connector.writing.delivery import ExactlyOnceDelivery
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.receipts import Call, GroupOffset
 from pyspark_upsert_kafka.kafka.clients import TransactionalSender, load_client
-from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery
 from tests.conftest import Broker
 from tests.kafka.conftest import NATIVE_OFF, eventually, hung, messages, numbered, turn_off
 
@@ -136,10 +136,10 @@ def test_a_late_sender_that_only_commits_is_fenced_off(broker, transactions):
 _ZOMBIE = """
 import os, signal, sys
 from functools import partial
-from pyspark_upsert_kafka.core.delivery.receipts import Call
+from pyspark_upsert_kafka.core.receipts import Call
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client
-from pyspark_upsert_kafka.sink.delivery import ExactlyOnceDelivery
+from pyspark_upsert_kafka.connector.writing.delivery import ExactlyOnceDelivery
 from tests.kafka.conftest import messages
 
 servers, topic, query, with_metadata = sys.argv[1:]

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyspark_upsert_kafka import merge_sink
+from pyspark_upsert_kafka.connector.lakehouse.merge_sink import Attempts
 from pyspark_upsert_kafka.core.clock import Backoff
-from pyspark_upsert_kafka.lakehouse.merge_sink import Attempts
 from tests.lakehouse.engines import Lake
 
 

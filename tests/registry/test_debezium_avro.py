@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.formats.change_format import ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema

@@ -20,8 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class
 from tests.local_registry import Registry

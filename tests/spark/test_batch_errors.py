@@ -1,6 +1,6 @@
 """What is refused, when, and in which words: the text always holds our class's name in full.
 
-What is seen without a broker is in tests/unit/test_datasource.py; here one of each side shows that Spark passes it on.
+What is seen without a broker is in tests/unit/connector/test_datasource.py; here one of each side shows that Spark passes it on.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_upsert_kafka import OptionError, SchemaError, last_changes, normalize_changelog
-from pyspark_upsert_kafka.changelog.changelog_columns import change_columns
-from pyspark_upsert_kafka.lakehouse.changes_by_key import changes_by_key
-from pyspark_upsert_kafka.lakehouse.merge_settings import merge_settings
+from pyspark_upsert_kafka.connector.changelog.changelog_columns import change_columns
+from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import changes_by_key
+from pyspark_upsert_kafka.connector.lakehouse.merge_settings import merge_settings
 from tests.conftest import Broker, options
 from tests.spark.conftest import rows, run_to_end
 from tests.spark.streams import Batches, message, read
@@ -142,9 +142,9 @@ def test_the_state_of_an_earlier_version(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had one value for each bucket, with all rows: a query goes on with it."""
-    from pyspark_upsert_kafka.changelog import buckets
-    from pyspark_upsert_kafka.changelog.normalization import normalized
-    from pyspark_upsert_kafka.changelog.packing import packed, packed_parts, unpacked
+    from pyspark_upsert_kafka.connector.changelog import buckets
+    from pyspark_upsert_kafka.connector.changelog.normalization import normalized
+    from pyspark_upsert_kafka.connector.changelog.packing import packed, packed_parts, unpacked
 
     class Earlier(buckets.ChangeProcessor):
         def init(self, handle: Any) -> None:

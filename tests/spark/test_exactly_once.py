@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import OptionError, upsert_sink, why_it_ended
-from pyspark_upsert_kafka.sink.update_mode import UpsertSink
+from pyspark_upsert_kafka.connector.writing.update_mode import UpsertSink
 from tests.conftest import Broker, options
 from tests.spark.batches import refused
 from tests.spark.conftest import eventually, run_to_end, wait_for_events
@@ -156,7 +156,9 @@ def test_a_task_that_fails_leaves_nothing_and_the_others_write_once(
     assert messages(broker, topic) == batches.written()
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_several_sinks_in_one_batch(broker: Broker, batches: Batches) -> None:
     """Two calls with one prefix, to two topics and to one, do not stand for one another."""
     one, other = broker.topic(1), broker.topic(2)
@@ -175,7 +177,9 @@ def test_several_sinks_in_one_batch(broker: Broker, batches: Batches) -> None:
     assert messages(broker, other) == batches.written(copies=2)
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """A new query's first batch is not taken for that of another query."""
     topic = broker.topic(1)
@@ -188,7 +192,9 @@ def test_two_queries_with_one_prefix(spark: SparkSession, broker: Broker, tmp_pa
     assert messages(broker, topic) == batches.written(copies=2)
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_a_checkpoint_begun_anew_is_told_of(
     broker: Broker, batches: Batches, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -205,7 +211,9 @@ def test_a_checkpoint_begun_anew_is_told_of(
     assert messages(broker, topic) == batches.written(copies=2)
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_what_is_refused_in_a_batch(broker: Broker, batches: Batches) -> None:
     """Another topic for a call, another number of the batch, a second call after one that failed."""
     topic, other = broker.topic(1), broker.topic(1)
@@ -234,7 +242,9 @@ def in_a_thread(rows: DataFrame, call: Callable[[], object]) -> None:
         pool.submit(target(call)).result()
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_a_call_from_a_thread_of_the_users_own_is_refused(broker: Broker, batches: Batches) -> None:
     """The first one too, before anything is written; called in turns, both are written once."""
     topic = broker.topic(2)
@@ -314,7 +324,9 @@ def test_sinks_of_one_prefix_that_change_places_are_refused(
     ]
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_calls_that_only_their_order_tells_apart_are_refused(
     broker: Broker, batches: Batches
 ) -> None:
@@ -335,7 +347,9 @@ def test_calls_that_only_their_order_tells_apart_are_refused(
     assert messages(broker, topic) == batches.written()
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_keys_of_another_type_are_refused_in_a_batch_that_runs_again(
     broker: Broker, batches: Batches
 ) -> None:
@@ -383,7 +397,9 @@ def test_what_is_refused_without_a_query(
         write(spark.range(3), 0)
 
 
-@pytest.mark.long("several runs of a query; tests/unit/sink/test_exactly_once.py holds the rule")
+@pytest.mark.long(
+    "several runs of a query; tests/unit/connector/writing/test_exactly_once.py holds the rule"
+)
 def test_order_within_a_key(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """With a sequence, a buffer and preimages each key's changes come as without transactions."""
     topic, files = broker.topic(2), tmp_path / "in"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceReader
 
-from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
+from pyspark_upsert_kafka.core.murmur2 import partition_of
 from tests.conftest import Broker, options
 from tests.spark.batches import clause, load, refused, save
 from tests.spark.conftest import rows, run_to_end
@@ -25,7 +25,7 @@ SCHEMA = "id BIGINT, name STRING, score DOUBLE, _partition INT, _offset BIGINT, 
 
 
 OF_ANOTHER_MODE = pytest.mark.long(
-    "26 filters; tests/unit/source/test_filters_law.py has all modes"
+    "26 filters; tests/unit/connector/test_filters_law.py has all modes"
 )
 
 

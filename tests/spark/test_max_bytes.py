@@ -12,7 +12,7 @@ from tests.spark.conftest import run_to_end
 from tests.spark.streams import Batches, message, needs_limits, read
 
 pytestmark = pytest.mark.long(
-    "many batches; tests/unit/source/planning/test_message_sizes.py holds the rule"
+    "many batches; tests/unit/connector/planning/test_message_sizes.py holds the rule"
 )
 
 SIZE = len("".join(map(str, message(1000, "x" * 900))))

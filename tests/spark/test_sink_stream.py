@@ -113,7 +113,7 @@ def test_options_are_checked_in_the_first_batch(
 ) -> None:
     """Spark shows a sink its options in the first batch: they are checked before any row is sent.
 
-    What else is refused is in tests/unit/test_datasource.py.
+    What else is refused is in tests/unit/connector/test_datasource.py.
     """
     topic, files = broker.topic(1), tmp_path / "in"
     put(files, 0, (1, "a", "+I"))

@@ -58,7 +58,7 @@ def test_changes_deletes_and_plain_messages(
     }
 
 
-@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_one_spark_partition_for_each_kafka_partition_with_data(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -98,7 +98,7 @@ def test_one_spark_partition_for_each_kafka_partition_with_data(
     ]
 
 
-@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """In each startup mode at the offset it names; what comes later is read by all."""
     topic = broker.topic()
@@ -139,7 +139,7 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
     assert sorted((mode, 6) for mode in modes) == [row for row in sink.all() if row[1] == 6]
 
 
-@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_where_a_bounded_stream_ends(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """In each bounded mode before the offset it names."""
     topic = broker.topic()
@@ -195,7 +195,7 @@ def test_available_now_within_limits(spark: SparkSession, broker: Broker, tmp_pa
     assert [each.numInputRows for each in query.recentProgress if each.numInputRows] == [10, 9]
 
 
-@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 @needs_limits
 def test_trigger_once_and_min_offsets(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """One batch with all there is, whatever the limits; else minOffsetsPerTrigger is waited for."""
@@ -232,7 +232,7 @@ def partition_count(broker: Broker, topic: str) -> int:
     return len(broker.admin.list_topics(topic, timeout=30).topics[topic].partitions)
 
 
-@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_new_partitions_and_topics_of_a_running_query(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -267,7 +267,7 @@ def test_new_partitions_and_topics_of_a_running_query(
     ]  # fmt: skip
 
 
-@pytest.mark.long("a query of several sources; tests/unit/source holds what they plan")
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_transactions(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Aborted messages are not read, an open transaction blocks no batch, markers hang no read."""
     topic = broker.topic()

@@ -68,7 +68,7 @@ def test_the_table_then_its_changes(
 
 
 @pytest.mark.long(
-    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+    "several runs of a query, or of a program; tests/unit/connector/planning/test_table_first.py holds the rule"
 )
 def test_a_first_batch_that_failed_is_done_again_as_it_was(
     spark: SparkSession, broker: Broker, tmp_path: Path
@@ -107,7 +107,7 @@ def test_a_first_batch_that_failed_is_done_again_as_it_was(
 
 
 @pytest.mark.long(
-    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+    "several runs of a query, or of a program; tests/unit/connector/planning/test_table_first.py holds the rule"
 )
 @needs_limits
 def test_limits_do_not_cut_the_table(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_limits_do_not_cut_the_table(spark: SparkSession, broker: Broker, tmp_pa
 
 
 @pytest.mark.long(
-    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+    "several runs of a query, or of a program; tests/unit/connector/planning/test_table_first.py holds the rule"
 )
 def test_an_empty_topic_and_one_with_an_end(
     spark: SparkSession, broker: Broker, tmp_path: Path
@@ -171,7 +171,7 @@ INSERT INTO copied SELECT * FROM users;
 
 
 @pytest.mark.long(
-    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+    "several runs of a query, or of a program; tests/unit/connector/planning/test_table_first.py holds the rule"
 )
 def test_a_script_copies_the_table(spark: SparkSession, broker: Broker) -> None:
     """The option stands in WITH; in batch mode the table refuses it."""
@@ -205,7 +205,7 @@ def kill_in_the_first_batch(arguments: list[str], checkpoint: Path, after_s: flo
 
 
 @pytest.mark.long(
-    "several runs of a query, or of a program; tests/unit/source/planning/test_table_first.py holds the rule"
+    "several runs of a query, or of a program; tests/unit/connector/planning/test_table_first.py holds the rule"
 )
 @pytest.mark.timeout(900)
 def test_a_program_that_is_killed_in_its_first_batch_goes_on_with_that_table(

@@ -15,11 +15,15 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import OptionError, SchemaError, upsert_sink
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.spark_task import TaskIdentity, current_task
+from pyspark_upsert_kafka.connector.writing.row_order import (
+    arranged,
+    is_deterministic,
+    partition_count,
+)
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.sink.row_order import arranged, is_deterministic, partition_count
-from pyspark_upsert_kafka.spark_task import TaskIdentity, current_task
 from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
 from tests.spark.conftest import rows, run_to_end, wait_for_events

@@ -16,8 +16,8 @@ from importlib import import_module
 _TO_PLAN = (
     "pyspark_upsert_kafka.formats.json",
     "pyspark_upsert_kafka.kafka.librdkafka",
-    "pyspark_upsert_kafka.sink.writer",
-    "pyspark_upsert_kafka.source.planning.batch_reader",
+    "pyspark_upsert_kafka.connector.writing.writer",
+    "pyspark_upsert_kafka.connector.planning.batch_reader",
 )
 _TO_RUN_TASKS = (
     "pandas",
@@ -30,8 +30,8 @@ _TO_RUN_TASKS = (
     "pyspark_upsert_kafka.formats.json.vectorised_path",
     "pyspark_upsert_kafka.kafka.librdkafka.reader",
     "pyspark_upsert_kafka.kafka.librdkafka.sender",
-    "pyspark_upsert_kafka.sink.task_writing",
-    "pyspark_upsert_kafka.source.reading.task_reading",
+    "pyspark_upsert_kafka.connector.writing.task_writing",
+    "pyspark_upsert_kafka.connector.reading.task_reading",
 )
 
 _PLANNERS = (

@@ -1,4 +1,4 @@
-"""Who may import whom: three rings, and imports point inwards only."""
+"""Who may import whom: imports point inwards only."""
 
 from __future__ import annotations
 
@@ -16,51 +16,97 @@ import pyspark_upsert_kafka
 ROOT = Path(pyspark_upsert_kafka.__file__).parent
 NAME = "pyspark_upsert_kafka"
 
-SPARK = {"format_catalog", "sides", "local_time", "spark_task", "kafka", "formats", "core"}
-"""What both sides of the data source build on."""
-
 MAY_IMPORT = {
-    "core": {"core"},
-    "formats": {"formats", "core"},
-    "kafka": {"kafka", "core", "http_request"},
-    "registry": {"registry", "formats", "core", "http_request"},
-    "monitoring": {"monitoring", "core"},
-    "changelog": {"changelog", "core", "formats", "spark_task"},
-    "lakehouse": {"lakehouse", "changelog", "core"},
-    "source": {"source", *SPARK},
-    "sink": {"sink", "monitoring", *SPARK},
-    "without_spark": {"without_spark", "source", "kafka", "core", "format_catalog", "sides"},
-    "sql": {"sql", "source", "sink", "kafka", "core", "format_catalog", "sides"},
-    "cli": {
-        "cli",
-        "sql",
-        "source",
-        "sink",
-        "without_spark",
-        "monitoring",
+    "core": set(),
+    "formats": {"core"},
+    "kafka": {"core", "http_request"},
+    "registry": {"formats", "core", "http_request"},
+    "connector": set(),
+    "connector.format_catalog": {"registry", "formats", "core"},
+    "connector.sides": {"connector.format_catalog", "formats", "core"},
+    "connector.local_time": set(),
+    "connector.spark_task": set(),
+    "connector.interpreter": {"core"},
+    "connector.bad_messages": {"kafka", "core"},
+    "connector.reading": {
+        "connector.bad_messages",
+        "connector.sides",
+        "connector.local_time",
+        "connector.spark_task",
+        "kafka",
+        "formats",
+        "core",
+    },
+    "connector.planning": {
+        "connector.reading",
+        "connector.bad_messages",
+        "connector.format_catalog",
+        "connector.sides",
+        "connector.spark_task",
+        "kafka",
+        "formats",
+        "core",
+    },
+    "connector.dead_letter_replay": {"connector.bad_messages", "kafka", "core"},
+    "connector.reported_writes": {"core"},
+    "connector.writing": {
+        "connector.reported_writes",
+        "connector.format_catalog",
+        "connector.sides",
+        "connector.local_time",
+        "connector.spark_task",
+        "kafka",
+        "formats",
+        "core",
+    },
+    "connector.listener": {"connector.listener_metrics", "connector.reported_writes", "core"},
+    "connector.listener_metrics": {"connector.listener", "core"},
+    "connector.changelog": {"connector.spark_task", "formats", "core"},
+    "connector.lakehouse": {"connector.changelog", "core"},
+    "connector.read_request": {"connector.sides", "kafka", "core"},
+    "connector.read_table": {
+        "connector.read_request",
+        "connector.planning",
+        "connector.reading",
+        "connector.format_catalog",
+        "core",
+    },
+    "connector.datasource": {
+        "connector.planning",
+        "connector.writing",
+        "connector.format_catalog",
+        "core",
+    },
+    "sql": {
+        "connector.planning",
+        "connector.writing",
+        "connector.format_catalog",
+        "connector.sides",
         "kafka",
         "core",
+    },
+    "cli": {
+        "sql",
+        "connector.planning",
+        "connector.reading",
+        "connector.bad_messages",
+        "connector.dead_letter_replay",
+        "connector.writing",
+        "connector.listener",
+        "connector.read_request",
+        "connector.format_catalog",
+        "connector.sides",
+        "kafka",
         "formats",
-        "format_catalog",
-        "sides",
+        "core",
         "version",
     },
-}
-"""The folders, and what of the package each may import: reading and writing do not know each other, and nobody knows
-scripts and the command line."""
-
-FILES_MAY_IMPORT = {
     "__main__": {"cli"},
-    "datasource": {"source", "sink", "format_catalog", "core"},
-    "format_catalog": {"registry", "formats", "core"},
     "http_request": set(),
-    "interpreter": {"core"},
-    "local_time": set(),
-    "sides": {"format_catalog", "formats", "core"},
-    "spark_task": set(),
     "version": set(),
 }
-"""The same of the files beside the folders. The public names in ``__init__`` come from everywhere."""
+"""The folders, and the files beside them, and what of the package each imports beside itself: reading and writing do not
+know each other, and nobody knows scripts and the command line. The public names in ``__init__`` come from everywhere."""
 
 FOR_A_NEIGHBOUR = 93
 """Modules that one neighbour in their folder alone imports, and that would be one module of a usual length with it."""
@@ -116,9 +162,15 @@ def imports(file: Path) -> list[str]:
     return found
 
 
+def part_of(module: str) -> str:
+    """The part of our package in which a module is, by its full name: ``core``, ``connector.reading``, ..."""
+    parts = module.split(".")[1:]
+    return ".".join(parts[: 2 if parts[0] == "connector" else 1])
+
+
 def imported_parts(file: Path) -> set[str]:
-    """The parts of our package that a file imports: ``core``, ``sink``, ..."""
-    return {name.split(".")[1] for name in imports(file) if name.startswith(f"{NAME}.")}
+    """The parts of our package that a file imports: ``core``, ``connector.reading``, ..."""
+    return {part_of(name) for name in imports(file) if name.startswith(f"{NAME}.")}
 
 
 def network_modules(file: Path) -> set[str]:
@@ -171,17 +223,21 @@ def broken_by(files: Iterable[Path], wrong: Callable[[Path], set[str]]) -> dict[
     return {file: names for file, names in found.items() if names}
 
 
-@pytest.mark.parametrize("ring", MAY_IMPORT)
-def test_imports_point_inwards(ring):
+def rule_of(file: Path) -> str:
+    """The part of our package in which a file is."""
+    module = file.relative_to(ROOT.parent).with_suffix("")
+    return part_of(".".join(module.parts).removesuffix(".__init__"))
+
+
+def test_imports_point_inwards():
     """The core knows nobody, formats and the edges know the core, and nobody who is inside knows who is outside."""
-    assert broken_by(modules(ring), lambda file: imported_parts(file) - MAY_IMPORT[ring]) == {}
+    files = [file for file in modules() if file != ROOT / "__init__.py"]
 
+    def wrong(file: Path) -> set[str]:
+        part = rule_of(file)
+        return imported_parts(file) - MAY_IMPORT[part] - {part}
 
-def test_files_beside_the_folders_point_inwards():
-    """What several folders build on knows none of them."""
-    files = [ROOT / f"{name}.py" for name in FILES_MAY_IMPORT]
-
-    assert broken_by(files, lambda file: imported_parts(file) - FILES_MAY_IMPORT[file.stem]) == {}
+    assert broken_by(files, wrong) == {}
 
 
 def clients(file: Path) -> set[str]:
@@ -197,11 +253,13 @@ def test_only_the_edge_knows_a_kafka_client():
 
 
 def test_each_folder_has_its_place():
-    """A new folder of the package is ruled as well, and a new file beside them."""
-    folders = {file.relative_to(ROOT).parts[0] for file in modules() if file.parent != ROOT}
+    """A new folder of the package is ruled as well, and a new file beside them; what may be imported is."""
+    files = [file for file in modules() if file != ROOT / "__init__.py"]
+    imported: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        imported[rule_of(file)] |= imported_parts(file) - {rule_of(file)}
 
-    assert folders == {*MAY_IMPORT}
-    assert {file.stem for file in ROOT.glob("*.py")} == {"__init__", *FILES_MAY_IMPORT}
+    assert imported == MAY_IMPORT
 
 
 def test_a_client_is_imported_in_its_folder_alone():
@@ -369,20 +427,38 @@ def file_of(module: str) -> Path:
 @pytest.mark.parametrize(
     ("source", "seen"),
     [
-        ("import pyspark_upsert_kafka.sink.writer", {"sink"}),
-        ("from pyspark_upsert_kafka.sink import writer", {"sink"}),
-        ("from pyspark_upsert_kafka import sink", {"sink"}),
+        ("import pyspark_upsert_kafka.connector.writing.writer", {"connector.writing"}),
+        ("from pyspark_upsert_kafka.connector.writing import writer", {"connector.writing"}),
+        ("from pyspark_upsert_kafka.connector import writing", {"connector.writing"}),
         ("def f():\n    from pyspark_upsert_kafka.kafka.clients import Cluster", {"kafka"}),
         (
-            "class A:\n  async def f():\n    with x:\n      import pyspark_upsert_kafka.sink",
-            {"sink"},
+            "class A:\n  async def f():\n    with x:\n      import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
         ),
-        ("if x: pass\nelif y: pass\nelse:\n  import pyspark_upsert_kafka.sink", {"sink"}),
-        ("for x in y: pass\nelse:\n  import pyspark_upsert_kafka.sink", {"sink"}),
-        ("try: pass\nexcept E:\n  import pyspark_upsert_kafka.sink", {"sink"}),
-        ("try: pass\nexcept E: pass\nelse:\n  import pyspark_upsert_kafka.sink", {"sink"}),
-        ("try: pass\nfinally:\n  import pyspark_upsert_kafka.sink", {"sink"}),
-        ("match x:\n  case 1:\n    import pyspark_upsert_kafka.sink", {"sink"}),
+        (
+            "if x: pass\nelif y: pass\nelse:\n  import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
+        ),
+        (
+            "for x in y: pass\nelse:\n  import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
+        ),
+        (
+            "try: pass\nexcept E:\n  import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
+        ),
+        (
+            "try: pass\nexcept E: pass\nelse:\n  import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
+        ),
+        (
+            "try: pass\nfinally:\n  import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
+        ),
+        (
+            "match x:\n  case 1:\n    import pyspark_upsert_kafka.connector.writing",
+            {"connector.writing"},
+        ),
         ("import pyspark_upsert_kafka_other, pyspark", set()),
     ],
 )

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka import OptionError
+from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from tests.table_options import table_options
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pyspark_upsert_kafka
 from pyspark_upsert_kafka.cli import parser
+from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from tests.kafka import fault_table
 from tests.kafka.fault_table import PLACES
 from tools.fault_table import shown_table

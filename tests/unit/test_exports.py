@@ -128,8 +128,9 @@ def test_importing_the_package_loads_next_to_nothing():
 
     assert {*others} - sys.stdlib_module_names == {"pyspark_upsert_kafka"}
     assert ours == [
+        "pyspark_upsert_kafka.connector",
+        "pyspark_upsert_kafka.connector.datasource",
+        "pyspark_upsert_kafka.connector.interpreter",
         "pyspark_upsert_kafka.core",
         "pyspark_upsert_kafka.core.errors",
-        "pyspark_upsert_kafka.datasource",
-        "pyspark_upsert_kafka.interpreter",
     ]

@@ -65,7 +65,7 @@ import pyspark.sql.worker.commit_data_source_write
 import pyspark.sql.worker.python_streaming_sink_runner
 from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka import UpsertKafkaDataSource
-from pyspark_upsert_kafka.sink.writer import BatchWriter
+from pyspark_upsert_kafka.connector.writing.writer import BatchWriter
 from tests.table_options import table_options
 
 schema = StructType().add("id", LongType()).add("name", StringType())
@@ -81,9 +81,9 @@ from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.task_reading import RangeDecoder
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.connector.reading.task_reading import RangeDecoder
 from tests.table_options import table_options
 
 given = table_options(key__format="{format}", value__format="{format}")

@@ -24,10 +24,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_upsert_kafka.connector.format_catalog import MODULES
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
-from pyspark_upsert_kafka.format_catalog import MODULES
 from pyspark_upsert_kafka.formats.batches import rows_at
 from pyspark_upsert_kafka.formats.cdc.json_envelopes import refuse
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec

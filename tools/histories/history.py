@@ -12,16 +12,16 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, shown_rows
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table import Table, table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
 from tools.faults import BrokenRuleError
 from tools.histories.writer import Model, Writer
 from tools.local_topics import create, table

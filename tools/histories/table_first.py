@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning.stream_reader import StreamReader
+from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, shown_rows
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import Limits
 from pyspark_upsert_kafka.core.positions.offsets import Range, stream_offset
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
-from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, shown_rows
 from tools.faults import BrokenRuleError
 from tools.histories.history import (
     Counts,

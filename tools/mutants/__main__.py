@@ -26,7 +26,7 @@ from tools.mutants.trial import Copy, Ended, MutantsError
 from tools.verdict import Held, verdict
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "source", "sink", "kafka/reading")
+FOLDERS = ("core", "source", "sink", "kafka/fetching")
 SEED = 1
 COUNT = 150
 NOTICED = 0.95

@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import upsert_sink
-from pyspark_upsert_kafka.sink.update_mode import UpsertSink
+from pyspark_upsert_kafka.connector.writing.update_mode import UpsertSink
 from tools.faults import kill_a_worker
 from tools.local_topics import table
 

@@ -31,11 +31,11 @@ from pyspark_upsert_kafka.cli.demo.sample_data import (
 from pyspark_upsert_kafka.cli.local_spark import local_spark
 from pyspark_upsert_kafka.cli.raw_messages import raw_messages
 from pyspark_upsert_kafka.cli.terminal import echo
+from pyspark_upsert_kafka.connector.listener import ProgressListener
+from pyspark_upsert_kafka.connector.writing.update_mode import upsert_sink
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError, shown
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.local import LocalKafka
-from pyspark_upsert_kafka.monitoring.listener import ProgressListener
-from pyspark_upsert_kafka.sink.update_mode import upsert_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

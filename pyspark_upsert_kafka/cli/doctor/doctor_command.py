@@ -42,6 +42,8 @@ from pyspark_upsert_kafka.cli.doctor.topic_checks import (
 )
 from pyspark_upsert_kafka.cli.table_request import checked_options, checked_table, table_options
 from pyspark_upsert_kafka.cli.terminal import write_text
+from pyspark_upsert_kafka.connector.planning.open_transactions import hidden_messages
+from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
@@ -55,8 +57,6 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.source.planning.open_transactions import hidden_messages
-from pyspark_upsert_kafka.without_spark.read_request import Request
 
 _CREATES_NOTHING = {"properties.allow.auto.create.topics": "false"}
 

@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
 )
 from pyspark_upsert_kafka.cli.doctor.findings import NotSeen, grant
 from pyspark_upsert_kafka.cli.doctor.topic_checks import CONFIGS, RETENTION
+from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
@@ -26,7 +27,6 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, n
 from pyspark_upsert_kafka.core.positions.planning import shared
 from pyspark_upsert_kafka.kafka.clients import client_version
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.source.reading.snapshot import snapshot_bytes
 
 _UNTOLD_GROUP = "there is no such group yet, or neither the client nor the brokers tell it"
 

@@ -14,24 +14,24 @@ from pyspark_upsert_kafka.cli.doctor.facts import (
     SampledRows,
     SampleFacts,
 )
-from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
-from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
-from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages import BadMessage
-from pyspark_upsert_kafka.source.planning.key_partitions import KeyBytes
-from pyspark_upsert_kafka.source.reading.snapshot import Snapshot
-from pyspark_upsert_kafka.source.reading.task_reading import (
+from pyspark_upsert_kafka.connector.bad_messages import BadMessage
+from pyspark_upsert_kafka.connector.planning.key_partitions import KeyBytes
+from pyspark_upsert_kafka.connector.read_request import Request
+from pyspark_upsert_kafka.connector.reading.snapshot import Snapshot
+from pyspark_upsert_kafka.connector.reading.task_reading import (
     Changes,
     RangeDecoder,
     nullable,
     wanted_details,
     with_headers,
 )
-from pyspark_upsert_kafka.without_spark.read_request import Request
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level
+from pyspark_upsert_kafka.connector.read_request import Request
+from pyspark_upsert_kafka.connector.sides import read_key_side, read_value_side
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.registry_format import NoSchemaError
-from pyspark_upsert_kafka.sides import read_key_side, read_value_side
-from pyspark_upsert_kafka.without_spark.read_request import Request
 
 _CHECK = "registry"
 

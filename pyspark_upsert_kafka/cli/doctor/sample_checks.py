@@ -21,8 +21,8 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     some_of,
 )
 from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
-from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import shown
+from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import tasks_to_share

@@ -19,10 +19,10 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     duration,
     grant,
 )
+from pyspark_upsert_kafka.connector.planning.open_transactions import LONG_MS, Hidden
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
-from pyspark_upsert_kafka.source.planning.open_transactions import LONG_MS, Hidden
 
 RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
 

@@ -16,13 +16,13 @@ from rich.table import Table as DrawnTable
 from rich.text import Text
 
 from pyspark_upsert_kafka.cli.show.row_printing import FirstRows, Spelling, cell
+from pyspark_upsert_kafka.connector.read_request import Request
+from pyspark_upsert_kafka.connector.reading.message_rows import Rows
+from pyspark_upsert_kafka.connector.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
+from pyspark_upsert_kafka.connector.reading.task_reading import nullable
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.source.reading.message_rows import Rows
-from pyspark_upsert_kafka.source.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
-from pyspark_upsert_kafka.source.reading.task_reading import nullable
-from pyspark_upsert_kafka.without_spark.read_request import Request
 
 _SECONDS_BETWEEN = 0.25
 """Seconds between two drawings, at least; drawing takes a third of the time at most."""

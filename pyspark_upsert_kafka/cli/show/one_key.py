@@ -21,14 +21,14 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.cli.show.row_printing import ISO, encodable_type
+from pyspark_upsert_kafka.connector.reading.message_rows import Rows
 from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.message_rows import Rows
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 _NO_TIMESTAMP = 0
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false")

@@ -26,11 +26,11 @@ from pyspark_upsert_kafka.cli.table_request import (
     checked_table,
     table_options,
 )
+from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable, shown
 from pyspark_upsert_kafka.core.options.properties import client_properties
-from pyspark_upsert_kafka.without_spark.read_request import Request
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.cli.show.topic_reading import Follower

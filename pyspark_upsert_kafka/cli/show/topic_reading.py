@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
+from pyspark_upsert_kafka.connector.bad_messages import BadMessage
+from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.connector.planning.key_partitions import KeyPlace
+from pyspark_upsert_kafka.connector.planning.open_transactions import Hidden
+from pyspark_upsert_kafka.connector.planning.stream_reader import StreamReader
+from pyspark_upsert_kafka.connector.read_request import Request
+from pyspark_upsert_kafka.connector.reading.message_rows import Rows
+from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes, read_with
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.values import Limits, Position
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.bad_messages import BadMessage
-from pyspark_upsert_kafka.source.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.source.planning.key_partitions import KeyPlace
-from pyspark_upsert_kafka.source.planning.open_transactions import Hidden
-from pyspark_upsert_kafka.source.planning.stream_reader import StreamReader
-from pyspark_upsert_kafka.source.reading.message_rows import Rows
-from pyspark_upsert_kafka.source.reading.task_reading import ChangeReader, Changes, read_with
-from pyspark_upsert_kafka.without_spark.read_request import Request
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -11,9 +11,9 @@ from typing import Any, get_args
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.receipts import call_of_text
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.masking import is_secret, resolve
 from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
@@ -42,7 +42,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number_or_auto,
 )
 from pyspark_upsert_kafka.core.options.values import ErrorMode, ReadMode
-from pyspark_upsert_kafka.core.secrets.masking import is_secret, resolve
+from pyspark_upsert_kafka.core.receipts import call_of_text
 
 
 class Given(dict[str, str]):

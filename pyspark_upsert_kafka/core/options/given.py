@@ -15,6 +15,7 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, table_definition
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.masking import has_literal_secret, literal_secrets
 from pyspark_upsert_kafka.core.options.catalog import (
     DDL,
     DDL_COLUMNS,
@@ -30,7 +31,6 @@ from pyspark_upsert_kafka.core.options.catalog import (
     where,
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, one_spelling
-from pyspark_upsert_kafka.core.secrets.masking import has_literal_secret, literal_secrets
 
 _TOPICS = frozenset({"topic", "topic-pattern", "path", "paths"})
 _KEYS = frozenset({"primary-key", "key.fields"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrets.masking import masked, refers, resolve, without_users
+from pyspark_upsert_kafka.core.masking import masked, refers, resolve, without_users
 
 PREFIX = "properties."
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.receipts import Call
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.masking import is_secret
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.secrets.masking import is_secret
+from pyspark_upsert_kafka.core.receipts import Call
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 ErrorMode = Literal["fail", "ignore", "log", "column"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_upsert_kafka.core.delivery.guarantee import (
+from pyspark_upsert_kafka.core.delivery_guarantee import (
     DeliveryGuarantee,
     required_acks,
     weak_acks,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.masking import is_secret, literal_secrets, refers
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
 from pyspark_upsert_kafka.core.options.given import (
@@ -23,7 +24,6 @@ from pyspark_upsert_kafka.core.options.given import (
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import check_both_sides, option_values, table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
-from pyspark_upsert_kafka.core.secrets.masking import is_secret, literal_secrets, refers
 
 _PLACEHOLDERS = {
     "topic": "a-topic", "primary-key": "a_column", "properties.bootstrap.servers": "a-server:9092",

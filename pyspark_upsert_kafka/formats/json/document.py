@@ -18,7 +18,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from pyspark_upsert_kafka.core.errors import printable
-from pyspark_upsert_kafka.core.secrets.outside_text import is_unicode
+from pyspark_upsert_kafka.core.outside_text import is_unicode
 from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 

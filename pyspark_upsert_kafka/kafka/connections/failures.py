@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.core.outside_text import OutsideText
 
 
 class Kind(Enum):

@@ -10,9 +10,9 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.secrets import key_stores
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 
 T = TypeVar("T")

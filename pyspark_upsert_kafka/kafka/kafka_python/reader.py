@@ -22,6 +22,9 @@ from pyspark_upsert_kafka.kafka.connections.failures import Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.retrying import Outage
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched, Fetcher, header_bytes
+from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import BAD_HEADERS, RawBatch
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import (
     connect_timeouts,
@@ -42,9 +45,6 @@ from pyspark_upsert_kafka.kafka.kafka_python.record_batches import (
     with_null_records,
     without_markers,
 )
-from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, Fetcher, header_bytes
-from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -14,10 +14,10 @@ from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.closing import undone_on_failure
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, required_acks
-from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee, required_acks
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, RetriableDeliveryError
 from pyspark_upsert_kafka.core.metadata import Headers
+from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes

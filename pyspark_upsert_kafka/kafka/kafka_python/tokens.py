@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.kafka.connections import failures
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind, explained
 from pyspark_upsert_kafka.kafka.connections.tls import tls_context

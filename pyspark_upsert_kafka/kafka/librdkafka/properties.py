@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
+from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
-from pyspark_upsert_kafka.core.secrets import key_stores
-from pyspark_upsert_kafka.core.secrets.outside_text import OutsideText
+from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts

@@ -26,18 +26,18 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
-from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
-from pyspark_upsert_kafka.kafka.native import BatchConsumer, Event, can_take, takes
-from pyspark_upsert_kafka.kafka.reading.fetcher import BATCH_BYTES, Fetched, Fetcher, header_bytes
-from pyspark_upsert_kafka.kafka.reading.pooled_reader import (
+from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched, Fetcher, header_bytes
+from pyspark_upsert_kafka.kafka.fetching.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
     SMALL_FETCH,
     PooledReader,
 )
-from pyspark_upsert_kafka.kafka.reading.raw_batch import BAD_HEADERS, RawBatch, numbers
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import BAD_HEADERS, RawBatch, numbers
+from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from pyspark_upsert_kafka.kafka.native import BatchConsumer, Event, can_take, takes
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee, required_acks
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee, required_acks
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, RetriableDeliveryError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.closing import closing, undone_on_failure
-from pyspark_upsert_kafka.core.delivery.receipts import GroupOffset
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     DeliveryError,
@@ -22,6 +21,7 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
 )
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
 from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind

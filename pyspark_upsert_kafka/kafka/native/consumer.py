@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch, numbers
 from pyspark_upsert_kafka.kafka.native.library import (
     CONSUMER,
     ErrorReports,
@@ -29,7 +30,6 @@ from pyspark_upsert_kafka.kafka.native.message_pointers import (
     fields_of,
     timestamps_of,
 )
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch, numbers
 
 CHUNK = 5_000
 """Messages taken at once at most."""

@@ -12,9 +12,9 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.cli.ddl import table_code
+from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.ddl.definition import table_definition
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.format_catalog import format_options
 
 SECRET = "pl4nted"
 SCRIPT = f"""

@@ -12,7 +12,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka import format_catalog
+from pyspark_upsert_kafka.connector import format_catalog
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
+from pyspark_upsert_kafka.connector.sides import check_read_sides
+from pyspark_upsert_kafka.connector.writing.row_encoding import RowEncoder
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -21,13 +25,9 @@ from pyspark_upsert_kafka.core.options.parsers import boolean
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableError
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.sides import check_read_sides
-from pyspark_upsert_kafka.sink.row_encoding import RowEncoder
-from pyspark_upsert_kafka.source.reading.message_rows import RowDecoder
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.table_options import table_options
 
 # --- the format: a message is a list of Python's literals ---

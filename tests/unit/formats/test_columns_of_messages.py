@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import Decoder
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedDecoder
 from tests.unit.formats.codec_specs import codec_spec

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats import decoded_size
@@ -27,8 +28,7 @@ from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import slot_bytes
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.reading.task_reading import in_parts
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.unit import children
 from tests.unit.formats.avro import codecs as avro
 from tests.unit.formats.csv import codecs as csv

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DoubleType, FloatType, IntegerType, LongType, StringType, StructType
 
+from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_named
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_named
 from pyspark_upsert_kafka.formats import avro_confluent, json_registry, proto_registry
 from pyspark_upsert_kafka.formats.codec import Decoded
 from pyspark_upsert_kafka.registry.framing import decoder_by_id

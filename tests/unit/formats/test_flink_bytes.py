@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DecimalType, StructType
 
-from pyspark_upsert_kafka.format_catalog import format_named
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from tests.unit.formats.json import codecs as json_codecs
 from tests.unit.formats.listed import Listed

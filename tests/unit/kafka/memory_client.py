@@ -16,9 +16,9 @@ from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.retrying import Outage
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
-from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.fetching.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 Log = Mapping[int, tuple[bytes | None, bytes | None]]
 """Keys and values by their offsets, which may have gaps."""

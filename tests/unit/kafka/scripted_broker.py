@@ -21,11 +21,11 @@ from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failur
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.reading.fetcher import Fetched
-from pyspark_upsert_kafka.kafka.reading.loss_checks import LossChecks
-from pyspark_upsert_kafka.kafka.reading.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from tests.unit.source.fake_cluster import Clock
+from pyspark_upsert_kafka.kafka.fetching.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
+from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from tests.unit.connector.fake_cluster import Clock
 
 T = TypeVar("T")
 

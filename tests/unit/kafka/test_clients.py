@@ -10,18 +10,18 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from pyspark_upsert_kafka import kafka
+from pyspark_upsert_kafka.connector.dead_letter_replay import Original, replay
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader
+from pyspark_upsert_kafka.connector.writing.delivery import open_sender, transactions
+from pyspark_upsert_kafka.connector.writing.written_counts import SentMessages
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
 from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
-from pyspark_upsert_kafka.sink.delivery import open_sender, transactions
-from pyspark_upsert_kafka.sink.written_counts import SentMessages
-from pyspark_upsert_kafka.source.dead_letter_replay import Original, replay
-from pyspark_upsert_kafka.source.planning.batch_reader import BatchReader
 from tests.table_options import table_options
 from tests.unit.kafka import memory_client
 

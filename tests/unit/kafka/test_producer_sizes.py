@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.kafka_python.sender import (
     producer_config as arguments,

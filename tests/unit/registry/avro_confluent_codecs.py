@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.format_catalog import format_named
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.registry import options
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings

@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema

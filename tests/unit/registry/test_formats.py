@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DateType, LongType, StringType, StructType, TimestampNTZType
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.formats.listed import Listed

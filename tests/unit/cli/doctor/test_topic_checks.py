@@ -19,10 +19,10 @@ from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_topic,
     check_written_topic,
 )
+from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
-from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 
 CONFIGS = {

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.cli.show.live_table import LastRows, ShownRows, TableRows
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.read_request import Request
+from pyspark_upsert_kafka.connector.reading.message_rows import Rows
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.source.reading.message_rows import Rows
-from pyspark_upsert_kafka.without_spark.read_request import Request
 from tests.table_options import table_options
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.cli.show.one_key import key_texts, one_key
+from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import Table, table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 
 

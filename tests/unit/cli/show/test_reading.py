@@ -16,21 +16,21 @@ from pyspark_upsert_kafka.cli.show.topic_reading import (
     ranges_to_read,
     rows_of,
 )
+from pyspark_upsert_kafka.connector import read_request as requests
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.planning import key_partitions, topic_observer
+from pyspark_upsert_kafka.connector.read_request import Request
+from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.core.delivery.murmur2 import partition_of
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
-from pyspark_upsert_kafka.kafka.reading.raw_batch import RawBatch
-from pyspark_upsert_kafka.source.planning import key_partitions, topic_observer
-from pyspark_upsert_kafka.source.reading import task_reading
-from pyspark_upsert_kafka.without_spark import read_request as requests
-from pyspark_upsert_kafka.without_spark.read_request import Request
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.table_options import table_options
-from tests.unit.source.fake_cluster import Clock, FakeCluster, world
+from tests.unit.connector.fake_cluster import Clock, FakeCluster, world
 
 Message = tuple[bytes, "bytes | None"]
 

@@ -239,9 +239,9 @@ import sys
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.source.planning import batch_reader
-from pyspark_upsert_kafka.source.planning import stream_reader
-from pyspark_upsert_kafka.sink import writer
+from pyspark_upsert_kafka.connector.planning import batch_reader
+from pyspark_upsert_kafka.connector.planning import stream_reader
+from pyspark_upsert_kafka.connector.writing import writer
 from pyspark_upsert_kafka.core.ddl.definition import table_definition
 table_definition("CREATE TABLE t (id INT) WITH ('connector' = 'kafka')")
 print("sqlglot" in sys.modules)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_named, format_options
+from pyspark_upsert_kafka.connector.sides import check_read_sides
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_named, format_options
-from pyspark_upsert_kafka.sides import check_read_sides
 from tests.table_options import table_options
 
 

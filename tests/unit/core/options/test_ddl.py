@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka import OptionError, SchemaError, UpsertKafkaDataSource, upsert_sink
+from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl
+from pyspark_upsert_kafka.core.masking import masked
 from pyspark_upsert_kafka.core.options.catalog import DDL_COLUMNS, EVENT_TIME, VIRTUAL
 from pyspark_upsert_kafka.core.options.given import given_options
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.core.secrets.masking import masked
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.format_catalog import format_options
 
 SECRET = "pl4nted"
 UPSERT = """

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.delivery.receipts import Call, call_of_text
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.masking import masked
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, SECTIONS, SPARKS_OWN, Option
 from pyspark_upsert_kafka.core.options.parsers import boolean, text
 from pyspark_upsert_kafka.core.options.properties import Properties
@@ -26,8 +27,7 @@ from pyspark_upsert_kafka.core.options.values import (
     WriteOptions,
 )
 from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
-from pyspark_upsert_kafka.core.secrets.masking import masked
-from pyspark_upsert_kafka.format_catalog import format_options
+from pyspark_upsert_kafka.core.receipts import Call, call_of_text
 from tests.table_options import table_options
 
 BASE = table_options(properties__bootstrap__servers="localhost:9092")

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
+from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.parsers import Time
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.formats.raw.values import UTF_8, charset
 from pyspark_upsert_kafka.registry.access import addresses
 from tests.table_options import table_options

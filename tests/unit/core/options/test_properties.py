@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.properties import Properties, client_properties, one_spelling
-from pyspark_upsert_kafka.core.secrets.masking import (
+from pyspark_upsert_kafka.core.masking import (
     is_secret,
     java_properties,
     literal_secrets,
@@ -18,6 +17,7 @@ from pyspark_upsert_kafka.core.secrets.masking import (
     resolve,
     shown_by_spark,
 )
+from pyspark_upsert_kafka.core.options.properties import Properties, client_properties, one_spelling
 
 # Which properties reach the client
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
@@ -18,7 +19,6 @@ from pyspark_upsert_kafka.core.positions.progress import (
     latest_offset,
     query_batch,
 )
-from pyspark_upsert_kafka.format_catalog import format_options
 from tests.table_options import table_options
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

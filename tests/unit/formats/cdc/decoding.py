@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.format_catalog import format_named, format_options
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec, DecodedChanges
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 

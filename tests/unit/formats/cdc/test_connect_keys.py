@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.formats.cdc import connect_keys
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema

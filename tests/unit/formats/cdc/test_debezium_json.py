@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named
 from tests.unit.formats.cdc import decoding
 from tests.unit.formats.cdc.decoding import DEL, INS, POST, PRE, UPS, change_decoder
 

@@ -33,9 +33,9 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.csv import FORMAT
 from pyspark_upsert_kafka.formats.csv.column_path import (
     compile_column_path,

@@ -25,8 +25,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
-from pyspark_upsert_kafka.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.raw import FORMAT, OPTIONS
 from tests.laws import law

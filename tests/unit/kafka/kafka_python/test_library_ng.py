@@ -12,7 +12,7 @@ from kafka import errors as kafka_errors
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
-from tests.unit.source.fake_cluster import Clock
+from tests.unit.connector.fake_cluster import Clock
 
 if IS_KAFKA_PYTHON_3:
     pytest.skip("kafka-python 3 has an admin client", allow_module_level=True)

@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from pyspark_upsert_kafka.core import warning as warning_module
-from pyspark_upsert_kafka.core.delivery.guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.clients import load_client

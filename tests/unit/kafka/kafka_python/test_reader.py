@@ -14,10 +14,10 @@ from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
+from pyspark_upsert_kafka.kafka.fetching.loss_checks import LOSS_CHECKS, PlannedTopic
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.kafka_python import reader
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonFetcher
-from pyspark_upsert_kafka.kafka.reading.loss_checks import LOSS_CHECKS, PlannedTopic
-from pyspark_upsert_kafka.kafka.reading.range_fetch import RangeFetch
 
 RANGE = Range("t", 0, 0, 10)
 

@@ -1,0 +1,307 @@
+"""The table of `merge_sink` in the session: its columns, how it is made and changed, and the statements for this, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.connector.lakehouse.column_types import AddedColumn, WidenedColumn, needed
+from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
+    Deletes,
+    SchemaChanges,
+    TableName,
+)
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted, type_as_ddl
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ENGINE_ERRORS = (PySparkException, Py4JError, ValueError)
+"""What a statement raises that the engine refuses. PySpark cannot name all errors of Delta Lake: a ValueError says so."""
+
+_NO_TABLE = "DELTA_MISSING_DELTA_TABLE"
+"""What Delta Lake says of a path where nothing is yet."""
+
+_CATALOG = "spark.sql.catalog."
+_ENGINES = {"iceberg": "iceberg", "delta": "delta", "unitycatalog": "delta", "databricks": "delta"}
+"""Words in the class of a catalog, and whose tables it makes."""
+
+_PROPERTIES = {"iceberg": {"format-version": "2", "write.merge.mode": "merge-on-read"}, "delta": {}}
+_WIDENING = {"delta": {"delta.enableTypeWidening": "true"}}
+"""What lets a table change types; tables of Iceberg can always do so."""
+
+
+def fitting_columns(
+    session: SparkSession,
+    table: TableName,
+    wanted: Callable[[StructType], StructType],
+    schema: SchemaChanges,
+) -> StructType:
+    """The columns of a table that can hold a batch; it is created or changed first, if it has to be.
+
+    Args:
+        session: The session.
+        table: The table.
+        wanted: The columns that it must have, by those that it has.
+        schema: Whether it may be changed.
+
+    Raises:
+        OptionError: It is not known what kind of table the catalog makes.
+        SchemaError: The table cannot hold a column, or the engine refuses to change it.
+    """
+    there = _columns_of(session, table)
+    if there is None:
+        _create(session, table, wanted(StructType()), schema)
+        there = _columns_of(session, table) or StructType()
+    columns = wanted(there)
+    lacking = list(needed(columns, there))
+    if not lacking:
+        return there
+    _check_allowed(table, lacking, schema)
+    _change(session, table, lacking, columns)
+    return _columns_of(session, table) or StructType()
+
+
+def _columns_of(session: SparkSession, table: TableName) -> StructType | None:
+    """The columns of a table as it is now; None = there is no such table."""
+    if not _exists(session, table):
+        return None
+    if not table.is_path:
+        session.catalog.refreshTable(table.sql)  # a catalog may remember it as it was
+    return session.table(table.sql).schema
+
+
+def _exists(session: SparkSession, table: TableName) -> bool:
+    try:
+        return session.catalog.tableExists(table.sql)
+    except PySparkException as error:
+        if table.is_path and _NO_TABLE in str(error):
+            return False
+        raise
+
+
+def _create(
+    session: SparkSession, table: TableName, columns: StructType, schema: SchemaChanges
+) -> None:
+    """Makes a table, unless somebody else has just made it."""
+    list(needed(columns, StructType()))  # each has a type that a table can store
+    engine = _engine(session, table)
+    widening = _WIDENING.get(engine, {}) if schema is SchemaChanges.EVOLVE else {}
+    properties = {**_PROPERTIES[engine], **widening}
+    session.sql(_create_statement(table.sql, columns, engine, properties))
+
+
+def _engine(session: SparkSession, table: TableName) -> str:
+    if table.is_path:
+        return "delta"
+    named = session.conf.get(f"{_CATALOG}{table.parts[0]}", None) if len(table.parts) > 1 else None
+    catalog = session.catalog.currentCatalog() if named is None else table.parts[0]
+    class_ = named or session.conf.get(f"{_CATALOG}{catalog}", None) or ""
+    engine = engine_of(class_, str(session.conf.get("spark.sql.sources.default", "")))
+    if engine is None:
+        raise OptionError(
+            f"merge_sink: there is no table {str(table)!r}, and the catalog {catalog!r} ({class_ or 'of Spark itself'}) does not "
+            "say whether it makes tables of Iceberg or of Delta Lake. Create the table first: CREATE TABLE ... USING iceberg, "
+            "or USING delta."
+        )
+    return engine
+
+
+def engine_of(class_: str, default: str) -> str | None:
+    """Whose tables a catalog makes; None = it is not known.
+
+    Args:
+        class_: The class of the catalog, as Spark's options name it.
+        default: ``spark.sql.sources.default``.
+
+    >>> engine_of("org.apache.iceberg.spark.SparkCatalog", "parquet"), engine_of("", "parquet")
+    ('iceberg', None)
+    """
+    for word, engine in _ENGINES.items():
+        if word in class_.lower():
+            return engine
+    return default if default in _PROPERTIES else None
+
+
+def _check_allowed(
+    table: TableName, changes: Sequence[AddedColumn | WidenedColumn], schema: SchemaChanges
+) -> None:
+    """Checks that a table may be changed as it has to be, to hold all columns of a batch."""
+    for change in changes:
+        if isinstance(change, AddedColumn):
+            if schema is SchemaChanges.FIXED:
+                raise SchemaError(
+                    f"merge_sink: the table {str(table)!r} has no column {change}. Add it with ALTER TABLE, leave it out of "
+                    "the stream, or set schema = 'evolve'."
+                )
+        elif change.wider is None:
+            raise SchemaError(
+                f"merge_sink: column {change} {str(table)!r}, which cannot hold it and cannot be widened to it: cast the "
+                "column in the stream."
+            )
+        elif schema is SchemaChanges.FIXED:
+            raise SchemaError(
+                f"merge_sink: column {change} {str(table)!r}, which cannot hold it. Change the table with ALTER TABLE, cast "
+                "the column in the stream, or set schema = 'evolve'."
+            )
+
+
+def _change(
+    session: SparkSession,
+    table: TableName,
+    changes: Sequence[AddedColumn | WidenedColumn],
+    wanted: StructType,
+) -> None:
+    """Adds and widens columns, unless somebody else has changed the table so that it can hold what is wanted."""
+    added = [each for each in changes if isinstance(each, AddedColumn)]
+    statements: dict[str, str] = {}
+    if added:
+        statements[_add_statement(table.sql, added)] = ", ".join(map(str, added))
+    for each in changes:
+        if isinstance(each, WidenedColumn) and each.wider is not None:
+            wider = type_as_ddl(each.wider)
+            statements[_widen_statement(table.sql, each.path, wider)] = f"{each} {str(table)!r}"
+    try:
+        for statement in statements:
+            session.sql(statement)
+    except _ENGINE_ERRORS as error:
+        there = _columns_of(session, table) or StructType()
+        if not list(needed(wanted, there)):
+            return
+        raise SchemaError(_refused(table, statements)) from error
+
+
+def _refused(table: TableName, statements: Mapping[str, str]) -> str:
+    return (
+        f"merge_sink: the table {str(table)!r} cannot be changed for {'; '.join(statements.values())}. The engine refused: "
+        f"{'; '.join(statements)}. Its own error is in the error before this one. A table of Delta Lake changes types once "
+        "it has the property 'delta.enableTypeWidening' = 'true'."
+    )
+
+
+PLACE = ("partition", "topic")
+"""The fields of the flags that say where a change lies, in the order in which places are compared."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What a MERGE statement merges.
+
+    Args:
+        table: The table, in SQL.
+        changes: The view of the changes, in SQL: one row for each key, with the table's columns of the same names, and
+            the column ``flags`` of `changes_by_key`.
+        keys: The columns of the key.
+        columns: All columns that are written; those of the key are among them.
+        deletes: What a delete does.
+        deleted_column: The column that says that a row is deleted; None unless such rows stay.
+        unavailable: The columns whose value may be one that was not sent, and the place of each in ``flags``.
+        flags: The name of that column.
+        timestamp: The column that has the timestamp of the row's last change; None = the table does not say when and where
+            that was.
+        place: The columns that have the partition of the row's last change, and its topic if both sides tell it.
+    """
+
+    table: str
+    changes: str
+    keys: Sequence[str]
+    columns: Sequence[str]
+    deletes: Deletes
+    deleted_column: str | None
+    unavailable: Mapping[str, int]
+    flags: str
+    timestamp: str | None = None
+    place: Sequence[str] = ()
+
+
+def merge_statement(merge: Merge) -> str:
+    """The MERGE statement, a clause a line."""
+    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in merge.keys)
+    return "\n".join(
+        [f"MERGE INTO {merge.table} AS t USING {merge.changes} AS s ON {on}", *_clauses(merge)]
+    )
+
+
+def _clauses(merge: Merge) -> Iterator[str]:
+    has_row = f"s.{quoted(merge.flags)}.has_row"
+    newer = "" if merge.timestamp is None else f" AND NOT {_is_older(merge, merge.timestamp)}"
+    matched = f"WHEN MATCHED{newer}"
+    columns = [(quoted(name), _new_value(name, merge)) for name in merge.columns]
+    inserted = [(name, f"s.{name}") for name, _ in columns]
+    if merge.deletes is Deletes.HARD:
+        yield f"{matched} AND NOT {has_row} THEN DELETE"
+    if merge.deleted_column is not None:
+        deleted = quoted(merge.deleted_column)
+        is_deleted = (deleted, f"s.{quoted(merge.flags)}.is_deleted")
+        columns, inserted = [*columns, is_deleted], [*inserted, is_deleted]
+        yield f"{matched} AND NOT {has_row} THEN UPDATE SET t.{deleted} = true"
+    yield f"{matched} THEN UPDATE SET {', '.join(f't.{name} = {value}' for name, value in columns)}"
+    names, values = (", ".join(each) for each in zip(*inserted, strict=True))
+    yield f"WHEN NOT MATCHED AND {has_row} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608
+
+
+def _is_older(merge: Merge, timestamp: str) -> str:
+    """Whether the change is older than the row of the table, which a change in another partition has made.
+
+    The rule is that of ``connector/changelog/change_order.py``; a row that does not say when and where it was changed is older than all.
+    """
+    time, time_of_row = f"s.{quoted(merge.flags)}.time", f"t.{quoted(timestamp)}"
+    places = [
+        (f"s.{quoted(merge.flags)}.{part}", f"t.{quoted(column)}")
+        for part, column in zip(PLACE, merge.place, strict=False)
+    ]
+    differs = " OR ".join(f"{place} <> {of_row}" for place, of_row in places)
+    return (
+        f"coalesce(({differs}) AND ({time} < {time_of_row} OR ({time} <=> {time_of_row} AND "
+        f"({_is_lower(places)})) OR ({time} IS NULL AND {time_of_row} IS NOT NULL)), false)"
+    )
+
+
+def _is_lower(places: Sequence[tuple[str, str]]) -> str:
+    """Whether the first of these that differs is lower than that of the row."""
+    (place, of_row), *others = places
+    if not others:
+        return f"{place} < {of_row}"
+    return f"{place} < {of_row} OR ({place} = {of_row} AND {_is_lower(others)})"
+
+
+def _new_value(name: str, merge: Merge) -> str:
+    value = f"s.{quoted(name)}"
+    if name not in merge.unavailable:
+        return value
+    stays = f"s.{quoted(merge.flags)}.unavailable[{merge.unavailable[name]}]"
+    return f"CASE WHEN {stays} THEN t.{quoted(name)} ELSE {value} END"
+
+
+def _create_statement(
+    table: str, columns: StructType, provider: str, properties: Mapping[str, str]
+) -> str:
+    """The statement that makes a table unless it is there; no column of it is NOT NULL."""
+    nullable = columns.toNullable()
+    declared = ", ".join(
+        f"{quoted(field.name)} {type_as_ddl(field.dataType)}" for field in nullable
+    )
+    made = f"CREATE TABLE IF NOT EXISTS {table} ({declared}) USING {provider}"
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    return f"{made} TBLPROPERTIES ({listed})" if listed else made
+
+
+def _add_statement(table: str, columns: Iterable[AddedColumn]) -> str:
+    """The statement that adds columns to a table."""
+    added = ", ".join(f"{_path(each.path)} {type_as_ddl(each.type)}" for each in columns)
+    return f"ALTER TABLE {table} ADD COLUMNS ({added})"
+
+
+def _widen_statement(table: str, path: Sequence[str], type_: str) -> str:
+    """The statement that gives a column another type."""
+    return f"ALTER TABLE {table} ALTER COLUMN {_path(path)} TYPE {type_}"
+
+
+def _path(path: Sequence[str]) -> str:
+    return ".".join(map(quoted, path))

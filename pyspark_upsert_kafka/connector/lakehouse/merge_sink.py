@@ -1,0 +1,227 @@
+"""`merge_sink`: each micro-batch of changes becomes one MERGE into a table of Iceberg or Delta Lake."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark_upsert_kafka.connector.lakehouse.batch import Batch, has_changes
+from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import changes_by_key
+from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
+    DELETED_COLUMN,
+    MergeSettings,
+    merge_settings,
+)
+from pyspark_upsert_kafka.core.clock import Backoff
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger("pyspark_upsert_kafka")
+_T = TypeVar("_T")
+
+_ADAPTIVE = (
+    "spark.sql.adaptive.enabled",
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning",
+)
+
+_PAUSES = Backoff(0.5, 30.0)
+
+_CONFLICT = re.compile(
+    # Delta Lake's names of errors
+    r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+    r"|sql\.delta\.Concurrent\w+Exception|sql\.delta\.(?:Metadata|Protocol)ChangedException"
+    # Iceberg's, and how those of its errors begin that have other reasons too
+    r"|iceberg\.exceptions\.Commit(?:Failed|StateUnknown)Exception"
+    r"|iceberg\.exceptions\.ValidationException: (?:Found|Missing required|Cannot commit|Cannot determine history)[^\n]*"
+    r"|the table has been concurrently modified"
+    # Spark's, when a table has changed after a statement was analysed
+    r"|INCOMPATIBLE_TABLE_CHANGE_AFTER_ANALYSIS"
+)
+
+
+@dataclass(frozen=True)
+class MergeSink:
+    """A function for ``foreachBatch``, returned by `merge_sink`."""
+
+    settings: MergeSettings
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Merges one micro-batch, and returns when the table has it.
+
+        Args:
+            rows: The changes that foreachBatch passes, or changes derived from them.
+            batch_id: The batch number that foreachBatch passes.
+        """
+        batch = Batch.of(rows, self.settings)
+        # What is read from Kafka and checked is what is merged, also when it is tried again.
+        changes = changes_by_key(rows, batch.columns, self.settings, batch.flags)
+        with _adaptive(rows.sparkSession), _persisted(changes):
+            if has_changes(changes, batch.columns, batch.flags):
+                what = f"The MERGE of batch {batch_id} into {str(self.settings.table)!r}"
+                Attempts().run(lambda: batch.merge(changes), what)
+
+
+@contextmanager
+def _adaptive(session: SparkSession) -> Iterator[None]:
+    """Lets Spark choose the number of tasks by the number of changes, and not by ``spark.sql.shuffle.partitions``.
+
+    In the session of a stream it may not, because state cannot move from task to task; nor does it for what is persisted,
+    unless it is told so.
+    """
+    before = {name: str(session.conf.get(name)) for name in _ADAPTIVE}
+    try:
+        for name in _ADAPTIVE:
+            session.conf.set(name, "true")
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
+
+
+@contextmanager
+def _persisted(changes: DataFrame) -> Iterator[None]:
+    changes.persist()
+    try:
+        yield
+    finally:
+        changes.unpersist()
+
+
+def merge_sink(  # noqa: PLR0913
+    table: str,
+    *,
+    primary_key: Sequence[str] | str,
+    deletes: str = "hard",
+    schema: str = "fixed",
+    unavailable: str | None = None,
+    deleted_column: str = DELETED_COLUMN,
+) -> MergeSink:
+    """Returns a function for ``foreachBatch`` that keeps a table of Iceberg or Delta Lake in step with a stream of changes.
+
+    Each micro-batch becomes one ``MERGE INTO`` of the last change of each key. A batch that runs again leaves the table as
+    it is, and the table does not depend on how the changes were cut into batches. If somebody else changes the table at
+    the same time, the ``MERGE`` is tried again, for ten minutes.
+
+    The stream has the columns ``_change_type``, ``_partition`` and ``_offset``, which order the changes of a key in its
+    partition. With ``_timestamp``, changes of a key that lies in several partitions are ordered by it, then by the partition:
+    within a batch, and beyond it if the table has columns ``_timestamp`` and ``_partition``, and ``_topic`` if several topics
+    are read (Iceberg reserves the name ``_partition``).
+    Its changes are of ``upsert`` and ``delete``, or rows before and after, such as those of `normalize_changelog`. These
+    columns and other metadata columns are stored only if the table has columns of their names.
+
+    If there is no such table, it is created from the first batch that has changes: by Iceberg or Delta Lake, as the class of
+    its catalog says (``spark.sql.catalog.<name>``), or else ``spark.sql.sources.default``. A path is always a table of
+    Delta Lake. A table of Iceberg gets format version 2 and ``write.merge.mode`` = ``merge-on-read``. Create the table
+    yourself for other properties, or for partitions.
+
+    Args:
+        table: A name in a Spark catalog, with parts in backticks where they need them; or the absolute path of a table of
+            Delta Lake.
+        primary_key: The columns of the key: a list, or a text with commas between them.
+        deletes: ``hard``: a delete deletes the row. ``soft``: the row stays as it is, and its column ``is_deleted``
+            becomes true; a later upsert sets it to false. ``ignore``: a delete does nothing.
+        schema: ``fixed``: a column that the table does not have, or whose type does not fit, is an error. ``evolve``: the
+            column is added, or gets a wider type: a larger whole number, DOUBLE instead of FLOAT, more digits of a DECIMAL.
+            No column is dropped, and one that the stream does not have is left as it is.
+        unavailable: A text that stands for a value that was not sent because it has not changed, such as Debezium's
+            ``__debezium_unavailable_value``: the value in the table stays. A new row gets NULL.
+        deleted_column: The name of the column ``is_deleted``.
+
+    Raises:
+        OptionError: An argument is malformed, or contradicts another.
+
+    Example::
+
+        from pyspark_upsert_kafka import merge_sink
+
+        changes = (
+            spark.readStream.format("upsert-kafka")
+            .schema("user_id BIGINT, region STRING, _change_type STRING, _partition INT, _offset BIGINT")
+            .option("topic", "users")
+            .option("properties.bootstrap.servers", "localhost:9092")
+            .option("primary-key", "user_id")
+            .option("key.format", "json")
+            .option("value.format", "json")
+            .load()
+        )
+        sink = merge_sink("lake.db.users_by_id", primary_key="user_id")
+        query = changes.writeStream.foreachBatch(sink).option("checkpointLocation", "/tmp/checkpoints/users").start()
+    """
+    return MergeSink(
+        merge_settings(
+            table,
+            primary_key=primary_key,
+            deletes=deletes,
+            schema=schema,
+            unavailable=unavailable,
+            deleted_column=deleted_column,
+        )
+    )
+
+
+def conflict(error: BaseException) -> str | None:
+    """What an engine says about a commit of somebody else; None = the error is another one."""
+    for text in _texts(error):
+        found = _CONFLICT.search(text)
+        if found:
+            return found[0]
+    return None
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an error says, and the errors behind it: Spark hides those of an engine in stack traces of the JVM."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield str(seen)
+        for name in ("_stackTrace", "_stacktrace"):  # of a classic session, of Spark Connect
+            yield str(getattr(seen, name, None) or "")
+        seen = seen.__cause__ or seen.__context__
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How long, and how often, something is tried that may conflict with what others do.
+
+    Args:
+        limit_s: For how long it is tried again, in seconds.
+        backoff: How long is waited in between.
+        clock: Gives the time, in seconds.
+        sleep: Waits so many seconds.
+    """
+
+    limit_s: float = 600.0
+    backoff: Backoff = _PAUSES
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, action: Callable[[], _T], what: str) -> _T:
+        """Runs an action until it meets no conflict, and returns what it returns.
+
+        Args:
+            action: What is run.
+            what: What it is, for the log.
+
+        Raises:
+            Exception: What the action raises, if it is no conflict, or still is one when the time is over.
+        """
+        started, failed = self.clock(), 0
+        while True:
+            try:
+                return action()
+            except Exception as error:
+                said = conflict(error)
+                pause_s = self.backoff.pause_s(failed)
+                if said is None or self.clock() - started + pause_s > self.limit_s:
+                    raise
+                _log.warning(
+                    "%s met a commit of somebody else (%s). It is tried again in %.1f seconds.",
+                    what, said, pause_s,
+                )  # fmt: skip
+            failed += 1
+            self.sleep(pause_s)

@@ -1,0 +1,339 @@
+"""Raw messages -> rows of the table, columns at a time.
+
+The rules are those of Flink's ``DynamicKafkaDeserializationSchema``:
+
+- the key is always decoded; a message without a key cannot be decoded;
+- a null value is a delete: its key columns and metadata, NULL elsewhere;
+- under ``ALL`` the value's copy of a key column wins over the key's, where the value has one;
+- a message that a format skips (``ignore-parse-errors``) gives no row;
+- the value of a CDC format says itself what it did: a null one is a delete where the key of messages is read, else nothing.
+
+Messages that are read without an error and hardly as meant are warned of: those that have none of the table's columns, a NULL
+in a key column, and those of a CDC format that change no row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.connector.bad_messages import (
+    BadMessage,
+    first_per_message,
+    with_format_hint,
+)
+from pyspark_upsert_kafka.connector.local_time import utc_timestamps
+from pyspark_upsert_kafka.connector.reading.changed_rows import (
+    ChangedKeys,
+    ChangedRows,
+    decode_changes,
+)
+from pyspark_upsert_kafka.connector.reading.decoded_side import (
+    DecodedSide,
+    Indexes,
+    Mask,
+    Selection,
+    decode_side,
+)
+from pyspark_upsert_kafka.connector.reading.key_share import refuse_other_keys
+from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
+from pyspark_upsert_kafka.connector.sides import change_spec, read_key_side, read_value_side
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.errors import shown, shown_names
+from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
+from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.formats.codec import Side
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+Values = DecodedSide | ChangedRows
+"""The values of some messages, decoded: a row of each, or the rows that each changed."""
+
+_NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
+_NO_VALUE = (
+    "the value is null; in an append source every message is a row, and only a table has deletes"
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a batch of messages.
+
+    Args:
+        columns: One array per column of the table, all of one length.
+        deletes: Whether each row is a delete; None = no row is.
+        bad: The messages that cannot be decoded, in offset order.
+        places: The place of each row's message in the batch, rising; None = each message has a row.
+    """
+
+    columns: list[pa.Array]
+    deletes: pa.BooleanArray | None
+    bad: list[BadMessage]
+    places: Indexes | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def where(self, mask: Mask) -> Rows:
+        """The rows for which the mask is true, and all messages that cannot be decoded."""
+        kept, chosen = pa.array(mask), np.flatnonzero(mask)
+        return Rows(
+            [column.filter(kept) for column in self.columns],
+            None if self.deletes is None else self.deletes.filter(kept),
+            self.bad,
+            chosen if self.places is None else self.places[chosen],
+        )
+
+    def offsets_in(self, batch: RawBatch) -> np.ndarray:
+        """The offset of each row's message in the batch that was decoded."""
+        offsets = np.asarray(batch.offsets, dtype=np.int64)
+        return offsets if self.places is None else offsets[self.places]
+
+
+class RowDecoder:
+    """Turns raw batches into rows of the table; codecs are compiled here, once.
+
+    Args:
+        table: The table.
+        options: How it is read.
+        time_zone: The session's.
+        shares_keys: Whether other tasks read the other keys of the same range.
+    """
+
+    def __init__(
+        self, table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool = False
+    ) -> None:
+        self._table = table
+        self._shares_keys = shares_keys
+        self._keep_bad = options.error_mode == "column"
+        self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
+        key = read_key_side(table, options)
+        self._key = None if key is None else key.decoder()
+        value = read_value_side(table, options)
+        self._decode_values = _value_decoder(table, options, value)
+        self._changed_keys, self._passed_over = ChangedKeys(table), _PassedOver()
+        self._missing = _MissingColumns(value)
+        only_in_key = not (options.mode == "append" or options.table.is_cdc)
+        self._null_keys = _NullKeys(table.key_message.names if only_in_key else [])
+        self._formats = _formats(options)
+        self._schema = arrow_schema(table.schema)
+        self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
+        self._in_value = {field.name for field in table.value}
+        self._metadata = {column.name: column for column in table.metadata}
+        self._time_zone = time_zone
+        # Unreadable headers are an error only where headers are shown or sent on, or choose what is read.
+        self._wants_headers = (
+            options.sends_dead_letters
+            or bool(options.headers)
+            or any(column.key in HEADERS for column in table.metadata)
+        )
+
+    def decode(self, batch: RawBatch) -> Rows:
+        """The rows of a batch, in offset order.
+
+        Raises:
+            TooManyMessagesError: The rows would be too large together; fewer can be decoded.
+        """
+        keys, values = self._decode_sides(batch)
+        self._missing.look(batch, values)
+        skipped = {*(keys.skipped if keys else ()), *values.skipped}
+        # In this order: of a message with two errors, that of the key is reported.
+        found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
+        if isinstance(values, ChangedRows):
+            self._passed_over.look(batch, values.changes.passed_over)
+            found += self._changed_keys.without_key(batch, values, keys)
+        bad = [self._with_format_hint(each, batch) for each in first_per_message(found, skipped)]
+        hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
+        selection = values.selection(batch, bad, hidden=hidden, keep_deletes=self._keep_deletes)
+        columns = [self._column(field, selection, keys, values) for field in self._schema]
+        return Rows(columns, selection.deletes, bad, selection.indexes)
+
+    def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, Values]:
+        values = self._decode_values(batch.values)
+        if self._key is None:
+            return None, values
+        keys = decode_side(batch.keys, self._key, "key")
+        self._null_keys.look_at(batch, keys)
+        return keys.with_nulls_bad("null-key", _NO_KEY), values
+
+    def _with_format_hint(self, bad: BadMessage, batch: RawBatch) -> BadMessage:
+        if bad.stage not in self._formats:
+            return bad
+        data = (batch.keys if bad.stage == "key" else batch.values)[bad.index]
+        return with_format_hint(bad, data, self._formats[bad.stage])
+
+    def _bad_headers(self, batch: RawBatch) -> list[BadMessage]:
+        if not self._wants_headers:
+            return []
+        return [BadMessage(at, "headers", reason) for at, reason in batch.bad_headers.items()]
+
+    def _column(
+        self, field: pa.Field, selection: Selection, keys: DecodedSide | None, values: Values
+    ) -> pa.Array:
+        metadata = self._metadata.get(field.name)
+        if metadata is not None:
+            if isinstance(values, ChangedRows) and metadata.key in METADATA_OF_FORMATS:
+                return values.metadata(metadata.key, selection, field.type, self._time_zone)
+            return metadata_array(metadata.key, field.type, selection, self._time_zone)
+        column = values.column(field.name, selection) if field.name in self._in_value else None
+        in_key = self._in_key.get(field.name)
+        if keys is not None and in_key is not None:
+            column = self._key_column(field.name, column, keys, selection)
+        if field.name in self._table.local_times:
+            column = utc_timestamps(column, self._time_zone).cast(field.type)
+        return _null_where_bad(column, selection) if self._keep_bad and selection.bad else column
+
+    def _key_column(
+        self, name: str, column: pa.Array | None, keys: DecodedSide, selection: Selection
+    ) -> pa.Array:
+        """A key column: the value's copy, and the key's where the value has none."""
+        if column is not None and not column.null_count and not self._shares_keys:
+            return column
+        from_key = keys.column(self._in_key[name], selection)
+        if column is None:
+            return from_key
+        if self._shares_keys:
+            refuse_other_keys(name, column, from_key, selection)
+        return pc.coalesce(column, from_key)
+
+
+def _value_decoder(
+    table: Table, options: ReadOptions, value: Side
+) -> Callable[[BytesColumn], Values]:
+    spec = change_spec(table, options)
+    if spec is not None:
+        changes, nulls_delete = value.change_decoder(spec), spec.reads_key
+        return lambda values: decode_changes(values, changes, nulls_delete=nulls_delete)
+    decoder = value.decoder()
+    if options.mode == "append":
+        return lambda values: decode_side(values, decoder, "value").with_nulls_bad(
+            "value", _NO_VALUE
+        )
+    return lambda values: decode_side(values, decoder, "value")
+
+
+def _formats(options: ReadOptions) -> dict[str, str]:
+    """The names of the formats by stage."""
+    key, value = options.table.key_format, options.table.value_format
+    return {"value": value.name} if key is None else {"key": key.name, "value": value.name}
+
+
+def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:
+    """The array with NULL in the rows of bad messages."""
+    bad = selection.take(pa.array(selection.bad_mask))
+    return pc.if_else(bad, pa.nulls(len(array), array.type), array)
+
+
+_LOOKED_AT = 10
+
+
+class _MissingColumns:
+    """Logs a warning, once, when no message of a batch has any of the columns.
+
+    Such messages belong to another table, or have the columns within an envelope, or under other names. A column that
+    is there and NULL is no reason. Only if all columns of a batch are NULL, a few of its messages are looked into.
+
+    Args:
+        value: The value's format and columns.
+    """
+
+    def __init__(self, value: Side) -> None:
+        self._fields, self._columns = value.format.fields, value.spec.schema.names
+        self._is_said = False
+
+    def look(self, batch: RawBatch, values: DecodedSide | ChangedRows) -> None:
+        """Logs the warning, if it is not logged yet and a batch has none of the columns.
+
+        Args:
+            batch: The messages.
+            values: What was read of their values.
+        """
+        fields_of, rows = self._fields, values.rows
+        if self._is_said or fields_of is None or not self._columns:
+            return
+        if any(column.null_count < rows.num_rows for column in rows.columns):
+            return
+        places = values.places[:_LOOKED_AT].tolist()
+        if not places:
+            return
+        messages = (batch.values[at] for at in places)
+        found = dict.fromkeys(
+            name for each in messages if each is not None for name in fields_of(each)
+        )
+        # An object without fields is how a row of NULLs may be written.
+        if found and not any(column in found for column in self._columns):
+            warn_once(_text(batch, places[0], list(found), self._columns))
+            self._is_said = True
+
+
+def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str]) -> str:
+    return (
+        f"Topic {batch.topic!r}, partition {batch.partition}, offset {batch.offsets[at]} and following messages: the values "
+        f"have none of the columns {shown_names(columns)}, so these columns are NULL, except those of the key. The values have the "
+        f"fields {shown_names(fields)}. Check the schema: a column must have the name of its field, with the same capital letters. "
+        "If the row is within an envelope, as in Debezium's messages, a CDC format reads it: 'value.format' = 'debezium-json'."
+    )
+
+
+class _NullKeys:
+    """Warns once for each topic and column: most often the column has another name in the messages.
+
+    Args:
+        names: The columns of the message key.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._told: set[tuple[str, str]] = set()
+
+    def look_at(self, batch: RawBatch, keys: DecodedSide) -> None:
+        """Warns if a column is NULL in a key of the batch."""
+        for name in self._names:
+            column = keys.rows.column(name)
+            if not column.null_count or (batch.topic, name) in self._told:
+                continue
+            null = np.flatnonzero(keys.read & column.is_null().to_numpy(zero_copy_only=False))
+            if null.size:
+                self._told.add((batch.topic, name))
+                self._warn(batch, int(null[0]), name)
+
+    def _warn(self, batch: RawBatch, at: int, name: str) -> None:
+        logger.warning(
+            "Key column %r is NULL in the message at topic %r, partition %d, offset %d, whose key is %s. Messages "
+            "with equal keys are changes of one row. Check that the messages have a field of this name, with the same capital "
+            "letters.",
+            name, batch.topic, batch.partition, batch.offsets[at], shown(batch.keys[at]),
+        )  # fmt: skip
+
+
+class _PassedOver:
+    """Logs the warning once for each topic and kind of message."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+
+    def look(self, batch: RawBatch, messages: Mapping[int, str]) -> None:
+        """Logs it for the first of some messages.
+
+        Args:
+            batch: All messages.
+            messages: The index of each that changes no row, and what it is.
+        """
+        for at in sorted(messages):
+            what = messages[at]
+            if (batch.topic, what) not in self._told:
+                self._told.add((batch.topic, what))
+                logger.warning(
+                    "Topic %r, partition %d, offset %d is %s: it is passed over, and no row changes. Further ones in this topic "
+                    "are passed over without a warning.",
+                    batch.topic, batch.partition, batch.offsets[at], what,
+                )  # fmt: skip

@@ -1,0 +1,79 @@
+"""What a sink warns of: topics that Kafka does not compact, and tasks of which Spark runs two attempts at a time."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark import TaskContext
+
+from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
+from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.positions.compaction import POLICY, not_compacted
+from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.kafka.clients import load_client
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+_asked: set[tuple[Properties, tuple[str, ...]]] = set()
+
+
+def warn_unless_compacted(table: TableOptions) -> None:
+    """Warns of each topic that is written and not compacted; asks the brokers once in a process."""
+    topics = table.topics.names
+    if (table.properties, topics) in _asked:
+        return
+    _asked.add((table.properties, topics))
+    with closing(load_client(table.client).cluster(table.properties, "writer")) as cluster:
+        try:
+            configs = cluster.topic_configs(topics, [POLICY])
+        except BrokerError as error:  # writing needs no ACL for the settings of topics
+            logger.info("It is not known whether topics are compacted: %s", error)
+            return
+    warn_once(*not_compacted(configs, table.properties.resolved()["bootstrap.servers"]))
+
+
+def warn_of_speculation(task: TaskIdentity, options: WriteOptions) -> None:
+    """Warns in the first task of a job, since Spark shows its settings to tasks only.
+
+    `upsert_sink` sees them itself and has warned already.
+    """
+    context = TaskContext.get()
+    if context is not None and task.task == 0 and options.order is None:
+        setting = context.getLocalProperty("spark.speculation")
+        warn_once(*speculation(setting, str(options.table.topics)))
+
+
+def _is_on(setting: str | None) -> bool:
+    return (setting or "").strip().lower() == "true"
+
+
+def speculation(setting: str | None, topics: str) -> list[str]:
+    """The warning about ``spark.speculation`` when it is on; else none.
+
+    >>> speculation("false", "users"), speculation(None, "users"), len(speculation("TRUE ", "users"))
+    ([], [], 1)
+    """
+    if not _is_on(setting):
+        return []
+    text = (
+        f"'spark.speculation' is on while topic {topics} is written: two attempts of a task may write at "
+        "the same time, and the slower one may leave an older value of a key last. Turn it off for "
+        "jobs that write (see docs/writing.md)."
+    )
+    return [text]
+
+
+def refuse_speculation(setting: str | None) -> None:
+    """Refuses ``spark.speculation`` for a sink that writes exactly once.
+
+    Raises:
+        OptionError: It is on.
+    """
+    if _is_on(setting):
+        raise OptionError(
+            "'spark.speculation' is on, and 'sink.delivery-guarantee' = 'exactly-once' works without it only: "
+            "of two attempts of a task that write at the same time, each would fence off the other. Turn it off."
+        )

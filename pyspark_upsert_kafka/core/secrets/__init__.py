@@ -1,1 +1,0 @@
-"""What must not be shown, and where it comes from: references, masks, key stores."""

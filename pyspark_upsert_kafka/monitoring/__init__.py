@@ -1,1 +1,0 @@
-"""Streaming queries seen from outside: lag, rows, bad messages."""

@@ -1,1 +1,0 @@
-"""Spark data source: reading."""

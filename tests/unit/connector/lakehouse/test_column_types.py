@@ -1,0 +1,108 @@
+"""What a table needs to hold the columns of a batch."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import DataType, NullType, StructField, StructType
+
+from pyspark_upsert_kafka.connector.lakehouse.column_types import (
+    AddedColumn,
+    field_named,
+    fits,
+    needed,
+)
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.errors import SchemaError
+
+
+def type_of(text: str) -> DataType:
+    """A type by its name in Spark's DDL."""
+    return spark_columns(f"it {text}")["it"].dataType
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "does"),
+    [
+        ("INT", "INT", True),
+        ("TINYINT", "SMALLINT", True),
+        ("INT", "BIGINT", True),
+        ("BIGINT", "INT", False),
+        ("INT", "DOUBLE", True),
+        ("BIGINT", "DOUBLE", False),
+        ("SMALLINT", "FLOAT", True),
+        ("INT", "FLOAT", False),
+        ("FLOAT", "DOUBLE", True),
+        ("DOUBLE", "FLOAT", False),
+        ("INT", "DECIMAL(10, 0)", True),
+        ("INT", "DECIMAL(10, 1)", False),
+        ("BIGINT", "DECIMAL(19, 0)", True),
+        ("DECIMAL(5, 2)", "DECIMAL(6, 3)", True),
+        ("DECIMAL(5, 2)", "DECIMAL(6, 4)", False),
+        ("DECIMAL(5, 2)", "DECIMAL(5, 1)", False),
+        ("DECIMAL(5, 0)", "BIGINT", False),
+        ("DOUBLE", "DECIMAL(38, 10)", False),
+        ("STRING", "STRING", True),
+        ("INT", "STRING", False),
+        ("STRING", "INT", False),
+        ("TIMESTAMP", "TIMESTAMP_NTZ", False),
+        ("DATE", "TIMESTAMP", False),
+        ("BINARY", "STRING", False),
+    ],
+)
+def test_which_types_hold_which(wanted: str, there: str, does: bool) -> None:
+    """Only without any loss: nothing is rounded, cut or read as a text."""
+    assert fits(type_of(wanted), type_of(there)) is does
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "text"),
+    [
+        ("a INT, b STRING", "B STRING, A BIGINT, c INT", []),
+        ("a BIGINT", "a INT", ["a: BIGINT"]),
+        ("a DOUBLE", "a FLOAT", ["a: DOUBLE"]),
+        ("a DECIMAL(12, 1)", "a DECIMAL(10, 2)", ["a: DECIMAL(13,2)"]),
+        ("a DECIMAL(38, 0)", "a DECIMAL(10, 2)", ["a: none"]),
+        ("a DECIMAL(10, 3)", "a DECIMAL(10, 2)", ["a: none"]),
+        ("a BIGINT", "a DECIMAL(10, 2)", ["a: DECIMAL(21,2)"]),
+        ("a STRING", "a INT", ["a: none"]),
+        ("a DOUBLE", "a INT", ["a: none"]),
+        ("a STRUCT<x: INT>", "a STRING", ["a: none"]),
+        ("a INT, b STRING, c DATE", "a INT", ["+b: STRING", "+c: DATE"]),
+        ("a STRUCT<x: BIGINT, y: INT>", "A STRUCT<X: INT>", ["A.X: BIGINT", "+A.y: INT"]),
+        ("a ARRAY<STRUCT<x: INT>>", "a ARRAY<STRUCT<>>", ["+a.element.x: INT"]),
+        ("a MAP<INT, FLOAT>", "a MAP<INT, FLOAT>", []),
+        ("a MAP<BIGINT, DOUBLE>", "a MAP<INT, FLOAT>", ["a.key: BIGINT", "a.value: DOUBLE"]),
+    ],
+)  # fmt: skip
+def test_what_a_table_needs(wanted: str, there: str, text: list[str]) -> None:
+    """Columns and fields are found by name in any case, and get the table's own spelling."""
+    found = needed(spark_columns(wanted), spark_columns(there))
+
+    assert [shown(each) for each in found] == text
+
+
+def shown(change: object) -> str:
+    """A change as the table of examples has it."""
+    path = ".".join(change.path)
+    if isinstance(change, AddedColumn):
+        return f"+{path}: {change.type.simpleString().upper()}"
+    return f"{path}: {change.wider.simpleString().upper() if change.wider else 'none'}"
+
+
+def test_a_column_without_a_type() -> None:
+    """It is NULL in all rows: nobody knows what the table would have to hold. Where the table has it, NULL fits."""
+    nothing = StructType([StructField("a", NullType())])
+
+    assert list(needed(nothing, spark_columns("a INT"))) == []
+    with pytest.raises(SchemaError, match="column 'a' is VOID, which no table can store: cast it"):
+        list(needed(nothing, StructType()))
+
+
+def test_the_exact_spelling_comes_first() -> None:
+    """With Spark's case sensitivity a table may have both."""
+    both = spark_columns("ID INT")
+    both = StructType([*both.fields, *spark_columns("id INT").fields])
+
+    assert field_named("id", both).name == "id"
+    assert field_named("Id", both).name == "ID"
+    assert field_named("x", both) is None

@@ -1,0 +1,137 @@
+"""A warning where messages have none of the table's columns, such as Debezium's envelopes read with a flat schema."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from pyspark_upsert_kafka.connector.format_catalog import format_named
+from pyspark_upsert_kafka.core import warning
+from tests.unit.connector.reading.test_metadata import fake_batch
+from tests.unit.connector.reading.test_rows import CHANGE, PLAIN, columns, decoder
+
+ENVELOPE = (
+    b'{"before":null,"after":{"id":1,"name":"secret"},"source":{"db":"d"},"op":"c","ts_ms":1}'
+)
+NAME = columns("name", CHANGE)
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing has been said yet in this process."""
+    monkeypatch.setattr(warning, "_warned", set())
+    caplog.set_level(logging.WARNING, "pyspark_upsert_kafka")
+
+
+def batch(*values: bytes | None) -> Any:
+    """Messages with these values."""
+    return fake_batch(*((b'{"id":1}', value) for value in values))
+
+
+@pytest.mark.parametrize("options", [{}, {"include": "EXCEPT_KEY"}, {"key": "id", "errors": "ignore"}])  # fmt: skip
+def test_an_envelope_that_is_read_with_a_flat_schema(
+    caplog: pytest.LogCaptureFixture, options: dict[str, str]
+) -> None:
+    """One warning for many batches, with the names of the fields, no value, and what to do."""
+    rows = decoder(**options)
+    for _ in range(3):
+        rows.decode(batch(None, ENVELOPE, ENVELOPE))
+
+    (said,) = caplog.messages
+    assert "Topic 'orders', partition 3, offset 1 and following messages" in said
+    assert "The values have the fields 'before', 'after', 'source', 'op', 'ts_ms'." in said
+    assert "'value.format' = 'debezium-json'" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [None, None],
+        [b"{}"],
+        [b'{"id":1}', ENVELOPE],
+        [b'{"name":null,"more":1}'],
+        [ENVELOPE, b'{"name":null}'],
+        [b"not JSON"],
+    ],
+)
+def test_what_needs_no_warning(caplog: pytest.LogCaptureFixture, values: list[bytes]) -> None:
+    """A column that is there and NULL, an object without fields, deletes, and what cannot be read at all."""
+    decoder().decode(batch(*values))
+
+    assert caplog.messages == []
+
+
+def test_a_table_of_key_columns_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nothing is read of the value there is nothing that could be missing."""
+    decoder(columns("id#", CHANGE), include="EXCEPT_KEY").decode(batch(ENVELOPE))
+
+    assert caplog.messages == []
+
+
+def test_names_that_are_spelt_otherwise(caplog: pytest.LogCaptureFixture) -> None:
+    """Fields are found by their names in upper and lower case: what is there tells."""
+    decoder().decode(batch(b'{"ID":1,"NAME":"a"}'))
+
+    assert "none of the columns 'id', 'name'" in caplog.text
+    assert "The values have the fields 'ID', 'NAME'." in caplog.text
+
+
+def test_many_fields_with_long_names(caplog: pytest.LogCaptureFixture) -> None:
+    """The text stays short whatever the messages hold."""
+    names = ",".join(f'"{"x" * 1_000}{at}":1' for at in range(1_000))
+
+    decoder().decode(batch(f"{{{names}}}".encode()))
+
+    (said,) = caplog.messages
+    assert "… and 990 more." not in said
+    assert "' and 990 more." in said
+    assert len(said) < 1_500
+
+
+@pytest.mark.parametrize(("length", "end"), [(39, "'"), (40, "'"), (41, "…'")])
+def test_names_of_forty_characters_are_shown_whole(
+    caplog: pytest.LogCaptureFixture, length: int, end: str
+) -> None:
+    """Longer ones are cut there; up to ten are shown."""
+    names = [f"{at}{'x' * (length - 1)}" for at in range(10)]
+    decoder().decode(batch(json.dumps(dict.fromkeys(names, 1)).encode()))
+
+    assert f"The values have the fields '{names[0][:40]}{end}, " in caplog.text
+    assert f", '{names[9][:40]}{end}. Check the schema" in caplog.text
+
+
+def test_ten_messages_are_looked_into(caplog: pytest.LogCaptureFixture) -> None:
+    """Their fields are told together; a column that one of them has is no missing one."""
+    values = [f'{{"f{at}":1}}'.encode() for at in range(9)]
+    decoder().decode(batch(*values, b'{"name":null}'))
+    assert caplog.messages == []
+    decoder().decode(batch(*values, b'{"f9":1}', b'{"name":null}'))
+
+    assert "'f0', " in caplog.text
+    assert ", 'f9'. Check the schema" in caplog.text
+
+
+def test_each_format_whose_messages_name_fields() -> None:
+    """JSON names them, with a schema registry too; in the others a message without the columns is another matter."""
+    for name, message in (("json", ENVELOPE), ("json-registry", b"\0\0\0\0\7" + ENVELOPE)):
+        fields = format_named(name, "value").fields
+        assert fields is not None
+        assert list(fields(message)) == ["before", "after", "source", "op", "ts_ms"]
+    assert [format_named(name, "value").fields for name in ("csv", "raw")] == [None, None]
+
+
+def test_a_column_that_any_row_has_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are looked into only where a whole batch is NULL."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("a message was looked into")
+
+    monkeypatch.setattr("pyspark_upsert_kafka.formats.json.document.parse_object", never)
+    many = batch(*[b'{"id":1}'] * 100)
+
+    assert len(decoder(PLAIN).decode(many)) == 100
