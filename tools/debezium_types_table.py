@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType
 
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import SEMANTIC_TYPES, SemanticType
 
-BEGIN = "<!-- Made by `make docs` from formats/debezium_types/semantic_types.py. Change that, not this table. -->\n"
+BEGIN = "<!-- Made by `make docs` from SEMANTIC_TYPES in formats/debezium_types. Change that, not this table. -->\n"
 END = "<!-- The end of the table of Debezium's types. -->\n"
 
 _SENT = {"int64": "whole number", "string": "text", "bytes": "bytes", "struct": "struct"}

@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 
 from pyspark_upsert_kafka.formats import avro_confluent, json
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
-from pyspark_upsert_kafka.formats.debezium_types import by_avro_schema
+from pyspark_upsert_kafka.formats.debezium_types import connect_avro
 
 _SEND = "let the connector send the schema of keys ('key.converter.schemas.enable' = 'true')"
 
 
 def _json_decoder(spec: CodecSpec) -> Decoder:
     """Compiles the decoder of keys. Raises as that of ``json`` does."""
-    from pyspark_upsert_kafka.formats.debezium_types.advice import AdvisedDecoder
-    from pyspark_upsert_kafka.formats.debezium_types.by_schema import SchemaDecoder
+    from pyspark_upsert_kafka.formats.debezium_types.connect_json import (
+        AdvisedDecoder,
+        SchemaDecoder,
+    )
 
     with_schema = SchemaDecoder(
         spec.schema,
@@ -57,6 +59,6 @@ class _KeyDecoder:
 JSON = replace(json.FORMAT, decoder=_json_decoder)
 
 AVRO, AVRO_REGISTRY = (
-    replace(format_, decoder=by_avro_schema.decoder)
+    replace(format_, decoder=connect_avro.decoder)
     for format_ in (avro_confluent.FORMAT, avro_confluent.AVRO_REGISTRY)
 )

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.formats.avro_confluent import columns, encoder
 from pyspark_upsert_kafka.formats.cdc.json_envelopes import refuse, row_after, row_before
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
-from pyspark_upsert_kafka.formats.debezium_types.by_avro_schema import decoder
+from pyspark_upsert_kafka.formats.debezium_types.connect_avro import decoder
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
 _NAME = "debezium-avro-confluent"

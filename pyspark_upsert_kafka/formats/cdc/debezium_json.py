@@ -59,7 +59,7 @@ def changes(spec: ChangeSpec) -> ChangeDecoder:
 
 def _with_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
     """Decodes envelopes beside their schemas, which say what the values of the columns mean."""
-    from pyspark_upsert_kafka.formats.debezium_types.by_schema import SchemaDecoder
+    from pyspark_upsert_kafka.formats.debezium_types.connect_json import SchemaDecoder
 
     return SchemaDecoder(
         StructType([*fields]),
@@ -71,7 +71,7 @@ def _with_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
 
 def _without_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
     """Decodes envelopes alone; of values that only a schema explains, errors say what to set."""
-    from pyspark_upsert_kafka.formats.debezium_types.advice import AdvisedDecoder
+    from pyspark_upsert_kafka.formats.debezium_types.connect_json import AdvisedDecoder
 
     return AdvisedDecoder(decoder(fields, spec), StructType([*fields]), _SEND)
 

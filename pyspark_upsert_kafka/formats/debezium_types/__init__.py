@@ -8,17 +8,15 @@ Avro schema (``connect.name``). A field is read in two steps:
 2. A conversion makes of that column the column that the table wants: a TIMESTAMP_NTZ. It works on whole Arrow columns;
    only a column with a bad value in it is read value by value, so that each bad message has its own error.
 
-For messages of JSON that carry their schema, a `by_schema.SchemaDecoder` does all of it. It needs a function that
+For messages of JSON that carry their schema, a `connect_json.SchemaDecoder` does all of it. It needs a function that
 compiles the plain decoder for some physical columns, and it is a `Decoder` of ``formats/codec.py`` itself::
 
     SchemaDecoder(columns, lambda physical: json_decoder(replace(spec, schema=physical)), lenient=False)
 
 ``columns`` may be those of a whole envelope (``before``, ``after``, ``op``, ...); ``schema_column`` adds the schema itself.
-Messages in one topic may have different schemas: those of one schema are decoded together. ``by_avro_schema.decoder`` does
-the same for messages of Avro, with the decoder of ``avro-confluent``.
-
-``default_type`` (``semantic_types.py``) is the column that a schema means where the user gives none. An
-``advice.AdvisedDecoder`` says what to set where messages come without their schemas.
+Messages in one topic may have different schemas: those of one schema are decoded together. A `connect_json.AdvisedDecoder`
+says what to set where messages come without their schemas. ``connect_avro.decoder`` reads messages of Avro, with the decoder
+of ``avro-confluent``.
 
 What a conversion does with values follows the plain formats: a value that is finer than microseconds is rounded down,
 a decimal with more digits behind the point is rounded half up, and a value that has no room in the column is an error.

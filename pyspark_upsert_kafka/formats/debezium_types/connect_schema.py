@@ -1,21 +1,21 @@
-"""Connect's schemas, as Connect's JSON converter writes them.
+"""Connect's schemas, as Connect's JSON converter writes them, and what a name in one means: a semantic type.
 
 Source: ``JsonConverter.asConnectSchema`` of Apache Kafka.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import DataType, StringType
 
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.document import parse_object
 
-PLAIN_TYPES = frozenset(
-    {"int8", "int16", "int32", "int64", "float", "double", "boolean", "string", "bytes"}
-)
-"""The types that have no parts, by their names in JSON."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ConnectSchema:
     """A schema, or that of a field in it.
 
     Args:
-        type: One of PLAIN_TYPES, or ``array``, ``map``, ``struct``; another one is unknown.
+        type: ``int32``, ``string``, ``array``, ``map``, ``struct``, ...; another one than Connect's is unknown.
         name: The semantic type, or the name of a struct.
         parameters: What the semantic type is declared with, such as ``scale``.
         optional: Whether it may be null.
@@ -102,3 +102,57 @@ def _field(declared: Any, path: str) -> tuple[str, ConnectSchema]:
 
 def _part(declared: Mapping[str, Any], name: str | None, path: str) -> ConnectSchema | None:
     return None if name is None else connect_schema(declared.get(name), f"{path}.{name}")
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """How a field is read into a column.
+
+    Args:
+        physical: The type as which the plain decoder reads it.
+        column: A column of that type to one of the table's; ValueError = it refuses one of the values. None = it
+            refuses all.
+        value: A value that is not null, as Arrow gives it to Python, to one that ``pyarrow.array`` takes; ValueError =
+            it is bad. None = the column of the physical type is the table's.
+    """
+
+    physical: DataType
+    column: Callable[[pa.Array], pa.Array] | None = None
+    value: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class SemanticType:
+    """What a name of a schema means.
+
+    Args:
+        declared_of: The types of Connect that it may be declared of; with another one the name means nothing here.
+        column: The type that it means; None = what its parts mean.
+        read: How it is read into a column; None = the column cannot hold it.
+        fits: The types of columns that can hold it, for errors.
+    """
+
+    declared_of: frozenset[str]
+    column: Callable[[ConnectSchema], DataType] | DataType | None
+    read: Callable[[ConnectSchema, DataType], ReadAs | None]
+    fits: str
+
+
+TEXT, BYTES, STRUCT = frozenset({"string"}), frozenset({"bytes"}), frozenset({"struct"})
+"""What most types that are no numbers are declared of."""
+
+
+def read_text(_schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
+    """A text, as it is."""
+    return ReadAs(wanted) if isinstance(wanted, StringType) else None
+
+
+PLAIN_TEXT = SemanticType(TEXT, StringType(), read_text, "STRING")
+"""What is no more than a text here."""
+
+
+def fitting(number: int, kind: str, bits: int = 64) -> int:
+    """The number. Raises ValueError when it has no room in so many bits."""
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError(f"out of range of {kind}")
+    return number

@@ -1,23 +1,24 @@
 """All semantic types by their names: what each may be declared of, the column that it means, and how it is read.
 
+Times and decimals are in modules of their own; what is neither is here: texts, bits, sets, JSON and geometries.
+
 Sources: the packages ``io.debezium.time``, ``io.debezium.data`` and ``org.apache.kafka.connect.data``, and the pages of
 Debezium's connectors, "Data type mappings".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
     DataType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
@@ -27,158 +28,122 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
+    VariantType,
 )
 
-from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
-from pyspark_upsert_kafka.formats.debezium_types.decimals import (
-    MOST_DIGITS,
-    read_decimal,
-    read_variable_decimal,
-    scale_of,
-)
-from pyspark_upsert_kafka.formats.debezium_types.reading import Reading
-from pyspark_upsert_kafka.formats.debezium_types.time_texts import (
-    as_bytes,
+from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
+    BYTES,
+    PLAIN_TEXT,
+    STRUCT,
+    TEXT,
+    ConnectSchema,
+    ReadAs,
+    SemanticType,
+    fitting,
     read_text,
-    read_utc_date,
-    read_utc_timestamp,
-    read_zoned_timestamp,
 )
-from pyspark_upsert_kafka.formats.debezium_types.times import (
-    MICROSECONDS,
-    MILLISECONDS,
-    NANOSECONDS,
-    read_days,
-    read_duration,
-    read_number,
-    read_time,
-    read_timestamp,
-)
-from pyspark_upsert_kafka.formats.debezium_types.values import (
-    read_bits,
-    read_geometry,
-    read_json,
-    read_set,
-)
+from pyspark_upsert_kafka.formats.debezium_types.semantic_decimals import DECIMALS
+from pyspark_upsert_kafka.formats.debezium_types.semantic_times import TIMES
+from pyspark_upsert_kafka.formats.json.document import parse
+from pyspark_upsert_kafka.formats.json.variants import variant
+
+_UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium sends in the place of a value that Postgres did not tell it, because it has not changed."""
+
+_UNLIMITED_BITS = (1 << 31) - 1
+"""The length that Debezium declares of a BIT VARYING without one."""
 
 
-@dataclass(frozen=True)
-class SemanticType:
-    """What a name of a schema means.
-
-    Args:
-        declared_of: The types of Connect that it may be declared of; with another one the name means nothing here.
-        column: The type that it means; None = what its parts mean.
-        read: How it is read into a column; None = the column cannot hold it.
-        fits: The types of columns that can hold it, for errors.
-    """
-
-    declared_of: frozenset[str]
-    column: Callable[[ConnectSchema], DataType] | DataType | None
-    read: Callable[[ConnectSchema, DataType], Reading | None]
-    fits: str
+def _read_bits(schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
+    """Bytes, the lowest first: as a number, or as a text of 0 and 1, as databases show it."""
+    if isinstance(wanted, BinaryType):
+        return ReadAs(wanted)
+    if isinstance(wanted, LongType):
+        return ReadAs(BinaryType(), None, _number)
+    if isinstance(wanted, StringType):
+        digits = _declared_digits(schema)
+        return ReadAs(BinaryType(), None, lambda data: _bits(data, digits))
+    return None
 
 
-def _decimal_column(schema: ConnectSchema) -> DataType:
-    """As many digits as the database's column, where Debezium says how many these are, and 38 otherwise."""
-    scale, digits = scale_of(schema), schema.parameters.get("connect.decimal.precision", "")
-    if scale is None or not 0 <= scale <= MOST_DIGITS:
-        return StringType()
-    precision = int(digits) if digits.isdecimal() and len(digits) <= 2 else MOST_DIGITS
-    return DecimalType(min(max(precision, scale, 1), MOST_DIGITS), scale)
+def _bits(data: bytes, digits: int) -> str:
+    """The bits as digits; never more than were sent, whatever a schema declares."""
+    return f"{int.from_bytes(data, 'little'):0{max(1, min(digits, 8 * len(data)))}b}"
 
 
-_WHOLE = frozenset({"int8", "int16", "int32", "int64"})
-_TEXT, _BYTES, _STRUCT = frozenset({"string"}), frozenset({"bytes"}), frozenset({"struct"})
-_NUMBER_FITS = "TINYINT, SMALLINT, INT or BIGINT"
-_TIME_FITS = f"STRING, INTERVAL DAY TO SECOND, {_NUMBER_FITS}"
-_DURATION_FITS = f"INTERVAL DAY TO SECOND, {_NUMBER_FITS}"
-_TIMESTAMP_FITS = f"TIMESTAMP_NTZ, TIMESTAMP, {_NUMBER_FITS}"
-_INTERVAL = DayTimeIntervalType()
+def _number(data: bytes) -> int:
+    return fitting(int.from_bytes(data, "little"), "BIGINT")
 
-_TEXTS = SemanticType(_TEXT, StringType(), read_text, "STRING")
-_DAYS = SemanticType(_WHOLE, DateType(), read_days, f"DATE, {_NUMBER_FITS}")
-_GEOMETRY = SemanticType(_STRUCT, None, read_geometry, "STRUCT or BINARY")
-_ISO_TEXT = as_bytes(read_zoned_timestamp)
+
+def _declared_digits(schema: ConnectSchema) -> int:
+    length = schema.parameters.get("length", "")
+    digits = int(length) if length.isdecimal() and len(length) <= 10 else 1
+    return 1 if digits >= _UNLIMITED_BITS else max(digits, 1)
+
+
+def _read_set(schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
+    """A text of elements with commas between them, which none of them has itself."""
+    if isinstance(wanted, ArrayType) and isinstance(wanted.elementType, StringType):
+        return ReadAs(StringType(), _elements, lambda text: text.split(",") if text else [])
+    return read_text(schema, wanted)
+
+
+def _elements(array: pa.Array) -> pa.Array:
+    """Raises ValueError for an empty set."""
+    if pc.any(pc.equal(array, "")).as_py():
+        raise ValueError("a set without elements")
+    return pc.split_pattern(array, ",")
+
+
+def _read_json(schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
+    """A text that holds a JSON value: the text, or the value as a VARIANT."""
+    if isinstance(wanted, VariantType):
+        return ReadAs(StringType(), None, _variant)
+    return read_text(schema, wanted)
+
+
+def _variant(text: str) -> dict[str, bytes]:
+    return variant(text if text == _UNAVAILABLE else parse(text.encode()))
+
+
+def _read_geometry(_schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
+    """A struct, or the well-known binary in it."""
+    if isinstance(wanted, StructType):
+        return ReadAs(wanted)
+    if isinstance(wanted, BinaryType):
+        physical = StructType([StructField("wkb", BinaryType())])
+        return ReadAs(physical, lambda array: pc.struct_field(array, "wkb"), _well_known_binary)
+    return None
+
+
+def _well_known_binary(geometry: Mapping[str, Any]) -> bytes | None:
+    found: bytes | None = geometry["wkb"]
+    return found
+
+
+_GEOMETRY = SemanticType(STRUCT, None, _read_geometry, "STRUCT or BINARY")
 
 SEMANTIC_TYPES: Mapping[str, SemanticType] = {
-    "io.debezium.time.Date": _DAYS,
-    "io.debezium.time.Time": SemanticType(
-        _WHOLE, StringType(), read_time(MILLISECONDS), _TIME_FITS
-    ),
-    "io.debezium.time.MicroTime": SemanticType(
-        _WHOLE, StringType(), read_time(MICROSECONDS), _TIME_FITS
-    ),
-    "io.debezium.time.NanoTime": SemanticType(
-        _WHOLE, StringType(), read_time(NANOSECONDS), _TIME_FITS
-    ),
-    "io.debezium.time.Timestamp": SemanticType(
-        _WHOLE, TimestampNTZType(), read_timestamp(MILLISECONDS), _TIMESTAMP_FITS
-    ),
-    "io.debezium.time.MicroTimestamp": SemanticType(
-        _WHOLE, TimestampNTZType(), read_timestamp(MICROSECONDS), _TIMESTAMP_FITS
-    ),
-    "io.debezium.time.NanoTimestamp": SemanticType(
-        _WHOLE, TimestampNTZType(), read_timestamp(NANOSECONDS), _TIMESTAMP_FITS
-    ),
-    "io.debezium.time.ZonedTimestamp": SemanticType(
-        _TEXT, TimestampType(), read_zoned_timestamp, "TIMESTAMP or STRING"
-    ),
-    "io.debezium.time.ZonedTime": _TEXTS,
-    "io.debezium.time.IsoDate": SemanticType(_TEXT, DateType(), read_utc_date, "DATE or STRING"),
-    "io.debezium.time.IsoTime": _TEXTS,
-    "io.debezium.time.IsoTimestamp": SemanticType(
-        _TEXT, TimestampNTZType(), read_utc_timestamp, "TIMESTAMP_NTZ, TIMESTAMP or STRING"
-    ),
-    "io.debezium.time.Interval": _TEXTS,
-    "io.debezium.time.MicroDuration": SemanticType(
-        _WHOLE, _INTERVAL, read_duration(MICROSECONDS), _DURATION_FITS
-    ),
-    "io.debezium.time.NanoDuration": SemanticType(
-        _WHOLE, _INTERVAL, read_duration(NANOSECONDS), _DURATION_FITS
-    ),
-    "io.debezium.time.Year": SemanticType(_WHOLE, IntegerType(), read_number, _NUMBER_FITS),
+    **TIMES,
+    **DECIMALS,
     "io.debezium.data.Bits": SemanticType(
-        _BYTES, BinaryType(), read_bits, "BINARY, BIGINT or STRING"
+        BYTES, BinaryType(), _read_bits, "BINARY, BIGINT or STRING"
     ),
-    "io.debezium.data.Enum": _TEXTS,
+    "io.debezium.data.Enum": PLAIN_TEXT,
     "io.debezium.data.EnumSet": SemanticType(
-        _TEXT, StringType(), read_set, "STRING or ARRAY<STRING>"
+        TEXT, StringType(), _read_set, "STRING or ARRAY<STRING>"
     ),
-    "io.debezium.data.Json": SemanticType(_TEXT, StringType(), read_json, "STRING or VARIANT"),
-    "io.debezium.data.Uuid": _TEXTS,
-    "io.debezium.data.Xml": _TEXTS,
-    "io.debezium.data.Ltree": _TEXTS,
-    "io.debezium.data.TsVector": _TEXTS,
-    "io.debezium.data.VariableScaleDecimal": SemanticType(
-        _STRUCT,
-        DecimalType(MOST_DIGITS, 18),
-        read_variable_decimal,
-        "DECIMAL, STRING or STRUCT<scale: INT, value: BINARY>",
-    ),
-    "io.debezium.data.IsoTime": SemanticType(
-        _BYTES, StringType(), as_bytes(read_text), "STRING or BINARY"
-    ),
-    "io.debezium.data.IsoTimestamp": SemanticType(
-        _BYTES, TimestampType(), _ISO_TEXT, "TIMESTAMP, STRING or BINARY"
-    ),
+    "io.debezium.data.Json": SemanticType(TEXT, StringType(), _read_json, "STRING or VARIANT"),
+    "io.debezium.data.Uuid": PLAIN_TEXT,
+    "io.debezium.data.Xml": PLAIN_TEXT,
+    "io.debezium.data.Ltree": PLAIN_TEXT,
+    "io.debezium.data.TsVector": PLAIN_TEXT,
     "io.debezium.data.geometry.Point": _GEOMETRY,
     "io.debezium.data.geometry.Geometry": _GEOMETRY,
     "io.debezium.data.geometry.Geography": _GEOMETRY,
-    "org.apache.kafka.connect.data.Date": _DAYS,
-    "org.apache.kafka.connect.data.Time": SemanticType(
-        _WHOLE, StringType(), read_time(MILLISECONDS), _TIME_FITS
-    ),
-    "org.apache.kafka.connect.data.Timestamp": SemanticType(
-        _WHOLE, TimestampType(), read_timestamp(MILLISECONDS), _TIMESTAMP_FITS
-    ),
-    "org.apache.kafka.connect.data.Decimal": SemanticType(
-        _BYTES, _decimal_column, read_decimal, "DECIMAL, STRING or BINARY"
-    ),
 }
 """Names that are missing mean nothing of their own: vectors are arrays, and a struct is a struct."""
+
 
 _PLAIN: Mapping[str, DataType] = {
     "int8": ByteType(),

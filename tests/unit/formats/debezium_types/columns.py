@@ -10,8 +10,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import field_mapping
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
-from pyspark_upsert_kafka.formats.debezium_types.mapping import field_mapping
 from pyspark_upsert_kafka.formats.decoded_size import Budget
 
 

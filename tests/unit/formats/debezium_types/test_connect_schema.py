@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.formats.debezium_types.avro_schema import connect_schema_of_avro
+from pyspark_upsert_kafka.formats.debezium_types.connect_avro import connect_schema_of_avro
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
     ConnectSchema,
     connect_schema,

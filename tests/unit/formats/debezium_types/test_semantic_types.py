@@ -29,9 +29,11 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import (
+    LeafConversion,
+    field_mapping,
+)
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
-from pyspark_upsert_kafka.formats.debezium_types.conversion import LeafConversion
-from pyspark_upsert_kafka.formats.debezium_types.mapping import field_mapping
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import (
     SEMANTIC_TYPES,
     default_type,

@@ -20,8 +20,8 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import Decoded
+from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import RowMapping, row_mapping
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
-from pyspark_upsert_kafka.formats.debezium_types.mapping import RowMapping, row_mapping
 from tests.unit.formats.listed import good_rows
 
 DATE = ConnectSchema("string", "io.debezium.time.IsoDate", optional=True)

@@ -12,8 +12,8 @@ import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.formats.debezium_types.avro_schema import connect_schema_of_avro
-from pyspark_upsert_kafka.formats.debezium_types.mapping import row_mapping
+from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import row_mapping
+from pyspark_upsert_kafka.formats.debezium_types.connect_avro import connect_schema_of_avro
 from tests.unit.formats.avro.codecs import datum_decoder
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.formats.debezium_types import messages as module
-from pyspark_upsert_kafka.formats.debezium_types.messages import Splitter, exactly
+from pyspark_upsert_kafka.formats.debezium_types import connect_json as module
+from pyspark_upsert_kafka.formats.debezium_types.connect_json import Splitter, exactly
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
 
 

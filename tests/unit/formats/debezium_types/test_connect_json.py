@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
-from pyspark_upsert_kafka.formats.debezium_types.by_schema import SchemaDecoder
+from pyspark_upsert_kafka.formats.debezium_types.connect_json import SchemaDecoder
 from pyspark_upsert_kafka.formats.json import FORMAT
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.listed import good_rows

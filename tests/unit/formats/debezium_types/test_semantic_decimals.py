@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.formats.cdc import connect_keys
 from pyspark_upsert_kafka.formats.codec import Decoder
 from tests.unit.formats.cdc.decoding import change_decoder
 from tests.unit.formats.codec_specs import codec_spec
-from tests.unit.formats.debezium_types.test_by_schema import schema_decoder
+from tests.unit.formats.debezium_types.test_connect_json import schema_decoder
 
 DECIMAL = {
     "type": "bytes",
