@@ -33,30 +33,37 @@ _NO_ORDER = "ORDER BY is not supported here: changes are taken in the order of t
 
 
 class CopiedText:
-    """A text as long as the script up to the token that comes next.
+    """A part of a script, in which each character keeps its distance from the first one.
 
     Args:
-        left: The tokens of the script that are not read yet; all before them becomes blanks.
-        script: The script.
+        left: The tokens of the script that are not read yet: the part begins with them.
+
+    Attributes:
+        left: The same.
+        offset: Where the token that comes next begins in the script.
 
     >>> tokens = Tokens("INSERT INTO t SELECT TABLE a")
     >>> tokens.accept("INSERT", "INTO", "T")
     True
-    >>> copied = CopiedText(tokens, "INSERT INTO t SELECT TABLE a")
+    >>> copied = CopiedText(tokens)
     >>> copied.copy().text, copied.skip().text, copied.copy().text, copied.text
-    ('SELECT', 'TABLE', 'a', '              SELECT       a')
+    ('SELECT', 'TABLE', 'a', 'SELECT       a')
     """
 
-    def __init__(self, left: Tokens, script: str) -> None:
+    def __init__(self, left: Tokens) -> None:
         self.left = left
-        self.text = ""
-        self._script = script
-        self.catch_up()
+        self.offset = left.peek().offset
+        self._parts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What was read of it; what was left out is blanks."""
+        return "".join(self._parts)
 
     def copy(self) -> Token:
         """Reads a token, which is copied."""
         token = self.left.next()
-        self.text += self._script[len(self.text) : self._offset()]
+        self._parts.append(self._read())
         return token
 
     def skip(self) -> Token:
@@ -67,24 +74,16 @@ class CopiedText:
 
     def first_letter(self) -> str:
         """With what the next token begins: a name is given without its quotes."""
-        return self._script[len(self.text) : len(self.text) + 1]
+        return self.left.sql[self.offset : self.offset + 1]
 
     def catch_up(self) -> None:
         """Leaves out what was read of the tokens by others."""
-        self.text += re.sub(r"[^\n]", " ", self._script[len(self.text) : self._offset()])
+        self._parts.append(re.sub(r"[^\n]", " ", self._read()))
 
-    def _offset(self) -> int:
-        return offset_of(self.left.peek().place, self._script)
-
-
-def offset_of(place: Place, script: str) -> int:
-    """Which character stands at a place.
-
-    >>> offset_of(Place(line=2, column=2), "a" + chr(10) + "bc")
-    3
-    """
-    lines = script.split("\n")
-    return sum(len(line) + 1 for line in lines[: place.line - 1]) + place.column - 1
+    def _read(self) -> str:
+        """The script from where this was, up to the token that comes next."""
+        begin, self.offset = self.offset, self.left.peek().offset
+        return self.left.sql[begin : self.offset]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ with arguments. Every part of a query that is not known to mean the same in Spar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -56,13 +56,13 @@ class Query:
     Args:
         tree: The query as sqlglot reads it; its nodes have their place as an offset in the script.
         place: Where it begins.
-        script: The script.
+        place_of: From an offset in the script to its place.
         calls: Its calls of FROM_CHANGELOG and TO_CHANGELOG, by their offset in the script.
     """
 
     tree: exp.Expr
     place: Place
-    script: str = field(repr=False)
+    place_of: Callable[[int], Place] = field(repr=False, compare=False)
     calls: Mapping[int, ChangelogCall] = field(default_factory=dict, repr=False, hash=False)
 
 
@@ -94,26 +94,27 @@ class Flink(Dialect):
     Parser = _FlinkParser
 
 
-def _parsed(text: str, script: str) -> exp.Expr:
-    """The query in a text.
+def _parsed(text: str, begin: Token) -> exp.Expr:
+    """The query in a text; its nodes have their offsets in the script.
 
     Args:
-        text: The script up to the query's end, with blanks for what stands before the query: so that offsets are
-            those in the script.
-        script: The script.
+        text: The query.
+        begin: Its first token.
 
     Raises:
         OptionError: It is not understood; the text gives line and column.
     """
-    begin = place_in(script, len(text) - len(text.lstrip()))
     try:
-        with depth_refused(begin):
+        with depth_refused(begin.place):
             found = [tree for tree in Flink.get_or_raise(Flink).parse(text) if tree is not None]
     except ParseError as error:
-        raise _place_of(error, script).error(_unread(error)) from None
+        raise _place_of(error, text, begin.place).error(_unread(error)) from None
     except TokenError:
-        raise begin.error("this query cannot be read.") from None
+        raise begin.place.error("this query cannot be read.") from None
     (tree,) = found
+    for node in tree.walk():
+        if "start" in node.meta:
+            node.meta["start"] += begin.offset
     return tree
 
 
@@ -135,22 +136,23 @@ def depth_refused(place: Place) -> Iterator[None]:
         ) from None
 
 
-def _begin_of(node: exp.Expr, script: str) -> Place | None:
+def _begin_of(node: exp.Expr) -> int | None:
     """Where a part of a query begins, as far as its own parts or those around it know."""
     around: exp.Expr | None = node
     while around is not None:
-        starts = [part.meta["start"] for part in around.walk() if "start" in part.meta]
+        starts: list[int] = [part.meta["start"] for part in around.walk() if "start" in part.meta]
         if starts:
-            return place_in(script, min(starts))
+            return min(starts)
         around = around.parent
     return None
 
 
-def _place_of(error: ParseError, script: str) -> Place:
+def _place_of(error: ParseError, text: str, begin: Place) -> Place:
+    """Where a query that begins there is not understood."""
     first = error.errors[0]
     line, end, word = first["line"] or 1, first["col"] or 1, first["highlight"] or ""
-    lines = script.split("\n")
-    return Place(min(line, len(lines)), max(end - len(word) + 1, 1))
+    line, column = min(line, text.count("\n") + 1), max(end - len(word) + 1, 1)
+    return Place(begin.line + line - 1, column + (begin.column - 1 if line == 1 else 0))
 
 
 def _unread(error: ParseError) -> str:
@@ -167,12 +169,11 @@ def refuse_hints(script: str) -> None:
             raise place_in(script, found.start()).error(_HINT)
 
 
-def read_query(left: Tokens, script: str) -> Query:
+def read_query(left: Tokens) -> Query:
     """Reads a query up to the semicolon or the ``ON CONFLICT`` behind it.
 
     Args:
         left: The tokens of the script that are not read yet: the query begins there.
-        script: The script.
 
     Raises:
         OptionError: It is not understood, or not supported; the text gives line and column.
@@ -180,11 +181,11 @@ def read_query(left: Tokens, script: str) -> Query:
     begin = left.peek()
     if not (begin.is_word("SELECT", "WITH", "VALUES") or begin.is_mark("(")):
         left.refuse("expected SELECT, VALUES or WITH")
-    copied = CopiedText(left, script)
+    copied = CopiedText(left)
     calls: dict[int, ChangelogCall] = {}
     while not _ends(left):
         _copy_part(copied, calls)
-    return Query(_parsed(copied.text, script), begin.place, script, calls)
+    return Query(_parsed(copied.text, begin), begin.place, left.place_of, calls)
 
 
 def _ends(left: Tokens) -> bool:
@@ -201,7 +202,7 @@ def _copy_part(copied: CopiedText, calls: dict[int, ChangelogCall]) -> None:
     token, after = copied.left.peek(), copied.left.peek(1)
     _refuse(token, after, copied.first_letter())
     if token.is_word(FROM, TO) and after.is_mark("("):
-        offset = len(copied.text)
+        offset = copied.offset
         calls[offset] = read_changelog_call(copied, lambda: _copy_part(copied, calls))
     elif token.is_word("TABLE") and after.kind in ("word", "name") and not after.is_word(FROM, TO):
         # As window functions name a table, which sqlglot knows without the word only.
@@ -224,7 +225,8 @@ def _refuse(token: Token, after: Token, first_letter: str) -> None:
 
 def place_in_query(node: exp.Expr, query: Query) -> Place:
     """The place of a part of a query; the place of the query if the part has none."""
-    return _begin_of(node, query.script) or query.place
+    begin = _begin_of(node)
+    return query.place if begin is None else query.place_of(begin)
 
 
 def shown(node: exp.Expr) -> str:

@@ -6,7 +6,7 @@ And the sentence about a name that does not exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -64,7 +64,7 @@ class Named:
 
 
 def inlined(
-    tree: exp.Expr, query: Query, views: Mapping[Path, View], tables: Sequence[Path]
+    tree: exp.Expr, query: Query, views: Mapping[Path, View], tables: Collection[Path]
 ) -> exp.Expr:
     """Replaces the names of views and of ``WITH`` in a query by their queries; the tree is changed.
 

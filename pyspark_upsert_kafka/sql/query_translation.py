@@ -100,7 +100,7 @@ def view_of(
         check_unnest(node, query)
     windowed = with_window_functions(replace(query, tree=with_changelog_functions(query)))
     tree = with_functions_of_spark(replace(query, tree=windowed))
-    return View(inlined(tree, query, views, [*tables]), columns)
+    return View(inlined(tree, query, views, tables), columns)
 
 
 def translated(

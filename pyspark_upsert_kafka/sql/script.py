@@ -9,7 +9,6 @@ from typing import Any, Literal, cast
 from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, definition_of
 from pyspark_upsert_kafka.core.ddl.statement import Name, read_create_table
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens
-from pyspark_upsert_kafka.sql.changelog_calls import offset_of
 from pyspark_upsert_kafka.sql.flink_query import Query, read_query, refuse_hints
 from pyspark_upsert_kafka.sql.query_names import Path, without_default
 
@@ -187,7 +186,6 @@ class _Reader:
     """Reads one statement after another."""
 
     def __init__(self, script: str) -> None:
-        self._script = script
         self._tokens = Tokens(script)
 
     def statements(self) -> Iterator[Statement]:
@@ -234,7 +232,7 @@ class _Reader:
         if word.is_word("INSERT"):
             return self._insert()
         if word.is_word("SELECT", "WITH", "VALUES") or word.is_mark("("):
-            return Select(read_query(self._tokens, self._script))
+            return Select(read_query(self._tokens))
         if word.is_word("SET", "RESET"):
             return self._set()
         if word.is_word("DROP"):
@@ -263,11 +261,7 @@ class _Reader:
 
     def _table(self, begin: Token, *, unless_exists: bool) -> CreateTable:
         statement = read_create_table(self._tokens)
-        text = self._script[
-            offset_of(begin.place, self._script) : offset_of(
-                self._tokens.peek().place, self._script
-            )
-        ]
+        text = self._tokens.sql[begin.offset : self._tokens.peek().offset]
         definition = definition_of(statement)
         return CreateTable(
             begin.place, without_default(statement.name), text, definition, unless_exists
@@ -280,9 +274,7 @@ class _Reader:
         if self._tokens.accept("COMMENT"):
             self._tokens.text("the comment")
         self._tokens.expect("AS")
-        return CreateView(
-            begin.place, path, columns, read_query(self._tokens, self._script), unless_exists
-        )
+        return CreateView(begin.place, path, columns, read_query(self._tokens), unless_exists)
 
     def _insert(self) -> Insert:
         self._tokens.expect("INSERT")
@@ -300,7 +292,7 @@ class _Reader:
         columns: tuple[Name, ...] = ()
         if self._tokens.peek().is_mark("(") and self._names_columns():
             columns = self._columns()
-        query = read_query(self._tokens, self._script)
+        query = read_query(self._tokens)
         return Insert(place, path, columns, query, self._on_conflict())
 
     def _on_conflict(self) -> OnConflict | None:

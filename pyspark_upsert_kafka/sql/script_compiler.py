@@ -122,7 +122,7 @@ class _Compiler:
     options: dict[str, str]
     tables: dict[Path, Table] = field(default_factory=dict)
     views: dict[Path, View] = field(default_factory=dict)
-    unused: list[Table] = field(default_factory=list)
+    unused: dict[Place, Table] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -143,13 +143,13 @@ class _Compiler:
             self._select(statement)
 
     def check_unused(self) -> None:
-        for table in self.unused:
+        for table in self.unused.values():
             table.check_unused(batch=self.settings.batch)
 
     def _create_table(self, statement: CreateTable) -> None:
         if self._is_new(statement):
             self.tables[statement.path] = table = Table(statement, self.options)
-            self.unused.append(table)
+            self.unused[statement.place] = table
 
     def _create_view(self, statement: CreateView) -> None:
         if not self._is_new(statement):
@@ -244,7 +244,7 @@ class _Compiler:
         self._add(Job(statement.query.place, self._query(statement.query), self.settings))
 
     def _add(self, job: Job) -> None:
-        zones = {each.settings.time_zone for each in (*self.jobs, job)}
+        zones = {each.settings.time_zone for each in (*self.jobs[:1], job)}
         if len(zones) > 1:
             shown = " and ".join(sorted(zone or "default" for zone in zones))
             raise job.place.error(
@@ -268,7 +268,7 @@ class _Compiler:
         return made
 
     def _use(self, used: Table) -> None:
-        self.unused = [table for table in self.unused if table.statement is not used.statement]
+        self.unused.pop(used.statement.place, None)
 
 
 def _shown(path: Path) -> str:

@@ -9,6 +9,7 @@ import json
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -262,12 +263,14 @@ def names_of(jobs: Sequence[Job], taken: Sequence[str]) -> list[str]:
         The names, in the order of the streams.
     """
     found: list[str] = []
+    used, numbers = set(taken), Counter[str]()
     for job in jobs:
-        wanted = job.settings.name or (job.table.name if job.table else "select")
-        name, number = wanted, 1
-        while name in found or name in taken:
-            number += 1
-            name = f"{wanted}-{number}"
+        wanted = name = job.settings.name or (job.table.name if job.table else "select")
+        while name in used:
+            # From the last one on, or as many names were tried as there are statements, for each of them.
+            numbers[wanted] += 1
+            name = f"{wanted}-{numbers[wanted] + 1}"
+        used.add(name)
         found.append(name)
     return found
 
@@ -279,15 +282,17 @@ def folders_of(jobs: Sequence[Job]) -> list[str | None]:
         CheckpointError: A query uses it already, or another of the streams.
     """
     found: list[str | None] = []
+    used: set[str] = set()
     for job, name in zip(jobs, names_of(jobs, ()), strict=True):
         folder = None
         if job.settings.checkpoints is not None:
             folder = f"{job.settings.checkpoints.rstrip('/')}/{_UNUSUAL.sub('_', name)}"
-            if folder in found:
+            if folder in used:
                 raise CheckpointError(
                     f"{job.place}: the queries {name!r} and another of this script have one checkpoint, {folder!r}: SET "
                     "'pipeline.name' to a name of letters and digits before one of them."
                 )
+            used.add(folder)
             _check_unused(folder, job.place)
         found.append(folder)
     return found

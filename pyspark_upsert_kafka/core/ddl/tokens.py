@@ -112,11 +112,13 @@ class Token:
         kind: What it is; ``end`` is the end of the text.
         text: What it says, without quotes.
         place: Where it begins.
+        offset: The same, as an offset in the text.
     """
 
     kind: Kind
     text: str
     place: Place
+    offset: int
 
     def is_word(self, *words: str) -> bool:
         """Whether it is one of these words, without quotes; the case of letters makes no difference."""
@@ -161,8 +163,8 @@ def tokenize(sql: str, dialect: Dialect = FLINK) -> list[Token]:
             raise place.error("the quote or comment that begins here does not end.")
         if kind in ("name", "text"):
             text = text[1:-1].replace(text[0] * 2, text[0])
-        tokens.append(Token(cast("Kind", kind), text, place))
-    return [*tokens, Token("end", "", place_of(len(sql)))]
+        tokens.append(Token(cast("Kind", kind), text, place, found.start()))
+    return [*tokens, Token("end", "", place_of(len(sql)), len(sql))]
 
 
 class Tokens:
@@ -174,12 +176,17 @@ class Tokens:
         sql: The text.
         dialect: How it is written.
 
+    Attributes:
+        sql: The text.
+        place_of: The place of each of its characters.
+
     >>> tokens = Tokens("CREATE TABLE t")
     >>> tokens.accept("CREATE", "TABLE"), tokens.accept("VIEW"), tokens.name("a table's name").text
     (True, False, 't')
     """
 
     def __init__(self, sql: str, dialect: Dialect = FLINK) -> None:
+        self.sql, self.place_of = sql, dialect.places_in(sql)
         self._tokens = tokenize(sql, dialect)
         self._at = self._level = 0
 

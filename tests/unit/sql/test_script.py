@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.sql.flink_query import Flink
 from pyspark_upsert_kafka.sql.script import (
     CreateTable,
     CreateView,
@@ -122,3 +124,54 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     file.write_text("SELECT 1", encoding="utf-8-sig")
 
     assert text_of(str(file)) == "SELECT 1"
+
+
+class _Script(str):
+    """A script that counts how many of its characters are looked at, a copy of a part of it among them."""
+
+    __slots__ = ("looked_at",)
+
+    def __init__(self, _: str) -> None:
+        self.looked_at = 0
+
+    def __getitem__(self, part: Any) -> str:
+        found = super().__getitem__(part)
+        self.looked_at += len(found)
+        return found
+
+    def split(self, *arguments: Any, **more: Any) -> list[str]:
+        self.looked_at += len(self)
+        return super().split(*arguments, **more)
+
+    def count(self, *arguments: Any) -> int:
+        self.looked_at += len(self)
+        return super().count(*arguments)
+
+    def rfind(self, *arguments: Any) -> int:
+        self.looked_at += len(self)
+        return super().rfind(*arguments)
+
+
+def test_a_script_is_read_once_however_many_statements_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No statement is looked for from the begin of the script, and a query is parsed without what stands before it."""
+    table = "CREATE TABLE t{0} (a INT) WITH ('connector' = 'kafka');"
+    statements = [
+        line.format(at)
+        for at in range(50)
+        for line in (table, "CREATE VIEW v{0} AS\nSELECT a FROM t{0};", "SELECT a, b FROM v{0};")
+    ]
+    script, parsed = _Script("\n".join(statements)), []
+    parse = Flink.parse
+    monkeypatch.setattr(Flink, "parse", lambda self, text: parsed.append(text) or parse(self, text))
+    found = read_script(script)
+
+    assert len(found) == len(statements)
+    assert script.looked_at <= 2 * len(script)
+    assert sum(map(len, parsed)) <= len(script)
+    assert parsed[-1] == "SELECT a, b FROM v49"
+    with pytest.raises(OptionError, match=r"^SQL, line 201, column 12: 'FRM' is not expected"):
+        read_script(f"{script}\nSELECT a b FRM v;")
+    with pytest.raises(OptionError, match=r"^SQL, line 202, column 3: 'FRM' is not expected"):
+        read_script(f"{script}\nSELECT a b\n  FRM v;")

@@ -34,6 +34,7 @@ def test_names_of_queries_are_unique() -> None:
 
     assert names_of(steps, []) == ["counts", "counts-2", "select"]
     assert names_of(steps, ["counts", "select"]) == ["counts-2", "counts-3", "select-2"]
+    assert names_of(steps, ["counts-2"]) == ["counts", "counts-3", "select"]
 
 
 def test_two_queries_have_no_checkpoint_in_common() -> None:

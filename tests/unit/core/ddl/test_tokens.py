@@ -36,7 +36,7 @@ def test_tokens(sql: str, tokens: str) -> None:
     *found, end = tokenize(sql)
 
     assert " ".join(f"{token.kind}:{token.text}" for token in found) == tokens
-    assert end == Token("end", "", place_in(sql, len(sql)))
+    assert end == Token("end", "", place_in(sql, len(sql)), len(sql))
 
 
 def test_each_token_has_its_place() -> None:
