@@ -10,11 +10,6 @@ from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
 
-def now_ms() -> int:
-    """The time now, in ms since the epoch."""
-    return int(time.time() * 1000)
-
-
 class Clock(Protocol):
     """A clock of seconds that only rise: the module ``time``, or one that a test moves."""
 
@@ -23,6 +18,37 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float, /) -> None:
         """Returns when so many seconds have passed."""
+
+
+class WallClock(Clock, Protocol):
+    """One that tells the time of day too."""
+
+    def time(self) -> float:
+        """Seconds since the epoch."""
+
+
+class SystemClock:
+    """The clock of the machine, for what is pickled: the module ``time`` cannot be."""
+
+    def monotonic(self) -> float:
+        """As `Clock.monotonic`."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float, /) -> None:
+        """As `Clock.sleep`."""
+        time.sleep(seconds)
+
+    def time(self) -> float:
+        """As `WallClock.time`."""
+        return time.time()
+
+
+SYSTEM_CLOCK = SystemClock()
+
+
+def now_ms(clock: WallClock = SYSTEM_CLOCK) -> int:
+    """The time now, in ms since the epoch."""
+    return int(clock.time() * 1000)
 
 
 _JITTER = 0.2

@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.connector.planning.stream_reader import StreamReader
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes, read_with
+from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import Detail
@@ -236,17 +237,20 @@ class Follower:
     Args:
         request: What is read.
         key: The only key that is wanted; None = all.
+        clock: Says when the brokers are asked again.
 
     Raises:
         OptionError: The options name an end.
     """
 
-    def __init__(self, request: Request, key: OneKey | None) -> None:
+    def __init__(
+        self, request: Request, key: OneKey | None, clock: WallClock = SYSTEM_CLOCK
+    ) -> None:
         if request.options.end.mode != "latest-offset":
             raise OptionError("--follow has no end: leave out 'scan.bounded.mode'.")
         options = replace(request.options, end=Position("unbounded"))
         self._key = key
-        self._stream = StreamReader(request.table, options)
+        self._stream = StreamReader(request.table, options, clock)
         self._reader = ChangeReader(request.table, options)
 
     def changes(self) -> Iterator[tuple[TopicPartition, Rows] | None]:

@@ -77,7 +77,9 @@ class BatchEnds:
         if limits.max_drift_s is None:
             return target
         if self._alignment is None or self._times is None:
-            self._alignment = Alignment(int(limits.max_drift_s * 1000), now_ms())
+            self._alignment = Alignment(
+                int(limits.max_drift_s * 1000), now_ms(self._observer.clock)
+            )
             self._times = _record_times(self._observer.cluster, self._options)
         reachable = advanced(now, view, target=target).positions
         try:

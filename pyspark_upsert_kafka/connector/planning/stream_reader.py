@@ -7,7 +7,6 @@ Attributes of the reader save requests to the broker, and are computed again aft
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +22,7 @@ from pyspark_upsert_kafka.connector.planning.query_start import (
 from pyspark_upsert_kafka.connector.planning.table_ranges import first_ranges
 from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
 from pyspark_upsert_kafka.connector.sides import check_read_sides
-from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock, now_ms
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
 from pyspark_upsert_kafka.core.options.values import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -54,13 +53,19 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class StreamReader(DataSourceStreamReader):
-    """Plans micro-batches; `read_ranges` reads them in the tasks."""
+    """Plans micro-batches; `read_ranges` reads them in the tasks.
 
-    def __init__(self, table: Table, options: ReadOptions) -> None:
+    Args:
+        table: What is read.
+        options: How it is read.
+        clock: Says when the brokers are asked again; it is pickled with the reader.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions, clock: WallClock = SYSTEM_CLOCK) -> None:
         check_read_sides(table, options)
         self._table = table
         self._options = options
-        self._observer = Observer(options)
+        self._observer = Observer(options, clock)
         self._first: StreamOffset | None = None
         self._planned_ms: int | None = None
         self._target: Positions | None = None
@@ -114,7 +119,7 @@ class StreamReader(DataSourceStreamReader):
 
         Spark compares offsets as text: the same positions spelled differently would start a batch.
         """
-        asked_at = time.monotonic()
+        asked_at = self._observer.clock.monotonic()
         end = self._end(start, limits)
         # "Nothing new" is said of a view after the question, for ``processAllAvailable``; and as Spark asks again
         # at once, waiting for the next view costs nothing.
@@ -142,7 +147,7 @@ class StreamReader(DataSourceStreamReader):
         end = self._ends.end(now, view, limits, self._target)
         if not moved and end.positions == now.positions:
             return self._idle(start)
-        self._last_batch_at = time.monotonic()
+        self._last_batch_at = self._observer.clock.monotonic()
         return end.to_json()
 
     def _is_idle_at(self, start: dict[str, Any]) -> bool:
@@ -163,7 +168,7 @@ class StreamReader(DataSourceStreamReader):
         """Where a new query starts; it stays the same until its first batch is planned."""
         if self._first is None:
             # With ``availableNow``, the end was fixed before.
-            self._planned_ms = now_ms() if self._target is None else None
+            self._planned_ms = now_ms(self._observer.clock) if self._target is None else None
             self._first = replace(self._observer.begin(), is_table=self._options.table_first)
         view = self._observer.view(self._first)
         self._resume(self._first, view)
@@ -184,7 +189,7 @@ class StreamReader(DataSourceStreamReader):
     def _waits_for_more(self, now: StreamOffset, view: ClusterView, limits: Limits) -> bool:
         if limits.min_offsets is None or self._target is not None:
             return False
-        waited = time.monotonic() - self._last_batch_at
+        waited = self._observer.clock.monotonic() - self._last_batch_at
         return waited < limits.max_delay_s and (
             backlog(now.positions, advanced(now, view).positions) < limits.min_offsets
         )
@@ -233,7 +238,9 @@ _NO_LIMITS = Limits()
 _ANY_NUMBER = 2**63 - 1
 
 
-def stream_reader(table: Table, options: ReadOptions) -> StreamReader:
+def stream_reader(
+    table: Table, options: ReadOptions, clock: WallClock = SYSTEM_CLOCK
+) -> StreamReader:
     """The stream reader for the PySpark that is installed.
 
     Raises:
@@ -242,9 +249,9 @@ def stream_reader(table: Table, options: ReadOptions) -> StreamReader:
     try:
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
     except ImportError:
-        return ReaderWithoutLimits(table, options)
+        return ReaderWithoutLimits(table, options, clock)
     SupportsTriggerAvailableNow.register(ReaderWithLimits)
-    return ReaderWithLimits(table, options)
+    return ReaderWithLimits(table, options, clock)
 
 
 class ReaderWithLimits(StreamReader):
@@ -299,13 +306,13 @@ class ReaderWithoutLimits(StreamReader):
     the checkpoint's latest offset to itself.
     """
 
-    def __init__(self, table: Table, options: ReadOptions) -> None:
+    def __init__(self, table: Table, options: ReadOptions, clock: WallClock = SYSTEM_CLOCK) -> None:
         if options.limits:
             raise OptionError(
                 "'maxOffsetsPerTrigger', 'maxBytesPerTrigger', 'minOffsetsPerTrigger' and "
                 "'scan.watermark.alignment.max-drift' need PySpark 4.2 or newer: the Python data source API of 4.0 and 4.1 does not support read limits."
             )
-        super().__init__(table, options)
+        super().__init__(table, options, clock)
         self._now = INITIAL
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.connector.planning.open_transactions import StandsStill
 from pyspark_upsert_kafka.connector.planning.query_start import start_offset
+from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
@@ -28,10 +28,15 @@ WHOLE_VIEW_LIVES = 10
 
 
 class Observer:
-    """Caches the view of a stream's topics; connects when first used, so that a reader can be pickled."""
+    """Caches the view of a stream's topics; connects when first used, so that a reader can be pickled.
 
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
+    Args:
+        options: How the topics are read.
+        clock: Says when the brokers are asked again; it is pickled too.
+    """
+
+    def __init__(self, options: ReadOptions, clock: WallClock = SYSTEM_CLOCK) -> None:
+        self._options, self.clock = options, clock
         self._cluster: Cluster | None = None
         self._viewed_at = self._viewed_whole_at = self._discovered_at = _NEVER
         self.last_view: ClusterView | None = None
@@ -55,18 +60,22 @@ class Observer:
         """Whether the last view is recent enough to be used again."""
         view = self.last_view
         return view is not None and (
-            time.monotonic() - self._viewed_at < view_lifetime_s(len(view.bounds))
+            self.clock.monotonic() - self._viewed_at < view_lifetime_s(len(view.bounds))
         )
 
     def looked_since(self, moment: float) -> bool:
-        """Whether the last view is of a time after a moment of ``time.monotonic()``."""
+        """Whether the last view is of a time after a moment of the clock."""
         return self._viewed_at >= moment
 
     def wait_until_stale(self) -> bool:
         """Waits until the last view is no longer used; False = that would take too long, and it is still used."""
         if self.last_view is not None:
-            left = self._viewed_at + view_lifetime_s(len(self.last_view.bounds)) - time.monotonic()
-            time.sleep(max(0.0, min(left, _LONGEST_WAIT_S)))
+            left = (
+                self._viewed_at
+                + view_lifetime_s(len(self.last_view.bounds))
+                - self.clock.monotonic()
+            )
+            self.clock.sleep(max(0.0, min(left, _LONGEST_WAIT_S)))
         return not self.is_fresh
 
     @property
@@ -75,7 +84,7 @@ class Observer:
         interval = self._options.discovery_interval_s
         if self._discovered_at == _NEVER:
             return True
-        waited = time.monotonic() - self._discovered_at
+        waited = self.clock.monotonic() - self._discovered_at
         return waited >= interval > 0 and not self.is_fresh
 
     def is_unchanged(self) -> bool:
@@ -86,13 +95,13 @@ class Observer:
         view = self.last_view
         if view is None:
             return False
-        waited = time.monotonic() - self._viewed_whole_at
+        waited = self.clock.monotonic() - self._viewed_whole_at
         if waited >= WHOLE_VIEW_LIVES * view_lifetime_s(len(view.bounds)):
             return False
         latest = self.cluster.latest(view, read_committed=self._options.read_committed)
         if latest != view.latest:
             return False
-        self._viewed_at = time.monotonic()
+        self._viewed_at = self.clock.monotonic()
         return True
 
     def begin(self) -> StreamOffset:
@@ -102,8 +111,8 @@ class Observer:
             BrokerError: No broker answers, or a named topic does not exist.
             DataLossError: A wanted start is gone, and ``failOnDataLoss`` is true.
         """
-        self._discovered_at = time.monotonic()
-        start, view = start_offset(self.cluster, self._options, time)
+        self._discovered_at = self.clock.monotonic()
+        start, view = start_offset(self.cluster, self._options, self.clock)
         self._remember(view)
         return start
 
@@ -121,15 +130,17 @@ class Observer:
         """
         look = partial(self._look, partial(self._existing, offset))
         view = self.last_view if self.last_view is not None and self.is_fresh else look()
-        return LossChecks(time).until_certain(
+        return LossChecks(self.clock).until_certain(
             view, partial(unconfirmed_losses, wanted or offset), look
         )
 
     def discover(self, offset: StreamOffset) -> ClusterView:
         """A new view as `view` returns it, with topics that match the pattern by now."""
-        self._discovered_at = time.monotonic()
+        self._discovered_at = self.clock.monotonic()
         look = partial(self._look, lambda: {**self._existing(offset), **self._matching()})
-        return LossChecks(time).until_certain(look(), partial(unconfirmed_losses, offset), look)
+        return LossChecks(self.clock).until_certain(
+            look(), partial(unconfirmed_losses, offset), look
+        )
 
     def current(self) -> ClusterView:
         """All topics of the query as of now, from one view."""
@@ -157,8 +168,8 @@ class Observer:
         """The view, or the previous object if they are equal: a new object means that something has changed."""
         if self.last_view is None:
             self.cluster.wait_out(self._options.outage_timeout_s)
-        self._stands_still.look(view, self._options, time.monotonic())
-        self._viewed_at = self._viewed_whole_at = time.monotonic()
+        self._stands_still.look(view, self._options, self.clock.monotonic())
+        self._viewed_at = self._viewed_whole_at = self.clock.monotonic()
         if self.last_view is None or view != self.last_view:
             self.last_view = view
         return self.last_view

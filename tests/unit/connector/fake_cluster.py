@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -12,7 +13,6 @@ from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning import (
     batch_ends,
     open_transactions,
-    stream_reader,
     topic_observer,
 )
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
@@ -42,10 +42,15 @@ def table(options: ReadOptions, columns: StructType = SCHEMA) -> Table:
 
 
 class Clock:
-    """A clock that a test moves; plays the module ``time``."""
+    """A clock that a test moves. Pickled, it stays the same one, as all of a machine have one time."""
 
     def __init__(self) -> None:
         self.now = 1000.0
+        _clocks[id(self)] = self
+
+    def __reduce__(self) -> tuple[Callable[[int], Clock], tuple[int]]:
+        """Which one it is."""
+        return _clock, (id(self),)
 
     def monotonic(self) -> float:
         """The time."""
@@ -58,6 +63,13 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         """Passes the time."""
         self.now += seconds
+
+
+_clocks: WeakValueDictionary[int, Clock] = WeakValueDictionary()
+
+
+def _clock(number: int) -> Clock:
+    return _clocks[number]
 
 
 @dataclass
@@ -206,15 +218,15 @@ class FakeCluster:
 
 @dataclass
 class World:
-    """A broker and a clock, in the place of the real ones."""
+    """A broker in the place of the real ones, and a clock that readers are given."""
 
     cluster: FakeCluster
     clock: Clock
 
 
 def world(patch: pytest.MonkeyPatch) -> World:
-    """Puts a broker in memory and a clock that stands still in the place of the real ones."""
-    cluster, clock = FakeCluster(), Clock()
+    """Puts a broker in memory in the place of the real ones; beside it, a clock that stands still."""
+    cluster = FakeCluster()
 
     class Client:
         def cluster(self, properties: object, role: str) -> FakeCluster:
@@ -226,8 +238,4 @@ def world(patch: pytest.MonkeyPatch) -> World:
 
     for module in (topic_observer, batch_ends, open_transactions):
         patch.setattr(module, "load_client", lambda name: Client())
-    for module in (topic_observer, stream_reader):
-        patch.setattr(module, "time", clock)
-    for module in (stream_reader, batch_ends):
-        patch.setattr(module, "now_ms", lambda: int(clock.time() * 1000))
-    return World(cluster, clock)
+    return World(cluster, Clock())

@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.connector.planning.stream_reader import (
 )
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
-from tests.unit.connector.fake_cluster import SCHEMA, table
+from tests.unit.connector.fake_cluster import SCHEMA, World, table
 
 KNOWS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
 
@@ -37,6 +37,7 @@ class Query:
     """A query; ``log``, ``done`` and ``read`` are its checkpoint and its sink.
 
     Args:
+        there: The brokers and the clock.
         options: Those of the source.
         protocol: Which of the two forms of a reader Spark talks to.
         columns: The columns of the table.
@@ -45,6 +46,7 @@ class Query:
         read: What finished batches have read.
     """
 
+    there: World
     options: ReadOptions
     protocol: type[StreamReader] | None = None
     columns: StructType = SCHEMA
@@ -56,7 +58,7 @@ class Query:
     def start(self, *, once: bool = False, available_now: bool = False) -> Query:
         """Starts or restarts the query, which finishes a batch that was planned and not finished."""
         make = self.protocol or stream_reader
-        made = make(table(self.options, self.columns), self.options)
+        made = make(table(self.options, self.columns), self.options, self.there.clock)
         self.reader = pickle.loads(pickle.dumps(made))
         self.limit = None
         if isinstance(self.reader, ReaderWithLimits):

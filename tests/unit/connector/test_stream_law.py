@@ -49,6 +49,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.cluster.create("t-0", 2)
         self.cluster.produce("t-0", 0, early)
         self.query = Query(
+            self.there,
             stream_options(
                 topic=None,
                 topic_pattern="t-.*",

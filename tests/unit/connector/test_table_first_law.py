@@ -101,7 +101,7 @@ class TableFirst(RuleBasedStateMachine):
             value__format="csv",
             **{"value.fields-include": "EXCEPT_KEY", "scan.deletes": deletes},
         )
-        self.query = Query(self.options, protocol, COLUMNS).start()
+        self.query = Query(self.there, self.options, protocol, COLUMNS).start()
 
     # What happens on the broker.
 

@@ -261,7 +261,7 @@ def absence(request: Request) -> str | None:
 def test_changes_are_followed(topic: Topic) -> None:
     """What there is comes first, then what arrives, each once; between them it is said that all was read."""
     topic.put(user(1, "a"), user(2, "b"))
-    changes = Follower(asked(), None).changes()
+    changes = Follower(asked(), None, topic.clock).changes()
     names = []
     for round_ in range(3):
         while (change := next(changes)) is not None:
@@ -279,7 +279,7 @@ def test_one_key_is_followed(topic: Topic) -> None:
     topic.put(*[user(at, "a") for at in range(10)])
     topic.put(user(3, "elsewhere"), partition=0)
     request = asked()
-    changes = Follower(request, one_key("id=3", request.table)).changes()
+    changes = Follower(request, one_key("id=3", request.table), topic.clock).changes()
 
     assert {place for place, rows in iter(lambda: next(changes), None) if len(rows)} == {
         TopicPartition("t", 0),
@@ -302,4 +302,4 @@ def test_a_topic_that_is_not_there(topic: Topic) -> None:
     with pytest.raises(BrokerError, match="does not exist"):
         ranges_to_read(asked(), None)
     with pytest.raises(BrokerError, match="does not exist"):
-        next(Follower(asked(), None).changes())
+        next(Follower(asked(), None, topic.clock).changes())

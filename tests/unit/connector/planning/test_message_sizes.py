@@ -214,7 +214,7 @@ def test_a_stream_is_read_within_its_bytes(monkeypatch):
     there.cluster.create("t")
     there.cluster.produce("t", 0, 3000)
     bytes_alone = stream_options(maxBytesPerTrigger=90_000)
-    query = Query(bytes_alone).start(available_now=True)
+    query = Query(there, bytes_alone).start(available_now=True)
     while query.trigger():
         pass
     assert [each.size for each in query.read] == [900, 900, 900, 300]
@@ -234,7 +234,9 @@ def test_the_first_batch_of_a_table_is_whole(monkeypatch):
     there = world(monkeypatch)
     there.cluster.create("t")
     there.cluster.produce("t", 0, 3000)
-    query = Query(stream_options(maxBytesPerTrigger=1000, scan__startup__mode="full")).start()
+    query = Query(
+        there, stream_options(maxBytesPerTrigger=1000, scan__startup__mode="full")
+    ).start()
     query.trigger()
     there.cluster.produce("t", 0, 20)
     there.clock.now += 1

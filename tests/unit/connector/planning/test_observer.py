@@ -23,7 +23,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_a_view_lives_for_a_fifth_of_a_second(there):
     """Within it the broker is not asked again."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     first = observer.view(HERE)
     there.cluster.produce("t")
     there.clock.now += 0.19
@@ -36,7 +36,7 @@ def test_a_view_lives_for_a_fifth_of_a_second(there):
 
 def test_everything_is_asked_for_anew(there):
     """The end of an ``availableNow`` run is what is there at that moment."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     observer.view(HERE)
     there.cluster.produce("t")
 
@@ -45,7 +45,7 @@ def test_everything_is_asked_for_anew(there):
 
 def test_discovery_is_due_at_each_start_and_then_at_intervals(there):
     """However long the interval is."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
 
     assert observer.discovery_is_due
     observer.discover(HERE)
@@ -56,7 +56,7 @@ def test_discovery_is_due_at_each_start_and_then_at_intervals(there):
 
 def test_discovery_interval_0_is_never_due_again(there):
     """After the start."""
-    observer = Observer(stream_options(scan__topic_partition_discovery__interval="0"))
+    observer = Observer(stream_options(scan__topic_partition_discovery__interval="0"), there.clock)
     observer.discover(HERE)
     there.clock.now += 1_000_000
 
@@ -65,7 +65,9 @@ def test_discovery_interval_0_is_never_due_again(there):
 
 def test_a_discovery_shorter_than_a_view_lives_asks_no_more_often(there):
     """The interval is a wish, the broker's peace a must."""
-    observer = Observer(stream_options(scan__topic_partition_discovery__interval="1ms"))
+    observer = Observer(
+        stream_options(scan__topic_partition_discovery__interval="1ms"), there.clock
+    )
     observer.discover(HERE)
     there.clock.now += 0.1
 
@@ -74,7 +76,7 @@ def test_a_discovery_shorter_than_a_view_lives_asks_no_more_often(there):
 
 def test_only_a_discovery_looks_for_topics_of_the_pattern(there):
     """Listing all topics of a broker is dear."""
-    observer = Observer(stream_options(topic=None, topic_pattern="t.*"))
+    observer = Observer(stream_options(topic=None, topic_pattern="t.*"), there.clock)
     there.cluster.create("t2")
 
     assert set(observer.view(HERE).topic_ids) == {"t"}
@@ -86,12 +88,12 @@ def test_a_missing_dead_letter_topic_is_told_before_anything_is_read(there):
     options = stream_options(**{"error-handling.mode": "log", "error-handling.log.target": "dead"})
 
     with pytest.raises(BrokerError, match="dead"):
-        Observer(options).begin()
+        Observer(options, there.clock).begin()
 
 
 def test_a_view_lives_shorter_than_a_fifth_of_a_second(there):
     """When that has passed it is no longer used, not a moment later."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     there.clock.now = 0.0
     observer.view(HERE)
     there.clock.now += view_lifetime_s(1)
@@ -101,7 +103,7 @@ def test_a_view_lives_shorter_than_a_fifth_of_a_second(there):
 
 def test_while_nothing_changes_the_ends_alone_are_looked_up(there):
     """At every tenth life of a view the whole is: a topic may be a new one."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     assert not observer.is_unchanged()
     there.clock.now = 0.0
     observer.view(HERE)
@@ -116,7 +118,7 @@ def test_while_nothing_changes_the_ends_alone_are_looked_up(there):
 
 def test_a_message_is_a_change(there):
     """The view is not made to live longer then."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     observer.view(HERE)
     there.clock.now += 0.3
     there.cluster.produce("t")
@@ -127,7 +129,7 @@ def test_a_message_is_a_change(there):
 
 def test_whether_a_view_is_of_a_time_after_a_question(there):
     """One of the same moment is."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     assert not observer.looked_since(there.clock.now)
     observer.view(HERE)
 
@@ -142,7 +144,7 @@ def test_waiting_for_the_next_view_takes_a_second_at_most(there, partitions, wai
     """Spark asks again: a query over very many partitions can be stopped meanwhile."""
     there.cluster.create("t", partitions)
     begin = there.clock.now
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     assert observer.wait_until_stale()
     assert there.clock.now == begin
     observer.view(HERE)
@@ -154,7 +156,7 @@ def test_waiting_for_the_next_view_takes_a_second_at_most(there, partitions, wai
 
 def test_a_view_that_is_like_the_last_one_is_the_last_one(there):
     """A new object means that something has changed."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
     first = observer.current()
     assert observer.current() is first
     there.cluster.produce("t")
@@ -170,6 +172,6 @@ def test_topics_that_the_options_no_longer_name_are_not_asked_for(there):
     existing = there.cluster.existing
     there.cluster.existing = lambda names: asked.append([*names]) or existing(names)
     for options in (stream_options(), stream_options(topic=None, topic_pattern="t.+")):
-        Observer(options)._existing(offset)
+        Observer(options, there.clock)._existing(offset)
 
     assert asked == [["t"], ["t2"]]

@@ -58,7 +58,7 @@ def test_a_stream_that_stands_still_warns_once(
     there: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a minute before the same transaction; a writer that commits all the time is no reason."""
-    observer = Observer(stream_options())
+    observer = Observer(stream_options(), there.clock)
 
     def minutes(count: int) -> list[str]:
         caplog.clear()

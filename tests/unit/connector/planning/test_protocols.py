@@ -86,7 +86,7 @@ def test_the_default_limit_tells_trigger_once_apart(option, limit):
 @needs_limits
 def test_the_latest_offset_is_reported_for_the_lag(there):
     """What the broker has, whatever limits say, and what becomes of bad messages."""
-    query = Query(stream_options(maxOffsetsPerTrigger=1)).start()
+    query = Query(there, stream_options(maxOffsetsPerTrigger=1)).start()
 
     assert query.reader.reportLatestOffset() is None
     there.cluster.produce("t", 0, 5)
@@ -101,7 +101,7 @@ def test_the_latest_offset_is_reported_for_the_lag(there):
 
 def test_before_4_2_a_restart_goes_on_from_the_checkpoint(there):
     """Spark says where that is by planning an empty batch, before it asks how far to go."""
-    query = Query(stream_options(), ReaderWithoutLimits).start()
+    query = Query(there, stream_options(), ReaderWithoutLimits).start()
     there.cluster.produce("t", 0, 5)
     query.trigger()
     query.start()

@@ -146,7 +146,7 @@ def test_a_stream_refuses_a_topic_that_it_finds_later(monkeypatch):
     there.cluster.create("t1")
     there.cluster.produce("t1")
     there.cluster.topic_settings = {"message.timestamp.type": "CreateTime"}
-    reader = ReaderWithLimits(table(options), options)
+    reader = ReaderWithLimits(table(options), options, there.clock)
     end = reader.next_offset(INITIAL, options.limits)
     assert end["topics"]["t1"]["positions"] == {"0": 1}
 

@@ -73,10 +73,12 @@ LOSSES = {
 
 def test_the_initial_offset_is_the_same_for_ever(there, protocol):
     """It names no position, so it may be asked at any time and by any process."""
-    first = Query(stream_options(), protocol).start().reader.initialOffset()
+    first = Query(there, stream_options(), protocol).start().reader.initialOffset()
     there.cluster.produce("t", 0, 5)
 
-    assert first == Query(stream_options(), protocol).start().reader.initialOffset() == INITIAL
+    assert (
+        first == Query(there, stream_options(), protocol).start().reader.initialOffset() == INITIAL
+    )
 
 
 def test_a_reader_opens_nothing_before_it_is_asked(there, protocol):
@@ -90,7 +92,7 @@ def test_a_reader_opens_nothing_before_it_is_asked(there, protocol):
 def test_nothing_new_gives_start_itself(there, protocol):
     """Spark compares texts: the same positions in other words would be a batch."""
     there.cluster.produce("t", 0, 5)
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
 
     assert query.trigger()
     assert not query.trigger()
@@ -102,7 +104,7 @@ def test_offsets_have_one_text(there):
     """The golden text of this version: a checkpoint of it is read by every later one."""
     there.cluster.create("a-topic", 11)
     there.cluster.produce("t", 1, 5)
-    query = Query(stream_options(topic="t;a-topic")).start()
+    query = Query(there, stream_options(topic="t;a-topic")).start()
     query.trigger()
     there.cluster.produce("t", 0, 7)
     there.clock.now += 1
@@ -120,7 +122,7 @@ def test_offsets_have_one_text(there):
 def test_a_latest_start_survives_a_crash_before_the_first_commit(there, protocol):
     """The first batch's end carries where reading began, so messages sent meanwhile are read."""
     there.cluster.produce("t", 0, 5)
-    query = Query(stream_options(scan__startup__mode="latest-offset"), protocol).start()
+    query = Query(there, stream_options(scan__startup__mode="latest-offset"), protocol).start()
     query.plan()
     there.cluster.produce("t", 0, 3)
     query.start()
@@ -132,7 +134,7 @@ def test_a_latest_start_survives_a_crash_before_the_first_commit(there, protocol
 def test_a_latest_start_survives_a_first_batch_without_rows(there, protocol):
     """The first batch has no rows with this start, and yet it fixes the place."""
     there.cluster.produce("t", 0, 5)
-    query = Query(stream_options(scan__startup__mode="latest-offset"), protocol).start()
+    query = Query(there, stream_options(scan__startup__mode="latest-offset"), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 3)
     query.start()
@@ -143,7 +145,9 @@ def test_a_latest_start_survives_a_first_batch_without_rows(there, protocol):
 
 def test_an_idle_query_asks_five_times_a_second(there, protocol):
     """Spark asks again at once when it was told that nothing is new; the broker must not notice."""
-    query = Query(stream_options(scan__topic_partition_discovery__interval="1ms"), protocol).start()
+    query = Query(
+        there, stream_options(scan__topic_partition_discovery__interval="1ms"), protocol
+    ).start()
     query.trigger()
     before, begin = there.cluster.looks, there.clock.now
     while there.clock.now < begin + 10:
@@ -155,7 +159,7 @@ def test_an_idle_query_asks_five_times_a_second(there, protocol):
 
 def test_a_restarted_idle_query_asks_five_times_a_second(there, protocol):
     """The same when no batch was planned since the start."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     query.start()
     before, begin = there.cluster.looks, there.clock.now
@@ -168,7 +172,7 @@ def test_a_restarted_idle_query_asks_five_times_a_second(there, protocol):
 
 def test_nothing_new_is_said_of_a_look_after_the_question(there, protocol):
     """``processAllAvailable`` waits for it: what was acknowledged before the call is read when it returns."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     for _ in range(5):
         there.clock.now += 0.05
@@ -182,7 +186,7 @@ def test_nothing_new_is_said_of_a_look_after_the_question(there, protocol):
 def test_an_idle_query_over_a_thousand_partitions_does_nothing_when_asked(there, monkeypatch):
     """Between two looks, two seconds apart, no JSON is made or read, and Spark has to wait a little."""
     there.cluster.create("big", 1000)
-    query = Query(stream_options(topic="big")).start()
+    query = Query(there, stream_options(topic="big")).start()
     query.trigger()
     there.clock.now += 3
     assert not query.trigger()
@@ -217,7 +221,7 @@ def test_an_idle_query_over_a_thousand_partitions_does_nothing_when_asked(there,
 def test_waiting_for_min_offsets_over_a_thousand_partitions_asks_no_more_often(there):
     """And it ends when the delay is over, though nothing moves."""
     there.cluster.create("big", 1000)
-    query = Query(stream_options(topic="big", minOffsetsPerTrigger=5, maxTriggerDelay="60s"))
+    query = Query(there, stream_options(topic="big", minOffsetsPerTrigger=5, maxTriggerDelay="60s"))
     query.start().trigger()
     there.cluster.produce("big", 0, 1)
     begin, looks = there.clock.now, there.cluster.looks
@@ -232,7 +236,7 @@ def test_waiting_for_min_offsets_over_a_thousand_partitions_asks_no_more_often(t
 def test_a_loss_is_noticed_by_an_idle_query(there, protocol, what):
     """Within seconds, though it mostly asks for latest offsets only, which may be the same."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     while there.cluster.least_looks < 3:
         there.clock.now += 0.05
@@ -246,7 +250,7 @@ def test_a_loss_is_noticed_by_an_idle_query(there, protocol, what):
 @needs_limits
 def test_the_reported_offset_is_made_once_for_what_is_there(there):
     """A look that shows the same makes nothing anew; one that shows more does."""
-    query = Query(stream_options()).start()
+    query = Query(there, stream_options()).start()
     query.trigger()
     first = query.reader.reportLatestOffset()
     there.clock.now += 1
@@ -261,7 +265,7 @@ def test_the_reported_offset_is_made_once_for_what_is_there(there):
 
 def test_a_new_partition_is_read_from_its_earliest_offset(there, protocol):
     """It is found when the discovery interval has passed, not before."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     there.cluster.add_partition("t")
     there.cluster.set("t", 2, 4, 9)
@@ -275,7 +279,7 @@ def test_a_new_partition_is_read_from_its_earliest_offset(there, protocol):
 
 def test_an_empty_new_partition_is_known_at_once(there, protocol):
     """A batch without rows notes where its reading begins: retention may be faster than the next."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     there.cluster.add_partition("t")
     there.clock.now += 301
@@ -287,7 +291,7 @@ def test_an_empty_new_partition_is_known_at_once(there, protocol):
 
 def test_new_topics_of_the_pattern_are_read(there, protocol):
     """A topic that is created while the query runs is found like a new partition."""
-    query = Query(stream_options(topic=None, topic_pattern="t.*"), protocol).start()
+    query = Query(there, stream_options(topic=None, topic_pattern="t.*"), protocol).start()
     query.trigger()
     there.cluster.create("t2")
     there.cluster.create("other")
@@ -300,7 +304,7 @@ def test_new_topics_of_the_pattern_are_read(there, protocol):
 
 def test_planning_a_replay_does_not_use_up_the_discovery(there, protocol):
     """After a restart the unfinished batch comes first, and new partitions still come next."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 5)
     there.clock.now += 1
@@ -316,7 +320,9 @@ def test_planning_a_replay_does_not_use_up_the_discovery(there, protocol):
 
 def test_discovery_interval_0_never_looks_while_the_query_runs(there, protocol):
     """Only a start looks, as in Flink."""
-    query = Query(stream_options(scan__topic_partition_discovery__interval="0"), protocol).start()
+    query = Query(
+        there, stream_options(scan__topic_partition_discovery__interval="0"), protocol
+    ).start()
     query.trigger()
     there.cluster.add_partition("t")
     there.cluster.produce("t", 2, 5)
@@ -330,7 +336,7 @@ def test_discovery_interval_0_never_looks_while_the_query_runs(there, protocol):
 
 def test_a_topic_that_does_not_exist_fails_a_new_query(there, protocol):
     """Before anything is planned."""
-    query = Query(stream_options(topic="t;none"), protocol).start()
+    query = Query(there, stream_options(topic="t;none"), protocol).start()
 
     with pytest.raises(BrokerError, match="none"):
         query.plan()
@@ -341,6 +347,7 @@ def test_specific_offsets_leave_out_no_partition(there, protocol):
     there.cluster.produce("t", 0, 5)
     there.cluster.produce("t", 1, 5)
     query = Query(
+        there,
         stream_options(
             scan__startup__mode="specific-offsets",
             **{"scan.startup.specific-offsets": "partition:0,offset:3"},
@@ -356,7 +363,7 @@ def test_a_range_is_cut_into_min_partitions(there, protocol):
     """The largest first, in the same way each time it is asked."""
     there.cluster.produce("t", 0, 10)
     there.cluster.produce("t", 1, 1)
-    query = Query(stream_options(minPartitions=3), protocol).start()
+    query = Query(there, stream_options(minPartitions=3), protocol).start()
     query.trigger()
 
     assert query.read == [planned(0, 0, 5), planned(0, 5, 10), planned(1, 0, 1)]
@@ -367,7 +374,7 @@ def test_a_task_reads_several_ranges_with_scan_parallelism(there, protocol, task
     """There are no more tasks than wanted, and they have about as much to read."""
     for partition, count in enumerate((5, 9)):
         there.cluster.produce("t", partition, count)
-    query = Query(stream_options(scan__parallelism=tasks), protocol).start()
+    query = Query(there, stream_options(scan__parallelism=tasks), protocol).start()
     query.trigger()
 
     (task,) = query.reader.partitions(INITIAL, json.loads(query.log[0]))
@@ -376,7 +383,7 @@ def test_a_task_reads_several_ranges_with_scan_parallelism(there, protocol, task
 
 def test_a_checkpoint_that_runs_backwards_is_refused(there, protocol):
     """It belongs to another query, or somebody changed it."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     start = {"version": 1, "topics": {"t": {"id": "id-1", "positions": {"0": 7}}}}
     end = {"version": 1, "topics": {"t": {"id": "id-1", "positions": {"0": 1}}}}
 
@@ -392,7 +399,7 @@ def test_max_offsets_per_trigger_limits_each_batch(there):
     """Shared by backlog; a lone message is never starved."""
     there.cluster.produce("t", 0, 18)
     there.cluster.produce("t", 1, 1)
-    query = Query(stream_options(maxOffsetsPerTrigger=10)).start()
+    query = Query(there, stream_options(maxOffsetsPerTrigger=10)).start()
     while query.trigger():
         there.clock.now += 1
 
@@ -403,7 +410,7 @@ def test_max_offsets_per_trigger_limits_each_batch(there):
 def test_trigger_once_ignores_limits(there):
     """It is one batch with all that is there, however little or much that is."""
     there.cluster.produce("t", 0, 30)
-    query = Query(stream_options(maxOffsetsPerTrigger=10, minOffsetsPerTrigger=5))
+    query = Query(there, stream_options(maxOffsetsPerTrigger=10, minOffsetsPerTrigger=5))
     query.start(once=True).trigger()
     there.cluster.produce("t", 1, 1)
     query.start(once=True).trigger()
@@ -414,7 +421,7 @@ def test_trigger_once_ignores_limits(there):
 @needs_limits
 def test_trigger_once_does_not_wait_for_min_offsets(there):
     """Not even when there is no other limit."""
-    query = Query(stream_options(minOffsetsPerTrigger=5)).start()
+    query = Query(there, stream_options(minOffsetsPerTrigger=5)).start()
     query.trigger()
     there.cluster.produce("t", 1, 1)
     query.start(once=True)
@@ -426,7 +433,7 @@ def test_trigger_once_does_not_wait_for_min_offsets(there):
 def test_min_offsets_per_trigger_waits(there):
     """Until so many are there; a query that just started reads what there is, as Spark's source."""
     there.cluster.produce("t", 0, 3)
-    query = Query(stream_options(minOffsetsPerTrigger=5)).start()
+    query = Query(there, stream_options(minOffsetsPerTrigger=5)).start()
 
     assert query.trigger()
     there.cluster.produce("t", 0, 4)
@@ -441,7 +448,7 @@ def test_min_offsets_per_trigger_waits(there):
 @needs_limits
 def test_min_offsets_per_trigger_waits_no_longer_than_max_trigger_delay(there):
     """Then even one offset makes a batch."""
-    query = Query(stream_options(minOffsetsPerTrigger=5, maxTriggerDelay="10s")).start()
+    query = Query(there, stream_options(minOffsetsPerTrigger=5, maxTriggerDelay="10s")).start()
     query.trigger()
     there.cluster.produce("t", 0, 1)
     there.clock.now += 9
@@ -454,7 +461,7 @@ def test_min_offsets_per_trigger_waits_no_longer_than_max_trigger_delay(there):
 @needs_limits
 def test_min_offsets_count_all_that_is_there(there):
     """Not what maxOffsetsPerTrigger lets through, which rounding may make less."""
-    query = Query(stream_options(minOffsetsPerTrigger=10, maxOffsetsPerTrigger=10)).start()
+    query = Query(there, stream_options(minOffsetsPerTrigger=10, maxOffsetsPerTrigger=10)).start()
     query.trigger()
     there.cluster.produce("t", 0, 10)
     there.cluster.produce("t", 1, 5)
@@ -468,7 +475,7 @@ def test_a_latest_start_survives_min_offsets_per_trigger(there):
     """A first batch that waited would not be in the checkpoint, and neither would the start."""
     there.cluster.produce("t", 0, 5)
     query = Query(
-        stream_options(scan__startup__mode="latest-offset", minOffsetsPerTrigger=5)
+        there, stream_options(scan__startup__mode="latest-offset", minOffsetsPerTrigger=5)
     ).start()
     query.trigger()
     there.cluster.produce("t", 0, 3)
@@ -480,7 +487,7 @@ def test_a_latest_start_survives_min_offsets_per_trigger(there):
 @needs_limits
 def test_new_partitions_do_not_wait_for_min_offsets(there):
     """They are found now and then only; a batch must note them."""
-    query = Query(stream_options(minOffsetsPerTrigger=5)).start()
+    query = Query(there, stream_options(minOffsetsPerTrigger=5)).start()
     query.trigger()
     there.cluster.add_partition("t")
     there.clock.now += 301
@@ -492,7 +499,7 @@ def test_new_partitions_do_not_wait_for_min_offsets(there):
 def test_available_now_fixes_the_end_once(there):
     """What comes later, new partitions too, is for the next run; limits hold, but no waiting."""
     there.cluster.produce("t", 0, 25)
-    query = Query(stream_options(maxOffsetsPerTrigger=10, minOffsetsPerTrigger=8))
+    query = Query(there, stream_options(maxOffsetsPerTrigger=10, minOffsetsPerTrigger=8))
     query.start(available_now=True)
     there.cluster.produce("t", 0, 5)
     query.trigger()
@@ -511,7 +518,7 @@ def test_available_now_fixes_the_end_once(there):
 @needs_limits
 def test_available_now_ends_on_an_empty_topic(there):
     """After one batch, which fixes the start."""
-    query = Query(stream_options()).start(available_now=True)
+    query = Query(there, stream_options()).start(available_now=True)
 
     assert query.trigger()
     assert not query.trigger()
@@ -526,7 +533,7 @@ def test_a_bounded_stream_stops_where_the_topic_ended_when_it_began(there, proto
     there.cluster.produce("t", 0, 25)
     limit = {"maxOffsetsPerTrigger": 10} if protocol is ReaderWithLimits else {}
     options = stream_options(scan__bounded__mode="latest-offset", **limit)
-    query = Query(options, protocol).start()
+    query = Query(there, options, protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 5)
     there.cluster.add_partition("t")
@@ -546,6 +553,7 @@ def test_a_bounded_stream_reads_only_partitions_with_an_end(there, protocol):
     there.cluster.produce("t", 0, 5)
     there.cluster.produce("t", 1, 5)
     query = Query(
+        there,
         stream_options(
             scan__bounded__mode="specific-offsets",
             **{"scan.bounded.specific-offsets": "partition:1,offset:3"},
@@ -561,6 +569,7 @@ def test_a_bounded_stream_reads_only_partitions_with_an_end(there, protocol):
 def test_a_bounded_stream_without_topics_stays_empty(there, protocol):
     """A pattern that matched nothing when the end was fixed."""
     query = Query(
+        there,
         stream_options(topic=None, topic_pattern="x.*", scan__bounded__mode="latest-offset"),
         protocol,
     ).start()
@@ -575,7 +584,7 @@ def test_a_bounded_stream_without_topics_stays_empty(there, protocol):
 def test_a_bounded_stream_misses_nothing_that_it_has_read(there, protocol):
     """Retention behind its end, even the deletion of the topic, is no data loss."""
     there.cluster.produce("t", 0, 5)
-    query = Query(stream_options(scan__bounded__mode="latest-offset"), protocol).start()
+    query = Query(there, stream_options(scan__bounded__mode="latest-offset"), protocol).start()
     query.trigger()
     there.cluster.set("t", 0, 20, 30)
     there.clock.now += 1
@@ -588,7 +597,7 @@ def test_a_bounded_stream_misses_nothing_that_it_has_read(there, protocol):
 
 def test_an_end_added_to_a_checkpoint_is_told_once(there, protocol, caplog):
     """It has no effect, since an end is fixed when a query begins."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     query.options = stream_options(scan__bounded__mode="latest-offset")
     for _ in range(2):
@@ -605,7 +614,7 @@ def test_an_end_added_to_a_checkpoint_is_told_once(there, protocol, caplog):
 
 def test_an_end_taken_from_a_checkpoint_is_told_once(there, protocol, caplog):
     """The stream still ends there."""
-    query = Query(stream_options(scan__bounded__mode="latest-offset"), protocol).start()
+    query = Query(there, stream_options(scan__bounded__mode="latest-offset"), protocol).start()
     query.trigger()
     query.options = stream_options()
     query.start()
@@ -621,7 +630,7 @@ def test_an_end_taken_from_a_checkpoint_is_told_once(there, protocol, caplog):
 @pytest.mark.parametrize("end", ["unbounded", "latest-offset"])
 def test_an_end_that_is_as_it_was_is_not_told(there, protocol, caplog, end):
     """In a new query and in one that goes on."""
-    query = Query(stream_options(scan__bounded__mode=end), protocol).start()
+    query = Query(there, stream_options(scan__bounded__mode=end), protocol).start()
     query.trigger()
     query.start().trigger()
 
@@ -635,7 +644,7 @@ def test_an_end_that_is_as_it_was_is_not_told(there, protocol, caplog, end):
 def test_lost_data_fails_the_query(there, protocol, what):
     """Running or restarted, with topic, partition, wanted and earliest offset."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     lost_tables(there)[what]()
     there.clock.now += 1
@@ -654,7 +663,7 @@ def test_lost_data_fails_the_query(there, protocol, what):
 def test_without_fail_on_data_loss_it_goes_on_from_what_is_there(there, protocol, what, caplog):
     """With one warning; what is read then is read once."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(failOnDataLoss="false"), protocol).start()
+    query = Query(there, stream_options(failOnDataLoss="false"), protocol).start()
     query.trigger()
     query.read.clear()
     lost_tables(there)[what]()
@@ -701,7 +710,7 @@ STALE = ["no such topic", "fewer partitions", "no partition", "an earlier end",
 def test_stale_answers_lose_nothing(there, protocol, what, looks, fail, caplog):
     """A topic that comes back within ten seconds goes on as if nothing had been."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(failOnDataLoss=fail), protocol).start()
+    query = Query(there, stream_options(failOnDataLoss=fail), protocol).start()
     query.trigger()
     there.cluster.stale = [stale_answers(there)[what]] * looks
     there.cluster.produce("t", 0, 5)
@@ -719,7 +728,7 @@ def test_stale_answers_lose_nothing(there, protocol, what, looks, fail, caplog):
 @pytest.mark.parametrize("what", STALE)
 def test_a_planned_batch_outlives_stale_answers(there, protocol, what):
     """A restarted query looks again before it says that its unfinished batch is lost."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     there.cluster.produce("t", 0, 10)
     query.plan()
     there.cluster.stale = [stale_answers(there)[what]] * 5
@@ -735,7 +744,7 @@ def test_a_stale_answer_to_available_now_leaves_nothing_out(there, what, named):
     """What the checkpoint knows is read to its end, though the look that fixed the end missed it."""
     there.cluster.produce("t", 0, 10)
     wanted = {} if named else {"topic": None, "topic_pattern": "t.*"}
-    query = Query(stream_options(**wanted)).start()
+    query = Query(there, stream_options(**wanted)).start()
     query.trigger()
     there.cluster.produce("t", 0, 5)
     there.cluster.stale = [stale_answers(there)[what]]
@@ -755,7 +764,7 @@ def test_a_stale_answer_to_a_first_available_now_leaves_nothing_out(there, what,
     there.cluster.produce("t", 0, 10)
     there.cluster.produce("t", 1, 5)
     wanted = {} if named else {"topic": None, "topic_pattern": "t.*"}
-    query = Query(stream_options(**wanted))
+    query = Query(there, stream_options(**wanted))
     there.cluster.stale = [stale_answers(there)[what]]
     query.start(available_now=True)
     while query.trigger():
@@ -767,7 +776,7 @@ def test_a_stale_answer_to_a_first_available_now_leaves_nothing_out(there, what,
 def test_a_loss_is_certain_after_ten_seconds(there, protocol):
     """Not before, and the brokers are asked all the time."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     there.cluster.delete("t")
     there.clock.now += 1
@@ -783,7 +792,7 @@ def test_a_loss_is_certain_after_ten_seconds(there, protocol):
 def test_a_loss_is_told_once_while_min_offsets_are_waited_for(there, caplog):
     """It is noted in a batch at once instead of being found again at each question."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(failOnDataLoss="false", minOffsetsPerTrigger=100)).start()
+    query = Query(there, stream_options(failOnDataLoss="false", minOffsetsPerTrigger=100)).start()
     query.trigger()
     there.cluster.set("t", 0, 15, 20)
     for _ in range(50):
@@ -796,7 +805,7 @@ def test_a_loss_is_told_once_while_min_offsets_are_waited_for(there, caplog):
 def test_a_recreated_topic_is_read_with_its_new_partitions(there, protocol):
     """It may have more of them than the one before."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(failOnDataLoss="false"), protocol).start()
+    query = Query(there, stream_options(failOnDataLoss="false"), protocol).start()
     query.trigger()
     query.read.clear()
     there.cluster.delete("t")
@@ -811,7 +820,7 @@ def test_a_recreated_topic_is_read_with_its_new_partitions(there, protocol):
 def test_a_deleted_topic_that_comes_again_is_read(there, protocol, caplog):
     """As a new one, when the discovery finds it; its loss is told once for each partition."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(failOnDataLoss="false"), protocol).start()
+    query = Query(there, stream_options(failOnDataLoss="false"), protocol).start()
     query.trigger()
     query.read.clear()
     there.cluster.delete("t")
@@ -829,7 +838,7 @@ def test_a_deleted_topic_that_comes_again_is_read(there, protocol, caplog):
 @pytest.mark.parametrize("what", ["deleted", "re-created with more messages", "truncated"])
 def test_a_planned_batch_whose_data_is_lost_fails(there, protocol, what):
     """Between the crash and the restart much can happen to the batch that waits in the log."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 10)
     there.clock.now += 1
@@ -842,7 +851,7 @@ def test_a_planned_batch_whose_data_is_lost_fails(there, protocol, what):
 
 def test_without_fail_on_data_loss_a_planned_batch_reads_what_is_left(there, protocol):
     """And the next one goes on where it ended."""
-    query = Query(stream_options(failOnDataLoss="false"), protocol).start()
+    query = Query(there, stream_options(failOnDataLoss="false"), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 10)
     there.clock.now += 1
@@ -857,7 +866,7 @@ def test_without_fail_on_data_loss_a_planned_batch_reads_what_is_left(there, pro
 def test_a_finished_batch_may_be_gone(there, protocol):
     """What was read needs not be there at the next start, even if nothing was read since."""
     there.cluster.produce("t", 0, 10)
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     query.trigger()
     there.cluster.set("t", 0, 10, 10)
     query.start()
@@ -868,7 +877,7 @@ def test_a_finished_batch_may_be_gone(there, protocol):
 def test_a_topic_left_out_of_the_options_is_not_read_on(there, protocol):
     """The checkpoint wants it, the options do not: that must not pass in silence."""
     there.cluster.create("u")
-    query = Query(stream_options(topic="t;u"), protocol).start()
+    query = Query(there, stream_options(topic="t;u"), protocol).start()
     query.trigger()
     query.options = stream_options(topic="t")
     query.start()
@@ -879,7 +888,7 @@ def test_a_topic_left_out_of_the_options_is_not_read_on(there, protocol):
 
 def test_a_topic_added_to_the_options_is_read_from_its_earliest_offset(there, protocol):
     """Like any that is new."""
-    query = Query(stream_options(scan__startup__mode="latest-offset"), protocol).start()
+    query = Query(there, stream_options(scan__startup__mode="latest-offset"), protocol).start()
     query.trigger()
     there.cluster.create("u")
     there.cluster.produce("u", 0, 3)
@@ -894,7 +903,7 @@ def test_a_topic_added_to_the_options_is_read_from_its_earliest_offset(there, pr
 
 def test_finished_batches_are_committed_to_the_group(there, protocol):
     """One batch behind, because Spark says so when it plans the next."""
-    query = Query(stream_options(properties__group__id="g"), protocol).start()
+    query = Query(there, stream_options(properties__group__id="g"), protocol).start()
     for _ in range(3):
         there.cluster.produce("t", 0, 5)
         there.clock.now += 1
@@ -905,7 +914,7 @@ def test_finished_batches_are_committed_to_the_group(there, protocol):
 
 def test_without_a_group_nothing_is_committed(there, protocol):
     """The checkpoint alone decides where a query resumes."""
-    query = Query(stream_options(), protocol).start()
+    query = Query(there, stream_options(), protocol).start()
     for _ in range(3):
         there.cluster.produce("t", 0, 5)
         there.clock.now += 1
@@ -918,7 +927,7 @@ def test_a_literal_secret_in_a_stream_is_told_once(there, protocol, caplog, monk
     """The process that plans the batches tells it, and no other one, such as that of a task."""
     monkeypatch.setattr(warning, "_warned", set())
     options = stream_options(properties__ssl__key__pem="geheim")
-    query = Query(options, protocol).start()
+    query = Query(there, options, protocol).start()
     assert caplog.records == []
     for _ in range(3):
         there.cluster.produce("t", 0, 5)

@@ -75,7 +75,7 @@ def to_the_end(query: Query, there: World) -> list[Range]:
 
 def test_the_table_then_its_changes(there, protocol):
     """The first batch is the table up to now, and the next ones are what came after."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 3)
     there.clock.now += 1
@@ -89,7 +89,7 @@ def test_the_table_then_its_changes(there, protocol):
 
 def test_offsets_have_one_text(there, protocol):
     """Only that of the table is of layout 2, which earlier packages reject; they can go on from all others."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.trigger()
     there.cluster.produce("t", 1, 1)
     there.clock.now += 1
@@ -106,7 +106,7 @@ def test_offsets_have_one_text(there, protocol):
 
 def test_a_query_without_changes_since_stays_where_it_is(there, protocol):
     """Nothing new gives the text of the table's offset itself, before and after a restart."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     assert query.trigger()
     for _ in range(2):
         there.clock.now += 1000
@@ -118,7 +118,7 @@ def test_a_query_without_changes_since_stays_where_it_is(there, protocol):
 def test_limits_hold_for_the_changes_alone(there):
     """The table is neither cut nor held back."""
     given = {"maxOffsetsPerTrigger": 4, "minOffsetsPerTrigger": 3, "maxTriggerDelay": "1h"}
-    query = Query(stream_options(**FULL, **given)).start()
+    query = Query(there, stream_options(**FULL, **given)).start()
     query.trigger()
     assert without_shares(query.read) == [of_table(0, 0, 10), of_table(1, 0, 5)]
 
@@ -137,7 +137,7 @@ def test_an_empty_topic_gives_an_empty_first_batch(there, protocol, topics):
     given = {"topic": "empty", **topics}
     if "topic_pattern" not in topics:
         there.cluster.create("empty")
-    query = Query(stream_options(**FULL, **given), protocol).start()
+    query = Query(there, stream_options(**FULL, **given), protocol).start()
     assert query.trigger()
     assert query.read == []
     if "topic_pattern" in topics:
@@ -163,7 +163,7 @@ def test_a_range_knows_until_when_it_is_whole(
 ):
     """As in a snapshot; settings are asked for by the first batch alone."""
     there.cluster.topic_settings = settings
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     assert {each.kept_until_ms for each in first_batch(query)} == {kept_ms}
 
     there.clock.now += 1000
@@ -179,7 +179,7 @@ def test_a_range_knows_until_when_it_is_whole(
 def test_an_end_that_was_fixed_before_the_beginning_is_not_of_now(there):
     """With ``availableNow``: what came in between is for the next batch, and may have been overwritten by then."""
     there.cluster.topic_settings = LONG_LAG
-    query = Query(stream_options(**FULL)).start(available_now=True)
+    query = Query(there, stream_options(**FULL)).start(available_now=True)
     there.cluster.produce("t", 0, 3)
     there.clock.now += 1000
 
@@ -196,7 +196,7 @@ def test_an_end_that_was_fixed_before_the_beginning_is_not_of_now(there):
 @pytest.mark.parametrize("pieces", [None, 3, 40])
 def test_a_first_batch_that_is_done_again_ends_where_it_was_planned_to(there, protocol, pieces):
     """Whatever came since, and by as many tasks as the options want by then."""
-    query = Query(stream_options(**FULL, minPartitions=5), protocol).start()
+    query = Query(there, stream_options(**FULL, minPartitions=5), protocol).start()
     query.plan()
     assert sum(each.share is not None for each in query.ranges()) == 5
     there.cluster.produce("t", 0, 3)
@@ -216,13 +216,13 @@ def test_a_first_batch_that_is_done_again_ends_where_it_was_planned_to(there, pr
 
 def test_a_first_batch_is_the_table_whatever_the_next_run_says(there, protocol):
     """Start options are those of a new query; the checkpoint says what the batch is."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.plan()
     query.options = stream_options(scan__startup__mode="latest-offset")
     query.start()
     assert without_shares(query.read) == [of_table(0, 0, 10), of_table(1, 0, 5)]
 
-    changes = Query(stream_options(), protocol).start()
+    changes = Query(there, stream_options(), protocol).start()
     changes.plan()
     changes.options = stream_options(**FULL)
     changes.start()
@@ -245,9 +245,9 @@ def test_a_first_batch_is_the_table_whatever_the_next_run_says(there, protocol):
 )
 def test_a_first_batch_cannot_be_read_in_another_way(there, protocol, more, columns):
     """Options that are refused with the table are refused as long as its batch is not finished."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.plan()
-    again = Query(stream_options(**more), protocol, columns, log=query.log)
+    again = Query(there, stream_options(**more), protocol, columns, log=query.log)
 
     with pytest.raises(
         CheckpointError, match=r"first batch of this checkpoint is the table.*'full'"
@@ -258,7 +258,7 @@ def test_a_first_batch_cannot_be_read_in_another_way(there, protocol, more, colu
 def test_messages_of_an_open_transaction_are_changes(there, protocol):
     """The table ends before the first of them, and what stands behind it comes later."""
     there.cluster.set("t", 0, 0, 14, latest=8)
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.trigger()
     there.cluster.set("t", 0, 0, 15)
     there.clock.now += 1
@@ -270,7 +270,7 @@ def test_messages_of_an_open_transaction_are_changes(there, protocol):
 def test_retention_has_no_part_in_a_table_that_is_planned_after_it(there, protocol):
     """It begins at the earliest offset."""
     there.cluster.set("t", 0, 4, 10)
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
 
     assert first_batch(query) == [of_table(0, 4, 10), of_table(1, 0, 5)]
 
@@ -286,7 +286,7 @@ def test_retention_has_no_part_in_a_table_that_is_planned_after_it(there, protoc
 )  # fmt: skip
 def test_what_was_lost_before_the_first_batch_is_done_again(there, protocol, what, told, left):
     """An error that names it, or the table without it."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.plan()
     what(there.cluster)
     there.clock.now += 1000
@@ -300,7 +300,7 @@ def test_what_was_lost_before_the_first_batch_is_done_again(there, protocol, wha
 
 def test_a_topic_created_again_before_the_first_batch_is_done_again(there, protocol):
     """Its messages are no part of the table; they are read as changes, where lost data is no error."""
-    query = Query(stream_options(**FULL), protocol).start()
+    query = Query(there, stream_options(**FULL), protocol).start()
     query.plan()
     there.cluster.delete("t")
     there.cluster.create("t", 2)
@@ -322,7 +322,7 @@ def bounded(mode: str, **more: object) -> dict[str, object]:
 
 def test_a_table_that_ends_with_the_stream_is_read_as_by_a_batch(there, protocol, caplog):
     """No later batch shows what compaction takes meanwhile, so the table does; and nothing follows."""
-    query = Query(stream_options(**bounded("latest-offset")), protocol).start()
+    query = Query(there, stream_options(**bounded("latest-offset")), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 3)
 
@@ -338,7 +338,7 @@ def test_a_table_that_ends_with_the_stream_is_read_as_by_a_batch(there, protocol
 def test_a_table_that_ends_with_the_stream_is_whole_as_long_as_since_its_planning(there, protocol):
     """A later run does not know when that was, so it reads on, as a batch does that was planned long ago."""
     there.cluster.topic_settings = LONG_LAG
-    query = Query(stream_options(**bounded("latest-offset")), protocol).start()
+    query = Query(there, stream_options(**bounded("latest-offset")), protocol).start()
     assert {each.kept_until_ms for each in first_batch(query)} == {87_100_000}
     query.start()
 
@@ -348,7 +348,7 @@ def test_a_table_that_ends_with_the_stream_is_whole_as_long_as_since_its_plannin
 def test_a_stream_that_ends_before_its_start_reads_the_table_as_of_its_end(there, protocol, caplog):
     """As a batch does, and with its warning: compaction may have removed rows; a later end is reached by changes."""
     ends = {"scan.bounded.specific-offsets": "partition:0,offset:7;partition:1,offset:8"}
-    query = Query(stream_options(**bounded("specific-offsets", **ends)), protocol).start()
+    query = Query(there, stream_options(**bounded("specific-offsets", **ends)), protocol).start()
     query.trigger()
     there.cluster.produce("t", 0, 3)
     there.cluster.produce("t", 1, 9)
@@ -364,7 +364,7 @@ def test_a_stream_that_ends_before_its_start_reads_the_table_as_of_its_end(there
 
 def test_the_table_is_read_by_few_tasks_where_that_is_wanted(there):
     """A task reads one table after another."""
-    query = Query(stream_options(**FULL, scan__parallelism="auto")).start()
+    query = Query(there, stream_options(**FULL, scan__parallelism="auto")).start()
     query.plan()
 
     (task,) = query.tasks()
@@ -373,7 +373,7 @@ def test_the_table_is_read_by_few_tasks_where_that_is_wanted(there):
 
 def test_finished_batches_are_committed_to_the_group(there):
     """The end of the table like any other."""
-    query = Query(stream_options(**FULL, **{"properties.group.id": "g"})).start()
+    query = Query(there, stream_options(**FULL, **{"properties.group.id": "g"})).start()
     query.trigger()
     there.cluster.produce("t", 0, 1)
     there.clock.now += 1
@@ -385,7 +385,7 @@ def test_finished_batches_are_committed_to_the_group(there):
 @needs_limits
 def test_trigger_once_reads_the_table_alone(there):
     """Changes are for the next run."""
-    query = Query(stream_options(**FULL), ReaderWithLimits).start(once=True)
+    query = Query(there, stream_options(**FULL), ReaderWithLimits).start(once=True)
     query.trigger()
 
     assert without_shares(query.read) == [of_table(0, 0, 10), of_table(1, 0, 5)]
@@ -394,7 +394,7 @@ def test_trigger_once_reads_the_table_alone(there):
 def test_tasks_that_merge_partitions_read_all_of_them(there, protocol):
     """A key may lie in several partitions: each task keeps a share of the keys; the changes since are read as ever."""
     merging = {"scan.snapshot.merge-partitions": "true", "minPartitions": "2"}
-    query = Query(stream_options(**FULL, **merging), protocol).start()
+    query = Query(there, stream_options(**FULL, **merging), protocol).start()
     query.plan()
     tasks = [task.value for task in query.tasks()]
 
