@@ -31,7 +31,7 @@ from sides import sink_options
 from topics import new_topic
 
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import change_columns
-from pyspark_upsert_kafka.connector.changelog.normalization import normalized
+from pyspark_upsert_kafka.connector.changelog.normalization import kept_fields, normalized
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
@@ -189,12 +189,19 @@ def _reading(name: str, options: dict[str, str], plain: Plain, details: Details)
 def _normalizing(rows: pa.Table) -> Job:
     """Changes of known keys become rows before and after them."""
     columns = change_columns(_CHANGES, ["id"], "quick")
-    changes = (
+
+    def upserts(of: pa.Table) -> pa.Table:
+        return (
+            of.append_column("_offset", pa.array(range(ROWS), pa.int64()))
+            .append_column("_partition", pa.array([0] * ROWS, pa.int32()))
+            .append_column("_timestamp", rows["updated"])
+            .append_column("_change_type", pa.array(["upsert"] * ROWS))
+        )
+
+    nothing = pa.schema([*rows.schema, *kept_fields(columns)]).empty_table()
+    last_rows, _ = normalized(nothing, upserts(rows), columns)
+    changes = upserts(
         rows.set_column(4, rows.schema.field("clicks"), pa.array([7] * ROWS, pa.int32()))
-        .append_column("_offset", pa.array(range(ROWS), pa.int64()))
-        .append_column("_partition", pa.array([0] * ROWS, pa.int32()))
-        .append_column("_timestamp", rows["updated"])
-        .append_column("_change_type", pa.array(["upsert"] * ROWS))
     )
 
     def by_hand() -> None:
@@ -207,7 +214,9 @@ def _normalizing(rows: pa.Table) -> Job:
             last[row["id"]] = row
 
     return Job(
-        "rows before and after each change", lambda: normalized(rows, changes, columns), by_hand
+        "rows before and after each change",
+        lambda: normalized(last_rows, changes, columns),
+        by_hand,
     )
 
 

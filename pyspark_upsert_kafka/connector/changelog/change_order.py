@@ -81,10 +81,12 @@ def newer_changes(
         pl.Series("offset", np.concatenate([np.full(old, -1), offset])),
         pl.Series("time", time),
     ).with_row_index("row")
-    differs = [pl.col(name).min() != pl.col(name).max() for name in places]
-    several = frame.group_by(key).agg(pl.any_horizontal(differs).alias("several"))["several"].any()
+    several = False
+    if frame.select(pl.any_horizontal(pl.col(places).n_unique() > 1)).item():
+        differs = pl.any_horizontal(pl.col(name).min() != pl.col(name).max() for name in places)
+        several = frame.group_by(key).agg(differs.alias("several"))["several"].any()
     in_log = frame.sort(*places, "offset", maintain_order=True)
-    timed = in_log.with_columns(pl.col("time").cum_max().over([*key, *places]))
+    timed = in_log.with_columns(_greatest_up_to_each(in_log, [*key, *places]))
     new = timed.filter(pl.col("row") >= old)
     if several:
         ordered = timed.sort("time", *places, "offset", maintain_order=True)
@@ -93,6 +95,24 @@ def newer_changes(
         new = ordered.filter((pl.col("row") >= old) & (known_since == 0))
     order = new["row"].to_numpy().astype(np.int64) - old
     return NewerChanges(order, np.concatenate([time[:old], new["time"].to_numpy()]), bool(several))
+
+
+def _greatest_up_to_each(in_log: pl.DataFrame, group: list[str]) -> pl.Series:
+    """For each row the greatest time in its group up to it; a window function takes four times as long."""
+    import polars as pl
+
+    at = in_log.with_row_index("at").group_by(group).agg("at")["at"]
+    rows = at.explode().to_numpy().astype(np.int64)
+    begins = np.zeros(len(rows), bool)
+    begins[at.list.len().to_numpy().astype(np.int64).cumsum()[:-1]] = True
+    times = in_log["time"].to_numpy()[rows]
+    if (times[1:] < times[:-1])[~begins[1:]].any():
+        values, rank = np.unique(times, return_inverse=True)
+        first = begins.cumsum() * len(values)
+        times = values[np.maximum.accumulate(first + rank) - first]
+    greatest = np.empty_like(times)
+    greatest[rows] = times
+    return pl.Series("time", greatest)
 
 
 def with_times(df: DataFrame, columns: ChangeColumns, name: str) -> DataFrame:
